@@ -1,0 +1,77 @@
+"""What (ε, δ)-certified removal says about the advantage, and what an advantage says about ε.
+
+Two bounds: the paper's (Theorem 3.6), which says nothing once e^ε ≥ 3 − 4δ, and a tighter one that is attained. Both
+models of a swap pair are (ε, δ)-close to the *same* retrained model; with r the chance of any event under it,
+P_s ≤ 1 − e^{−ε}(1 − r − δ) and P_s' ≥ e^{−ε}(r − δ), hence Adv ≤ 1 − (1 − 2δ)e^{−ε}.
+
+To claim a lower bound on ε, feed the inversions a *lower confidence bound* of the advantage, not its estimate.
+"""
+
+import math
+
+
+def paper_bound_raw(epsilon: float, delta: float) -> float:
+    """2(1 − (2 − 2δ)/(e^ε + 1)) as printed in Theorem 3.6; above 1 it is vacuous."""
+    _check_removal(epsilon, delta)
+    return 2 - 4 * (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
+def paper_bound(epsilon: float, delta: float) -> float:
+    """Theorem 3.6's upper bound on Adv, at most 1."""
+    return min(1.0, paper_bound_raw(epsilon, delta))
+
+
+def tight_bound(epsilon: float, delta: float) -> float:
+    """Adv ≤ 1 − (1 − 2δ)e^{−ε}, at most 1; below 1 for every ε as long as δ < ½."""
+    _check_removal(epsilon, delta)
+    return min(1.0, -math.expm1(-epsilon) + 2 * delta * math.exp(-epsilon))
+
+
+def paper_quality_floor_raw(epsilon: float, delta: float) -> float:
+    """(4 − 4δ)/(e^ε + 1) − 1 as printed in Theorem 3.6; below 0 it is vacuous."""
+    return 1 - paper_bound_raw(epsilon, delta)
+
+
+def paper_quality_floor(epsilon: float, delta: float) -> float:
+    """Theorem 3.6's lower bound on Q, at least 0."""
+    return 1 - paper_bound(epsilon, delta)
+
+
+def tight_quality_floor(epsilon: float, delta: float) -> float:
+    """Q ≥ (1 − 2δ)e^{−ε}, at least 0."""
+    return 1 - tight_bound(epsilon, delta)
+
+
+def paper_epsilon_floor(advantage: float, delta: float) -> float:
+    """The least ε ≥ 0 that Theorem 3.6 leaves possible: ln((2 + Adv − 4δ)/(2 − Adv)), never more than ln 3."""
+    _check_advantage(advantage, delta)
+    return _log_or_zero((2 + advantage - 4 * delta) / (2 - advantage))
+
+
+def tight_epsilon_floor(advantage: float, delta: float) -> float:
+    """The least ε ≥ 0 that the tight bound leaves possible: ln((1 − 2δ)/(1 − Adv)); infinite at Adv = 1 and δ < ½."""
+    _check_advantage(advantage, delta)
+    if delta >= 0.5:
+        return 0.0
+    return math.inf if advantage == 1 else _log_or_zero((1 - 2 * delta) / (1 - advantage))
+
+
+def _log_or_zero(ratio: float) -> float:
+    return math.log(ratio) if ratio > 1 else 0.0
+
+
+def _check_removal(epsilon: float, delta: float) -> None:
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must not be negative, but it is {epsilon}")
+    _check_delta(delta)
+
+
+def _check_advantage(advantage: float, delta: float) -> None:
+    if not 0 <= advantage <= 1:
+        raise ValueError(f"an advantage lies in [0, 1], but this one is {advantage}")
+    _check_delta(delta)
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 <= delta <= 1:
+        raise ValueError(f"delta must lie in [0, 1], but it is {delta}")

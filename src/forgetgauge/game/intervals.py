@@ -1,0 +1,130 @@
+"""Confidence intervals for signed SWAP advantages.
+
+The target is the expected signed SWAP advantage over s ~ U(S_α), over training and over unlearning, given the data set
+D, its target and shadow halves, and the fitted adversary. It says nothing about new data.
+
+Given those, swap pairs are independent draws, so the interval is Student's t over per-pair means, with seeds averaged
+inside each pair. Seeds and points are not resampled on top: their noise is already in the spread of the pair means,
+and counting it twice makes the interval too wide. With fewer than ``MIN_PAIRS`` pairs the spread over pairs is itself
+too uncertain; what can be said then is about these models only, and ``basis`` says so.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from forgetgauge.game import student
+from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.arrays import Floats, frozen_floats
+
+MIN_PAIRS = 5
+
+Basis: TypeAlias = Literal["over pairs", "given these models"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """low ≤ target ≤ high in a share ``level`` of experiments; ``basis`` says what is redrawn in those experiments."""
+
+    low: float
+    high: float
+    level: float
+    basis: Basis
+
+    def __post_init__(self) -> None:
+        _check_level(self.level)
+        if not self.low <= self.high:
+            raise ValueError(f"an interval must not end before it starts, but it goes from {self.low} to {self.high}")
+
+
+def pair_interval(by_pair: Floats, level: float = 0.95) -> Interval:
+    """Student's t over the signed advantages of P ≥ 2 pairs, (P,), each already averaged over its seeds.
+
+    Pairs that agree exactly give an interval of width zero.
+    """
+    _check_level(level)
+    values = frozen_floats(by_pair, "advantages by pair")
+    if values.ndim != 1 or len(values) < 2:
+        raise ValueError(f"an interval over pairs needs at least two pairs, but the shape is {values.shape}")
+    standard_error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return _around(float(values.mean()), standard_error, len(values) - 1, level, "over pairs")
+
+
+def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95) -> Interval:
+    """Welch's interval over points, for the models at hand: the points are the only thing taken as drawn.
+
+    SE² of a pair is ¼(Var mean_F d + Var mean_T d); pairs combine as √(Σ SE²)/P, with Satterthwaite's degrees of
+    freedom. Where a set has one point of positive weight, nothing is known about its spread: the interval is [−1, 1].
+    """
+    _check_level(level)
+    _check_outcomes(outcomes)
+    variances, degrees = np.array(
+        [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in _sides(o)]
+    ).T  # each (2P,)
+    if (degrees <= 0).any():
+        return Interval(-1.0, 1.0, level, "given these models")
+    centre = float(np.mean([outcome.advantage[adversary] for outcome in outcomes]))
+    total = float(variances.sum())
+    # A spread below rounding is no spread; this also keeps Satterthwaite's quotient from underflowing to 0/0.
+    if total < 1e-30:
+        return _around(centre, 0.0, 1.0, level, "given these models")
+    satterthwaite = total**2 / float((variances**2 / degrees).sum())
+    return _around(centre, math.sqrt(total) / (2 * len(outcomes)), satterthwaite, level, "given these models")
+
+
+def signed_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95) -> Interval:
+    """The interval of one adversary: over pairs when there are at least ``MIN_PAIRS``, else given these models."""
+    _check_outcomes(outcomes)
+    if len(outcomes) < MIN_PAIRS:
+        return welch_interval(outcomes, adversary, level)
+    return pair_interval(np.array([outcome.advantage[adversary] for outcome in outcomes]), level)
+
+
+def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95) -> list[Interval]:
+    """One interval per adversary, all of which hold together with probability at least ``level`` (Bonferroni)."""
+    _check_level(level)
+    _check_outcomes(outcomes)
+    n_adversaries = outcomes[0].n_adversaries
+    each = 1 - (1 - level) / n_adversaries
+    return [signed_interval(outcomes, adversary, each) for adversary in range(n_adversaries)]
+
+
+def _sides(outcome: PairOutcome) -> tuple[np.ndarray, np.ndarray]:
+    return outcome.in_forget, ~outcome.in_forget
+
+
+def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
+    """The estimated variance of a weighted mean, and its degrees of freedom.
+
+    With shares w̃ and S_j = Σ w̃^j, Σ w̃²(d − mean)² has expectation σ²(S₂ − 2S₃ + S₂²) for independent d of variance σ²,
+    while the mean has variance σ²S₂; the quotient corrects it exactly (n/(n−1) for equal weights, giving s²/n).
+    The degrees of freedom are 1/S₂ − 1, one less than the effective number of points.
+    """
+    share = weight / weight.sum()
+    second, third = float((share**2).sum()), float((share**3).sum())
+    expected = second - 2 * third + second**2
+    if np.count_nonzero(share) < 2 or expected <= 0:
+        return 0.0, 0.0
+    squares = float((share**2 * (values - share @ values) ** 2).sum())
+    return squares * second / expected, 1 / second - 1
+
+
+def _around(centre: float, standard_error: float, df: float, level: float, basis: Basis) -> Interval:
+    half = student.quantile((1 + level) / 2, df) * standard_error if standard_error > 0 else 0.0
+    low, high = (float(np.clip(end, -1, 1)) for end in (centre - half, centre + half))
+    return Interval(low, high, level, basis)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"a confidence level lies strictly between 0 and 1, not at {level}")
+
+
+def _check_outcomes(outcomes: Sequence[PairOutcome]) -> None:
+    if not outcomes:
+        raise ValueError("an interval needs the outcome of at least one pair")
+    if len({outcome.n_adversaries for outcome in outcomes}) > 1:
+        raise ValueError("every pair must be measured with the same adversaries, but their numbers differ")

@@ -1,0 +1,150 @@
+"""Splits s = (R, F, T) of a data set, their swap, and the set S_α of all of them.
+
+A split is three sorted arrays of point indices. The third set T of the paper is called ``unseen`` here, because the
+official test set of a data set is another thing.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from forgetgauge.game.arrays import Bools, Ints
+
+_LARGEST_DENOMINATOR = 10**9
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The ordered split s = (R, F, T): disjoint, |F| = |T| ≥ 1, each set sorted and read-only.
+
+    R may be empty here (the paper's toy example keeps it out of sight); ``split_sizes`` refuses to draw such a split.
+    """
+
+    retain: Ints
+    forget: Ints
+    unseen: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("retain", "forget", "unseen"):
+            object.__setattr__(self, name, _sorted_indices(getattr(self, name), name))
+        if len(self.forget) != len(self.unseen):
+            raise ValueError(
+                f"forget and unseen must be of one size, but they have {len(self.forget)} and {len(self.unseen)} points"
+            )
+        if len(self.forget) == 0:
+            raise ValueError("a split needs at least one point to forget")
+        everything = np.concatenate([self.retain, self.forget, self.unseen])
+        values, counts = np.unique(everything, return_counts=True)
+        if len(values) < len(everything):
+            raise ValueError(f"point {values[counts > 1][0]} appears more than once in the split")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Split):
+            return NotImplemented
+        return (
+            np.array_equal(self.retain, other.retain)
+            and np.array_equal(self.forget, other.forget)
+            and np.array_equal(self.unseen, other.unseen)
+        )
+
+    @property
+    def n(self) -> int:
+        """|D|, the number of points in the three sets together."""
+        return len(self.retain) + 2 * len(self.forget)
+
+    def swapped(self) -> "Split":
+        """s' = (R, T, F): the same retain set, with forget and unseen exchanged."""
+        return Split(self.retain, self.unseen, self.forget)
+
+
+@dataclass(frozen=True)
+class SwapPair:
+    """A split and its swap: the two experiments of one SWAP test, which share R."""
+
+    split: Split
+
+    @property
+    def sides(self) -> tuple[Split, Split]:
+        """(s, s')."""
+        return self.split, self.split.swapped()
+
+    @property
+    def points(self) -> Ints:
+        """F followed by T of the first side, (2k,): the order in which every decision array of the pair is kept."""
+        return np.concatenate([self.split.forget, self.split.unseen])
+
+    @property
+    def in_forget(self) -> Bools:
+        """For each of ``points``, whether the first side forgets it: k times True, then k times False."""
+        return np.repeat([True, False], len(self.split.forget))
+
+
+def split_sizes(n: int, alpha: float | Fraction) -> tuple[int, int]:
+    """(|R|, k) for |D| = n and unlearning portion α = |F| / |R ∪ F|.
+
+    k is αn/(1+α) rounded to the nearest integer, halves upwards; what is left over goes to R. The rounding is exact: a
+    float α is first read as the nearest fraction with a denominator of at most 10⁹, so that 0.1 means 1/10 and
+    1/3 means one third. α = 1 is refused, because R would be empty and there would be nothing to retrain on.
+    """
+    if n < 0:
+        raise ValueError(f"a data set cannot have {n} points")
+    if not 0 < alpha <= 1:
+        raise ValueError(f"alpha must lie in (0, 1], but it is {alpha}")
+    exact = Fraction(alpha).limit_denominator(_LARGEST_DENOMINATOR)
+    k = math.floor(exact * n / (1 + exact) + Fraction(1, 2))
+    if k < 1:
+        raise ValueError(f"alpha = {alpha} of {n} points leaves no point to forget; use more points or a larger alpha")
+    if 2 * k >= n:
+        raise ValueError(
+            f"alpha = {alpha} of {n} points forgets {k} and keeps {k} unseen, which leaves no point to retain; "
+            "use more points or a smaller alpha"
+        )
+    return n - 2 * k, k
+
+
+def draw_split(n: int, alpha: float | Fraction, rng: np.random.Generator) -> Split:
+    """One split of the points 0 … n−1, uniform over S_α."""
+    _, k = split_sizes(n, alpha)
+    order = rng.permutation(n)
+    return Split(retain=order[2 * k :], forget=order[:k], unseen=order[k : 2 * k])
+
+
+def draw_pair(n: int, alpha: float | Fraction, rng: np.random.Generator) -> SwapPair:
+    """One swap pair whose first side is uniform over S_α (and so is the second)."""
+    return SwapPair(draw_split(n, alpha, rng))
+
+
+def count_splits(n: int, alpha: float | Fraction) -> int:
+    """|S_α| = n! / (|R|! k! k!)."""
+    _, k = split_sizes(n, alpha)
+    return math.comb(n, k) * math.comb(n - k, k)
+
+
+def enumerate_splits(n: int, alpha: float | Fraction) -> Iterator[Split]:
+    """All of S_α, each split once; for small n only, see ``count_splits``."""
+    _, k = split_sizes(n, alpha)
+    points = range(n)
+    for forget in combinations(points, k):
+        others = [point for point in points if point not in forget]
+        for unseen in combinations(others, k):
+            retain = [point for point in others if point not in unseen]
+            yield Split(_indices(retain), _indices(forget), _indices(unseen))
+
+
+def _indices(points: list[int] | tuple[int, ...]) -> Ints:
+    return np.array(points, dtype=np.int64)
+
+
+def _sorted_indices(points: Ints, name: str) -> Ints:
+    array = np.asarray(points)
+    if array.ndim != 1 or (array.size > 0 and not np.issubdtype(array.dtype, np.integer)):
+        raise ValueError(f"{name} must be a list of point indices, not {array.dtype} of shape {array.shape}")
+    array = np.sort(array.astype(np.int64))
+    if array.size > 0 and array[0] < 0:
+        raise ValueError(f"{name} holds the index {array[0]}; point indices start at 0")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+
+from forgetgauge.game.assessment import assess
+from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
+from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.quality import quality_interval
+
+from .simulation import make_world, simulate_pairs
+
+
+@pytest.mark.parametrize("n_pairs", [1, 6])
+def test_an_assessment_only_puts_the_pieces_together(n_pairs):
+    outcomes = simulate_pairs(make_world(0.6, (0.0, 0.5, 3.0)), n_pairs, 2, np.random.default_rng(0))
+    result = assess(outcomes, np.random.default_rng(1), level=0.9, n_relabellings=100)
+    assert result.by_pair.shape == (n_pairs, 3)
+    assert result.advantage == pytest.approx(result.by_pair.mean(axis=0))
+    assert result.quality == pytest.approx(1 - np.abs(result.advantage).max())
+    assert abs(result.advantage[result.best]) == np.abs(result.advantage).max()
+    assert result.intervals == tuple(signed_interval(outcomes, a, 0.9) for a in range(3))
+    assert result.quality_interval == quality_interval(simultaneous_intervals(outcomes, 0.9), 0.9)
+    assert result.quality_interval.low <= result.quality <= result.quality_interval.high
+    assert result.noise == noise_floor(outcomes, np.random.default_rng(1), 100)
+
+
+def test_a_method_that_forgets_nothing_is_told_from_retrain():
+    rng = np.random.default_rng(2)
+    leaky = assess(simulate_pairs(make_world(1.0), 6, 1, rng), rng, n_relabellings=200)
+    clean = assess(simulate_pairs(make_world(0.0), 6, 1, rng), rng, n_relabellings=200)
+    assert leaky.noise.p_value < 0.01 < clean.noise.p_value
+    assert leaky.quality_interval.high < 1 == clean.quality_interval.high
+
+
+def test_nothing_measured_nothing_assessed():
+    with pytest.raises(ValueError, match="at least one pair"):
+        assess([], np.random.default_rng(0))

@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.intervals import (
+    MIN_PAIRS,
+    Interval,
+    pair_interval,
+    signed_interval,
+    simultaneous_intervals,
+    welch_interval,
+)
+
+
+def outcome(rng, k=30, n_adversaries=1, weight=None):
+    weight = np.ones(2 * k) if weight is None else weight
+    return PairOutcome(rng.uniform(-1, 1, (2 * k, n_adversaries)), np.repeat([True, False], k), weight)
+
+
+def constant(value, k=4):
+    return PairOutcome(np.full((2 * k, 1), value), np.repeat([True, False], k), np.ones(2 * k))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_the_interval_over_pairs_is_scipys_t_interval(level):
+    values = np.array([0.11, 0.02, -0.05, 0.07, 0.13, 0.04])
+    expected = stats.t.interval(level, 5, values.mean(), stats.sem(values))
+    interval = pair_interval(values, level)
+    assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-9)
+    assert (interval.level, interval.basis) == (level, "over pairs")
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_one_pair_gives_half_of_scipys_welch_interval(level):
+    one = outcome(np.random.default_rng(0))
+    forget, unseen = one.differences[one.in_forget, 0], one.differences[~one.in_forget, 0]
+    expected = stats.ttest_ind(forget, unseen, equal_var=False).confidence_interval(level)
+    interval = welch_interval([one], 0, level)
+    assert (2 * interval.low, 2 * interval.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+    assert interval.basis == "given these models"
+
+
+def test_pairs_combine_like_independent_strata():
+    rng = np.random.default_rng(1)
+    outcomes = [outcome(rng, k=k) for k in (5, 9, 40)]
+    variances, degrees = [], []
+    for one in outcomes:
+        for side in (one.in_forget, ~one.in_forget):
+            values = one.differences[side, 0]
+            variances.append(np.var(values, ddof=1) / len(values) / 4 / 9)
+            degrees.append(len(values) - 1)
+    se, df = (
+        np.sqrt(sum(variances)),
+        sum(variances) ** 2 / sum(v**2 / d for v, d in zip(variances, degrees, strict=True)),
+    )
+    centre = np.mean([one.advantage[0] for one in outcomes])
+    interval = welch_interval(outcomes, 0)
+    assert (interval.low, interval.high) == pytest.approx(stats.t.interval(0.95, df, centre, se), rel=1e-9)
+
+
+def test_the_scale_of_the_weights_does_not_move_welch():
+    rng = np.random.default_rng(2)
+    weight = rng.lognormal(size=60)
+    one = outcome(rng, weight=weight)
+    scaled = PairOutcome(one.differences, one.in_forget, 1e6 * weight)
+    first, second = welch_interval([one], 0), welch_interval([scaled], 0)
+    assert (first.low, first.high) == pytest.approx((second.low, second.high), rel=1e-9)
+
+
+def test_points_without_weight_are_as_if_they_were_not_there():
+    rng = np.random.default_rng(3)
+    one = outcome(rng, k=10)
+    weight = np.tile([1.0] * 6 + [0.0] * 4, 2)
+    thinned = PairOutcome(one.differences, one.in_forget, weight)
+    without = PairOutcome(one.differences[weight > 0], one.in_forget[weight > 0], np.ones(12))
+    first, second = welch_interval([thinned], 0), welch_interval([without], 0)
+    assert (first.low, first.high) == pytest.approx((second.low, second.high), rel=1e-9)
+
+
+def test_the_weighted_variance_is_unbiased_for_independent_points():
+    rng, weight = np.random.default_rng(4), np.array([5.0, 1.0, 1.0, 0.5])
+    half_widths, centres = [], []
+    t = stats.t.ppf(0.6, 2 * (7.5**2 / (weight**2).sum() - 1))
+    for _ in range(1500):
+        values = rng.uniform(-0.5, 0.5, (8, 1))
+        one = PairOutcome(values, np.repeat([True, False], 4), np.tile(weight, 2))
+        interval = welch_interval([one], 0, 0.2)
+        half_widths.append((interval.high - interval.low) / 2)
+        centres.append(one.advantage[0])
+    # Satterthwaite's df vary from draw to draw and are below the sum of both sets', so the quantile bounds from below.
+    assert np.mean(np.square(half_widths)) >= t**2 * np.var(centres) * 0.95
+    assert np.mean(np.square(half_widths)) <= 1.35 * t**2 * np.var(centres)
+
+
+def test_few_pairs_are_judged_given_their_models_and_many_over_pairs():
+    rng = np.random.default_rng(5)
+    outcomes = [outcome(rng) for _ in range(MIN_PAIRS)]
+    assert signed_interval(outcomes[:-1], 0) == welch_interval(outcomes[:-1], 0)
+    over_pairs = signed_interval(outcomes, 0)
+    assert over_pairs == pair_interval(np.array([one.advantage[0] for one in outcomes]))
+    assert over_pairs.basis == "over pairs"
+
+
+@pytest.mark.parametrize("n_pairs", [2, 6])
+def test_simultaneous_intervals_share_the_error_by_bonferroni(n_pairs):
+    rng = np.random.default_rng(6)
+    outcomes = [outcome(rng, n_adversaries=4) for _ in range(n_pairs)]
+    intervals = simultaneous_intervals(outcomes, 0.9)
+    assert intervals == [signed_interval(outcomes, a, 1 - 0.1 / 4) for a in range(4)]
+    for a, wide in enumerate(intervals):
+        narrow = signed_interval(outcomes, a, 0.9)
+        assert wide.low <= narrow.low <= narrow.high <= wide.high
+
+
+def test_no_spread_gives_no_width():
+    by_pair = pair_interval(np.zeros(5))
+    assert (by_pair.low, by_pair.high) == (0.0, 0.0)
+    given_models = welch_interval([constant(0.25), constant(0.25)], 0)
+    assert (given_models.low, given_models.high) == (0.0, 0.0)
+
+
+def test_a_single_point_on_each_side_says_nothing():
+    whole = welch_interval([constant(0.5, k=1), constant(0.5)], 0)
+    assert (whole.low, whole.high) == (-1.0, 1.0)
+    one_heavy = PairOutcome(np.zeros((4, 1)), np.array([True, True, False, False]), np.array([1.0, 0.0, 1.0, 1.0]))
+    assert welch_interval([one_heavy], 0).low == -1.0
+
+
+def test_a_weight_so_heavy_that_it_is_alone_says_nothing_either():
+    lone = PairOutcome(np.zeros((4, 1)), np.array([True, True, False, False]), np.array([1.0, 1e-200, 1.0, 1.0]))
+    assert welch_interval([lone], 0).high == 1.0
+
+
+def test_intervals_stay_within_possible_advantages():
+    interval = pair_interval(np.array([0.9, 1.0, -0.9]))
+    assert interval.low == -1.0
+    assert interval.high == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pair_interval(np.array([0.1])), "at least two pairs"),
+        (lambda: pair_interval(np.zeros((2, 2))), "at least two pairs"),
+        (lambda: pair_interval(np.array([0.1, np.nan])), "finite"),
+        (lambda: pair_interval(np.zeros(3), 1.0), "strictly between 0 and 1, not at 1.0"),
+        (lambda: welch_interval([], 0), "at least one pair"),
+        (lambda: signed_interval([], 0), "at least one pair"),
+        (lambda: simultaneous_intervals([]), "at least one pair"),
+        (lambda: Interval(0.2, 0.1, 0.95, "over pairs"), "end before it starts"),
+        (lambda: Interval(float("nan"), 0.1, 0.95, "over pairs"), "end before it starts"),
+    ],
+)
+def test_intervals_without_ground_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_pairs_measured_with_different_adversaries_are_refused():
+    rng = np.random.default_rng(7)
+    with pytest.raises(ValueError, match="same adversaries"):
+        simultaneous_intervals([outcome(rng), outcome(rng, n_adversaries=2)])

@@ -1,0 +1,106 @@
+import tracemalloc
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from forgetgauge.game import permutation
+from forgetgauge.game.advantage import PairOutcome, advantage_of_differences
+from forgetgauge.game.permutation import noise_floor
+
+
+def outcome(rng, k=6, n_adversaries=3, effect=0.0, weighted=False):
+    in_forget = np.repeat([True, False], k)
+    differences = rng.uniform(-0.5, 0.5, (2 * k, n_adversaries)) + effect * np.where(in_forget, 1, -1)[:, None]
+    weight = rng.lognormal(size=2 * k) if weighted else np.ones(2 * k)
+    return PairOutcome(differences, in_forget, weight)
+
+
+def all_statistics(outcomes) -> np.ndarray:
+    """Every relabelling of every pair, written out: what the random ones are drawn from."""
+    by_pair = []
+    for one in outcomes:
+        advantages = []
+        for chosen in combinations(range(2 * one.k), one.k):
+            label = np.isin(np.arange(2 * one.k), chosen)
+            advantages.append(advantage_of_differences(one.differences, label, one.weight))
+        by_pair.append(advantages)
+    return np.array([np.abs(np.mean(combination, axis=0)).max() for combination in product(*by_pair)])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_pairs", [1, 2])
+def test_random_relabellings_agree_with_listing_all_of_them(n_pairs, weighted):
+    rng = np.random.default_rng(0)
+    outcomes = [outcome(rng, k=3, effect=0.1, weighted=weighted) for _ in range(n_pairs)]
+    every = all_statistics(outcomes)
+    floor = noise_floor(outcomes, rng, 20_000)
+    observed = np.abs(np.mean([one.advantage for one in outcomes], axis=0)).max()
+    assert floor.observed == pytest.approx(observed)
+    assert floor.mean == pytest.approx(every.mean(), rel=0.02)
+    assert floor.q95 == pytest.approx(np.quantile(every, 0.95), rel=0.05)
+    assert floor.p_value == pytest.approx((every >= observed - 1e-12).mean(), abs=0.015)
+    assert floor.n_relabellings == 20_000
+
+
+def test_chunks_do_not_change_the_result(monkeypatch):
+    outcomes = [outcome(np.random.default_rng(1), weighted=True) for _ in range(2)]
+    whole = noise_floor(outcomes, np.random.default_rng(2), 500)
+    monkeypatch.setattr(permutation, "_CHUNK_ENTRIES", 84)  # seven rows of twelve points
+    chunked = noise_floor(outcomes, np.random.default_rng(2), 500)
+    assert chunked.p_value == whole.p_value
+    assert (chunked.mean, chunked.q95) == pytest.approx((whole.mean, whole.q95), rel=1e-12)
+
+
+def test_the_same_generator_gives_the_same_floor():
+    outcomes = [outcome(np.random.default_rng(1))]
+    first, second = (noise_floor(outcomes, np.random.default_rng(3), 100) for _ in range(2))
+    assert first == second
+
+
+def test_a_clear_effect_gets_the_smallest_p_value():
+    outcomes = [outcome(np.random.default_rng(4), k=20, effect=0.5) for _ in range(2)]
+    floor = noise_floor(outcomes, np.random.default_rng(5), 999)
+    assert floor.p_value == 1 / 1000
+    assert floor.observed > floor.q95 > floor.mean > 0
+
+
+def test_no_difference_at_all_is_no_evidence():
+    flat = PairOutcome(np.zeros((8, 2)), np.repeat([True, False], 4), np.ones(8))
+    floor = noise_floor([flat], np.random.default_rng(6), 50)
+    assert (floor.observed, floor.mean, floor.q95, floor.p_value) == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_one_relabelling_serves_all_adversaries_of_a_pair():
+    one = outcome(np.random.default_rng(7), k=10, n_adversaries=1)
+    twice = PairOutcome(np.hstack([one.differences, -one.differences]), one.in_forget, one.weight)
+    alone, both = (noise_floor([each], np.random.default_rng(8), 300) for each in (one, twice))
+    assert both.p_value == alone.p_value
+    assert both.mean == pytest.approx(alone.mean, rel=1e-12)
+
+
+def test_weights_of_zero_may_leave_a_set_empty_without_a_warning():
+    one = PairOutcome(np.full((4, 1), 0.5), np.array([True, True, False, False]), np.array([1.0, 0, 1, 0]))
+    floor = noise_floor([one], np.random.default_rng(9), 200)
+    assert 0 < floor.p_value <= 1
+    assert np.isfinite(floor.mean)
+
+
+def test_a_large_run_stays_small_in_memory():
+    rng = np.random.default_rng(10)
+    outcomes = [outcome(rng, k=2500, n_adversaries=8)]
+    tracemalloc.start()
+    noise_floor(outcomes, rng, 1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_a_test_without_pairs_or_relabellings_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="at least one pair"):
+        noise_floor([], rng)
+    with pytest.raises(ValueError, match="same adversaries"):
+        noise_floor([outcome(rng), outcome(rng, n_adversaries=2)], rng)
+    with pytest.raises(ValueError, match="at least one relabelling"):
+        noise_floor([outcome(rng)], rng, 0)

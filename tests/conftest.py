@@ -1,0 +1,45 @@
+"""Shared by all tests: one thread per process (the suite runs on all cores), and a run small enough for seconds."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TINY: dict[str, Any] = {
+    "data": {"name": "digits", "fraction": 0.2},
+    "game": {"alpha": 0.5, "pairs": 2},
+    "learner": {"epochs": 1, "batch_size": 64},
+    "shadows": {"count": 2},
+    "unlearners": ["retrain", "none", "neg-grad"],
+}
+
+TINY_TOML = """
+[data]
+name = "digits"
+fraction = 0.2
+[game]
+alpha = 0.5
+pairs = 2
+[learner]
+epochs = 1
+batch_size = 64
+[shadows]
+count = 2
+[unlearners.retrain]
+[unlearners.none]
+[unlearners.neg-grad]
+"""
+
+
+@pytest.fixture
+def tiny_file(tmp_path: Path) -> Path:
+    """A run file of a few seconds."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY_TOML)
+    return path

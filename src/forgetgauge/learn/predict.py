@@ -1,0 +1,30 @@
+"""What a model says about points: logits in eval mode, and the accuracy they amount to."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+
+BATCH = 1024
+
+
+@torch.no_grad()
+def logits_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
+    """(n, n_classes) logits; the model is put into eval mode."""
+    model.eval()
+    if len(points) == 0:
+        return np.zeros((0, points.n_classes), dtype=np.float32)
+    parts = [
+        model(points.inputs[torch.from_numpy(at)]) for at in np.split(points.index, range(BATCH, len(points), BATCH))
+    ]
+    logits: npt.NDArray[np.float32] = torch.cat(parts).float().numpy()
+    return logits
+
+
+def accuracy_of(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> float:
+    """Share of points whose largest logit is that of the label."""
+    return float(np.mean(logits.argmax(axis=1) == labels))

@@ -1,0 +1,1 @@
+"""Architectures, and how their last layer is found."""

@@ -1,0 +1,40 @@
+"""The embedded default's network: 8 × 8 digits to 100 % training and about 96 % unseen accuracy in a second."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+Norm = Literal["batch", "group", "none"]
+
+
+def _norm(kind: Norm, channels: int) -> nn.Module:
+    if kind == "batch":
+        return nn.BatchNorm2d(channels)
+    return nn.GroupNorm(4, channels) if kind == "group" else nn.Identity()
+
+
+class SmallCNN(nn.Module):
+    """Three 3 × 3 convolutions and a linear head.
+
+    Two of them have stride 2 in place of pooling: in a stack of many models on a CPU the pooling layers alone took
+    a third of a step (measured with the torch profiler, 32 models, batch 32).
+    """
+
+    def __init__(
+        self, input_shape: tuple[int, int, int], n_classes: int, *, width: int = 8, norm: Norm = "batch"
+    ) -> None:
+        super().__init__()
+        channels, height, rows = input_shape
+        layers: list[nn.Module] = []
+        for n_in, n_out, stride in ((channels, width, 2), (width, width, 1), (width, 2 * width, 2)):
+            convolution = nn.Conv2d(n_in, n_out, 3, stride=stride, padding=1, bias=norm == "none")
+            layers += [convolution, _norm(norm, n_out), nn.ReLU()]
+        self.body = nn.Sequential(*layers, nn.Flatten())
+        self.head = nn.Linear(2 * width * -(-height // 4) * -(-rows // 4), n_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, channels, height, width) -> (n, n_classes) logits."""
+        logits: Tensor = self.head(self.body(x))
+        return logits

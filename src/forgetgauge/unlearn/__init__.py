@@ -1,0 +1,1 @@
+"""Unlearners: one file per method."""

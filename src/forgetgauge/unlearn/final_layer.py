@@ -1,0 +1,90 @@
+"""Ft-final and Retr-final: everything frozen but the last layer, which is tuned (or begun anew) on the retain set.
+
+With weight decay and frozen batch norm the head's problem is strictly convex, so the two converge to the same head:
+why the paper's two rows agree in most cells, and why both stay near None (the frozen body keeps the memory).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend
+from forgetgauge.models.head import features_of, head_of
+from forgetgauge.unlearn.unlearner import Context
+
+
+@dataclass(frozen=True)
+class FineTuneFinal:
+    """Ft-final: go on from the trained head."""
+
+    lr: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 5e-5
+    epochs: int = 30
+    batch_size: int = 64
+    batch_norm: Literal["frozen", "official"] = "frozen"
+    """`official` keeps the published code's train mode: frozen layers' running statistics still move on R's batches."""
+
+    def __post_init__(self) -> None:
+        check_steps(self.lr, self.epochs, self.batch_size)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Tune a copy's head on the retain set."""
+        return _tune_head(copy.deepcopy(model), retain, context, self)
+
+
+@dataclass(frozen=True)
+class RetrainFinal:
+    """Retr-final: a new head (Kaiming-normal weights, zero bias), trained longer since it begins from nothing."""
+
+    lr: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 5e-5
+    epochs: int = 60
+    batch_size: int = 64
+    batch_norm: Literal["frozen", "official"] = "frozen"
+    """`official` keeps the published code's train mode: frozen layers' running statistics still move on R's batches."""
+
+    def __post_init__(self) -> None:
+        check_steps(self.lr, self.epochs, self.batch_size)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Begin a copy's head anew and train it on the retain set."""
+        model = copy.deepcopy(model)
+        head = head_of(model)
+        generator = torch.Generator().manual_seed(context.streams.seed("init"))
+        with torch.no_grad():
+            nn.init.kaiming_normal_(head.weight, generator=generator)
+            if head.bias is not None:
+                head.bias.zero_()
+        return _tune_head(model, retain, context, self)
+
+
+def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTuneFinal | RetrainFinal) -> nn.Module:
+    head = head_of(model)
+    model.requires_grad_(False)
+    head.requires_grad_(True)
+    layer: nn.Module = head
+    if how.batch_norm == "frozen":  # the body is a fixed function: its features are computed once
+        inputs = features_of(model.eval(), retain.x)
+    else:
+        layer, inputs = model.train(), retain.x
+    descend(
+        lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]),
+        head.parameters(),
+        batch_positions(len(retain), how.batch_size, how.epochs, context.streams.generator("order")),
+        n_steps=how.epochs * batches_per_epoch(len(retain), how.batch_size),
+        lr=how.lr,
+        momentum=how.momentum,
+        weight_decay=how.weight_decay,
+        schedule="cosine",
+    )
+    context.n_gradients += how.epochs * len(retain)
+    return model.requires_grad_(True).eval()

@@ -1,0 +1,43 @@
+"""NegGrad: gradient ascent on the forget set, θ ← θ + η ∇L_F. Fast, blind to R, and unbounded: η × steps decide."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend
+from forgetgauge.unlearn.unlearner import Context
+
+
+@dataclass(frozen=True)
+class NegGrad:
+    """SGD on −L_F, without weight decay (it would pull towards 0 on top of the ascent)."""
+
+    lr: float = 1e-3
+    momentum: float = 0.9
+    epochs: int = 5
+    batch_size: int = 32
+    batch_norm: Literal["frozen", "train"] = "frozen"
+    """`train` lets the running statistics drift to the forget set's batches, a membership signal in itself."""
+
+    def __post_init__(self) -> None:
+        check_steps(self.lr, self.epochs, self.batch_size)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Ascend from a copy of the model."""
+        model = copy.deepcopy(model).train(self.batch_norm == "train")
+        descend(
+            lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]),
+            model.parameters(),
+            batch_positions(len(forget), self.batch_size, self.epochs, context.streams.generator("order")),
+            n_steps=self.epochs * batches_per_epoch(len(forget), self.batch_size),
+            lr=self.lr,
+            momentum=self.momentum,
+        )
+        context.n_gradients += self.epochs * len(forget)
+        return model.eval()

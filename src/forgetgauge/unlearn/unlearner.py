@@ -1,0 +1,76 @@
+"""Ul of the paper: a model, what it should keep, what it should forget; out comes another model.
+
+The set T of the game is not an argument, so it cannot leak into an unlearner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.learner import Learner
+from forgetgauge.streams import Streams
+
+
+@dataclass
+class Context:
+    """What an unlearner may know besides the model and its data."""
+
+    learner: Learner
+    """The recipe that trained the model."""
+    streams: Streams
+    """All the randomness it may use."""
+    n_gradients: int = 0
+    """Per-example gradients evaluated; an unlearner adds to it what it spends."""
+
+
+@runtime_checkable
+class Unlearner(Protocol):
+    """Unlearn F from a model.
+
+    Your own method is a function of this signature; no class is needed::
+
+        def my_method(model, retain, forget, context):
+            model = copy.deepcopy(model)  # the original belongs to the caller
+            ...  # retain.x, retain.y, forget.x, forget.y are tensors
+            return model
+    """
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """A new model; the one given is not changed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """One model and what it is asked to forget."""
+
+    model: nn.Module
+    retain: Points
+    forget: Points
+    context: Context
+
+
+@dataclass(frozen=True)
+class FunctionUnlearner:
+    """A plain function of the user's as an Unlearner."""
+
+    function: Callable[..., nn.Module]
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Call the function."""
+        return self.function(model, retain, forget, context, **self.params)
+
+
+@runtime_checkable
+class StackedUnlearner(Protocol):
+    """An unlearner that treats many models at once; company may change a model by a rounding error."""
+
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """One new model for each request."""
+        ...

@@ -1,0 +1,105 @@
+"""Song and Mittal's attacks: one number per point, one threshold per class, chosen on the shadow models.
+
+The threshold of class y is the observed shadow value t that maximises ½[P_in(a ≥ t) + P_out(a < t)], the first such
+value where several do: one sort per class, O(n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.attack.adversary import Arrays, Shadows, TargetContext
+from forgetgauge.attack.signals import (
+    Floats,
+    Signals,
+    confidence,
+    correctness,
+    negative_entropy,
+    negative_modified_entropy,
+)
+from forgetgauge.game.adversary import Access
+
+Score = Callable[[Signals], Floats]
+
+
+def best_threshold(members: Floats, others: Floats) -> float:
+    """The smallest observed value that best separates members (at or above it) from others (below it)."""
+    values = np.unique(np.concatenate([members, others]))
+    members_at_or_above = 1 - np.searchsorted(np.sort(members), values, side="left") / len(members)
+    others_below = np.searchsorted(np.sort(others), values, side="left") / len(others)
+    return float(values[np.argmax(members_at_or_above + others_below)])
+
+
+def class_thresholds(scores: Floats, labels: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int) -> Floats:
+    """(n,) one threshold per class; a class without both members and others takes that of all classes together."""
+    pooled = best_threshold(scores[member], scores[~member])
+    thresholds = np.full(n, pooled)
+    for label in range(n):
+        of_class = labels == label
+        if (of_class & member).any() and (of_class & ~member).any():
+            thresholds[label] = best_threshold(scores[of_class & member], scores[of_class & ~member])
+    return thresholds
+
+
+@dataclass(frozen=True)
+class ThresholdAttack:
+    """Says “forget” where the score reaches the threshold of the point's class."""
+
+    scorer: Score
+    thresholds: Floats
+
+    def score(self, signals: Signals) -> Floats:
+        """(n,) the scorer's value."""
+        return self.scorer(signals)
+
+    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
+        """(n,) score ≥ threshold of the label's class."""
+        return self.scorer(signals) >= self.thresholds[signals.labels]
+
+    def arrays(self) -> Arrays:
+        """The thresholds."""
+        return {"thresholds": self.thresholds}
+
+
+@dataclass(frozen=True)
+class FixedThreshold:
+    """A score whose threshold is known beforehand, the same for every class."""
+
+    scorer: Score
+    threshold: float
+    access: Access = Access.BLACK_BOX
+
+    def fit(self, shadows: Shadows, target: TargetContext) -> ThresholdAttack:
+        """Nothing to learn."""
+        return self.load({"thresholds": np.full(target.n_classes, self.threshold)})
+
+    def load(self, arrays: Arrays) -> ThresholdAttack:
+        """The attack again."""
+        return ThresholdAttack(self.scorer, arrays["thresholds"])
+
+
+@dataclass(frozen=True)
+class ClassThresholds:
+    """A score with one threshold per class, learned from the shadow models."""
+
+    scorer: Score
+    access: Access = Access.BLACK_BOX
+
+    def fit(self, shadows: Shadows, target: TargetContext) -> ThresholdAttack:
+        """Best thresholds on the shadow half."""
+        scores, labels = self.scorer(shadows.signals), shadows.signals.labels
+        return self.load({"thresholds": class_thresholds(scores, labels, shadows.member, target.n_classes)})
+
+    def load(self, arrays: Arrays) -> ThresholdAttack:
+        """The attack again."""
+        return ThresholdAttack(self.scorer, arrays["thresholds"])
+
+
+CORRECTNESS = FixedThreshold(correctness, 1.0)  # its advantage is acc(F) − acc(T)
+CONFIDENCE = ClassThresholds(confidence)
+ENTROPY = ClassThresholds(negative_entropy)
+MODIFIED_ENTROPY = ClassThresholds(negative_modified_entropy)

@@ -1,0 +1,43 @@
+"""A job is a pure description of one piece of work; its key is a digest of everything that decides the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from forgetgauge.streams import identity_key
+
+Kind = Literal["initialise", "train", "unlearn", "signals", "fit", "decide"]
+
+CODE_VERSION: dict[Kind, int] = {"initialise": 1, "train": 1, "unlearn": 1, "signals": 1, "fit": 1, "decide": 1}
+"""Raised when the code of a kind changes its outcome, so that old artefacts are not taken for new ones."""
+
+HEAVY: frozenset[Kind] = frozenset({"train", "unlearn"})
+"""Kinds whose artefacts are weights: they may be dropped once nothing open needs them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work. Equal keys mean equal outcomes."""
+
+    kind: Kind
+    params: Mapping[str, Any]
+    """All that decides the outcome apart from the inputs; plain JSON."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Role -> key of the job that makes it."""
+    label: str = ""
+    """For people; not part of the key."""
+    group: str = ""
+    """Jobs of one group can be done together."""
+    coupled: bool = False
+    """Whether doing jobs together can change their bits (a stack): then the company a job keeps is fixed for good."""
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 over kind, code version, parameters and inputs."""
+        version = CODE_VERSION[self.kind]
+        return identity_key(
+            {"kind": self.kind, "version": version, "params": dict(self.params), "inputs": dict(self.inputs)}
+        )

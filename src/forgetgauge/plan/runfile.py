@@ -1,0 +1,193 @@
+"""Reading a run file: TOML in, a checked RunSpec out; every mistake is one line with file, key and nearest name."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pydantic
+
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.plan.spec import RunSpec
+
+DEFAULT = "digits.toml"
+SpecT = TypeVar("SpecT")
+
+
+def read_run_file(path: Path | None) -> tuple[dict[str, Any], str]:
+    """(raw tables, the file's name for messages); None is the embedded default."""
+    if path is None:
+        return tomllib.loads(resources.files(__package__).joinpath(DEFAULT).read_text("utf-8")), "embedded default"
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    try:
+        return tomllib.loads(text), str(path)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from None
+
+
+def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """`game.alpha=0.25` sets that key; values are TOML, or else a bare string."""
+    changed = copy.deepcopy(dict(raw))
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"--set {setting}: write key=value, e.g. --set game.alpha=0.25")
+        set_key(changed, key.strip(), _toml_value(text.strip()))
+    return changed
+
+
+def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
+    """Set a dotted key in place, making tables on the way; a list of unlearners becomes a table first."""
+    *tables, last = path.split(".")
+    place = raw
+    for table in tables:
+        if isinstance(place.get(table), list):
+            place[table] = _as_table(place[table])
+        place = place.setdefault(table, {})
+        if not isinstance(place, dict):
+            raise UserError(f"{path}: {table} is a value, not a table")
+    place[last] = value
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _as_table(names: Any) -> Any:
+    return {name: {} for name in names} if isinstance(names, list) and all(isinstance(n, str) for n in names) else names
+
+
+def parse_spec(raw: Mapping[str, Any], source: str) -> RunSpec:
+    """Check every key and value."""
+    tables = copy.deepcopy(dict(raw))
+    if "unlearners" in tables:
+        tables["unlearners"] = _as_table(tables["unlearners"])
+    game = tables.get("game")
+    if isinstance(game, dict) and game.get("sensitivity") == "uniform":
+        del game["sensitivity"]
+    spec = validated(RunSpec, tables, source)
+    problem = _out_of_range(spec)
+    if problem:
+        raise UserError(f"{source}: {problem}")
+    return spec
+
+
+def _out_of_range(spec: RunSpec) -> str | None:
+    if not 0 < spec.game.alpha < 1:
+        return f"game.alpha = {spec.game.alpha} is not between 0 and 1"
+    if not 0 < spec.data.fraction <= 1:
+        return f"data.fraction = {spec.data.fraction} is not greater than 0 and at most 1"
+    if not 0.5 <= spec.game.level < 1:
+        return f"game.level = {spec.game.level} is not between 0.5 and 1"
+    counts = {"game.pairs": spec.game.pairs, "game.seeds": spec.game.seeds, "shadows.count": spec.shadows.count}
+    for key, count in counts.items():
+        if count < 1:
+            return f"{key} = {count} is not at least 1"
+    if spec.seed < 0:
+        return f"seed = {spec.seed} is negative"
+    if not spec.unlearners:
+        return "unlearners is empty: name at least one"
+    if not spec.adversaries:
+        return "adversaries is empty: name at least one"
+    twice = [name for name in spec.adversaries if spec.adversaries.count(name) > 1]
+    if twice:
+        return f"adversaries names '{twice[0]}' twice"
+    if spec.game.sensitivity.by_class is not None and spec.game.sensitivity.file is not None:
+        return "game.sensitivity has both by_class and file: give one"
+    if spec.sweep is not None and not spec.sweep.values:
+        return "sweep.values is empty"
+    if not isinstance(spec.learner.get("name", "minibatch"), str):
+        return f"learner.name = {spec.learner['name']!r} is not a string"
+    return None
+
+
+def sweep_games(raw: Mapping[str, Any], source: str) -> list[tuple[Any, RunSpec]]:
+    """[(value, spec)] for each value of the sweep; [(None, spec)] without one."""
+    spec = parse_spec(raw, source)
+    if spec.sweep is None:
+        return [(None, spec)]
+    if spec.sweep.key.split(".")[0] in ("sweep", "keep", ""):
+        raise UserError(f"{source}: sweep.key = '{spec.sweep.key}' cannot be swept")
+    games = []
+    for value in spec.sweep.values:
+        swept = copy.deepcopy({key: table for key, table in raw.items() if key != "sweep"})
+        set_key(swept, spec.sweep.key, value)
+        games.append((value, parse_spec(swept, f"{source}: sweep value {value!r}")))
+    return games
+
+
+def validated(kind: type[SpecT], values: Any, source: str) -> SpecT:
+    """`values` as the dataclass `kind`, or one line on the first thing that does not fit."""
+    try:
+        return checked_json(kind, values)
+    except pydantic.ValidationError as error:
+        raise UserError(f"{source}: {_first_line(kind, error.errors()[0])}") from None
+
+
+def checked_json(kind: type[SpecT], values: Any) -> SpecT:
+    """Strictly typed (no "8" for 8), which pydantic allows for a dataclass from JSON text only."""
+    return pydantic.TypeAdapter(kind).validate_json(json.dumps(values, default=str), strict=True)
+
+
+def _first_line(kind: type[Any], error: Any) -> str:
+    place = [str(part) for part in error["loc"]]
+    path = ".".join(place)
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        valid = _fields_at(kind, place[:-1])
+        where = f"{'.'.join(place[:-1])}: " if place[:-1] else ""
+        return where + unknown_name("key", place[-1], valid)
+    given = error["input"]
+    shown = "" if isinstance(given, dict) else f" = {given!r}"
+    return f"{path}{shown}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _fields_at(kind: Any, place: Sequence[str]) -> list[str]:
+    import typing
+
+    for name in place:
+        hint = typing.get_type_hints(kind)[name]
+        options = [hint, *typing.get_args(hint)]
+        kind = next(option for option in options if dataclasses.is_dataclass(option))
+    return [f.name for f in dataclasses.fields(kind)]
+
+
+def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """`params` with the defaults of the dataclass `factory` filled in, as plain JSON values.
+
+    Things of the user's that are no dataclass have no defaults of ours: what is given is what they get.
+    """
+    if not (isinstance(factory, type) and dataclasses.is_dataclass(factory)):
+        return dict(params)
+    names = [f.name for f in dataclasses.fields(factory) if f.init]
+    for key in params:
+        if key not in names:
+            raise UserError(f"{what}: " + unknown_name("key", key, names))
+    try:
+        made = checked_json(factory, dict(params))
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        shown = f"{place} = {first['input']!r}: " if place else ""
+        raise UserError(f"{what}: {shown}{message[0].lower()}{message[1:]}") from None
+    return {name: _plain(getattr(made, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value

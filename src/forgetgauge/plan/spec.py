@@ -1,0 +1,90 @@
+"""RunSpec: everything a run file may say, each field with its default and one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+_STRICT = {"extra": "forbid"}  # read by pydantic in `runfile`; nothing here imports it
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Which data the game is played on."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    name: str = "digits"
+    """A data set of the catalogue, or `module:function`."""
+    fraction: float = 1.0
+    """η: the share of the target half and of the shadow half that is used."""
+
+
+@dataclass(frozen=True)
+class SensitivitySpec:
+    """P_D: how often the oracle shows each point. Neither field: uniform."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    by_class: dict[str, float] | None = None
+    """Weight of each class; classes not named weigh 1."""
+    file: str | None = None
+    """A `.npy` file with one weight for each point of the whole data set."""
+
+
+@dataclass(frozen=True)
+class GameSpec:
+    """The game itself."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    alpha: float = 0.1
+    """α = |F| / |R ∪ F|."""
+    pairs: int = 8
+    """Swap pairs, each a fresh draw from S_α; five or more give an interval over pairs."""
+    seeds: int = 1
+    """Trainings per side of a pair, averaged."""
+    sensitivity: SensitivitySpec = field(default_factory=SensitivitySpec)
+    """P_D."""
+    share_retrain: bool = False
+    """Use one retrained model for both sides: Q(Retrain) = 1 by construction, no longer a check."""
+    level: float = 0.95
+    """Confidence level of all intervals."""
+
+
+@dataclass(frozen=True)
+class ShadowSpec:
+    """The shadow models on which adversaries are fitted."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    count: int = 8
+    """How many."""
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """One game for each value of one key."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    key: str = ""
+    """The key's path in the run file, e.g. `game.alpha`."""
+    values: list[Any] = field(default_factory=list)
+    """Its values, in the order of the result's games."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A whole run file."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    seed: int = 0
+    """The root of all randomness, fixed beforehand."""
+    keep: Literal["signals", "weights"] = "signals"
+    """What stays on disk: `weights` lets a method be added later without training the originals again."""
+    data: DataSpec = field(default_factory=DataSpec)
+    game: GameSpec = field(default_factory=GameSpec)
+    learner: dict[str, Any] = field(default_factory=lambda: {"name": "minibatch"})
+    """`name` of the learner and its own parameters."""
+    shadows: ShadowSpec = field(default_factory=ShadowSpec)
+    unlearners: dict[str, dict[str, Any]] = field(default_factory=lambda: {"retrain": {}, "none": {}})
+    """Id -> parameters; `method` names the unlearner where the id is not its name."""
+    adversaries: list[str] = field(default_factory=lambda: ["correctness", "confidence", "entropy", "modified-entropy"])
+    """The declared class of adversaries: Q is 1 − the largest of their advantages."""
+    sweep: SweepSpec | None = None

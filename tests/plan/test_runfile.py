@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from forgetgauge.errors import UserError
+from forgetgauge.plan.runfile import apply_settings, complete_params, parse_spec, read_run_file, sweep_games
+
+
+def test_the_embedded_default_is_valid_and_its_seed_is_zero():
+    raw, source = read_run_file(None)
+    spec = parse_spec(raw, source)
+    assert (spec.seed, spec.game.alpha, spec.game.pairs) == (0, 0.5, 8)
+
+
+def test_an_empty_file_is_the_default_of_every_key():
+    spec = parse_spec({}, "x.toml")
+    assert spec.game.alpha == 0.1
+    assert spec.adversaries == ["correctness", "confidence", "entropy", "modified-entropy"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({"sede": 1}, "x.toml: unknown key 'sede'; did you mean 'seed'?"),
+        ({"game": {"alhpa": 1}}, "x.toml: game: unknown key 'alhpa'; did you mean 'alpha'?"),
+        ({"game": {"sensitivity": {"classes": {}}}}, "game.sensitivity: unknown key 'classes'"),
+        ({"sweep": {"kye": ""}}, "sweep: unknown key 'kye'; did you mean 'key'?"),
+        ({"game": {"alpha": 1.5}}, "game.alpha = 1.5 is not between 0 and 1"),
+        ({"game": {"alpha": 0}}, "game.alpha = 0.0 is not between"),
+        ({"game": {"pairs": 0}}, "game.pairs = 0 is not at least 1"),
+        ({"game": {"pairs": "8"}}, "game.pairs = '8': input should be a valid integer"),
+        ({"game": {"pairs": 2.5}}, "game.pairs = 2.5"),
+        ({"game": {"share_retrain": 1}}, "game.share_retrain = 1: input should be a valid boolean"),
+        ({"game": 3}, "game = 3"),
+        ({"game": {"level": 0.2}}, "game.level"),
+        ({"data": {"fraction": 0}}, "data.fraction = 0"),
+        ({"seed": -1}, "seed = -1 is negative"),
+        ({"keep": "everything"}, "keep = 'everything'"),
+        ({"unlearners": []}, "unlearners is empty"),
+        ({"adversaries": []}, "adversaries is empty"),
+        ({"adversaries": ["confidence", "confidence"]}, "names 'confidence' twice"),
+        ({"game": {"sensitivity": {"by_class": {"1": 1.0}, "file": "w.npy"}}}, "give one"),
+        ({"sweep": {"key": "game.alpha", "values": []}}, "sweep.values is empty"),
+        ({"learner": {"name": 3}}, "learner.name = 3"),
+        ({"unlearners": {"none": 3}}, "unlearners.none = 3"),
+    ],
+)
+def test_every_mistake_is_one_line_with_file_key_and_what_is_wrong(raw, words):
+    with pytest.raises(UserError) as caught:
+        parse_spec(raw, "x.toml")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("x.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "no such file"), (b"a = ", "not valid TOML"), (b"\xff\xfe", "cannot be read")]
+)
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path, content, words):
+    path = tmp_path / "x.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        read_run_file(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_run_file(tmp_path)
+
+
+def test_settings_change_keys_and_leave_the_file_as_it_was():
+    raw = {"game": {"alpha": 0.1}, "unlearners": ["none"]}
+    changed = apply_settings(
+        raw,
+        ["game.alpha=0.25", "data.name=digits", 'adversaries=["confidence"]', "unlearners.neg-grad.lr=0.1", "seed=3"],
+    )
+    spec = parse_spec(changed, "x")
+    assert (spec.game.alpha, spec.data.name, spec.adversaries, spec.seed) == (0.25, "digits", ["confidence"], 3)
+    assert spec.unlearners == {"none": {}, "neg-grad": {"lr": 0.1}}
+    assert raw == {"game": {"alpha": 0.1}, "unlearners": ["none"]}
+
+
+@pytest.mark.parametrize("setting", ["game.alpha", "=3", "seed.x=1"])
+def test_a_setting_that_says_nothing_is_one_line(setting):
+    with pytest.raises(UserError):
+        apply_settings({"seed": 1}, [setting])
+
+
+def test_uniform_sensitivity_may_be_said_in_a_word():
+    assert parse_spec({"game": {"sensitivity": "uniform"}}, "x").game.sensitivity.by_class is None
+
+
+def test_a_sweep_gives_one_game_per_value():
+    raw = {"sweep": {"key": "game.alpha", "values": [0.1, 0.2]}}
+    assert [(value, spec.game.alpha) for value, spec in sweep_games(raw, "x")] == [(0.1, 0.1), (0.2, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "words"),
+    [
+        ({"key": "game.alpha", "values": [2.0]}, "sweep value 2.0: game.alpha"),
+        ({"key": "game.alfa", "values": [0.1]}, "did you mean 'alpha'"),
+        ({"key": "keep", "values": ["weights"]}, "cannot be swept"),
+        ({"values": [1]}, "cannot be swept"),
+    ],
+)
+def test_a_bad_sweep_is_one_line(sweep, words):
+    with pytest.raises(UserError, match=words):
+        sweep_games({"sweep": sweep}, "x")
+
+
+@dataclass(frozen=True)
+class Knobs:
+    lr: float = 0.1
+    steps: int = 3
+    mode: Literal["a", "b"] = "a"
+    milestones: tuple[float, ...] = ()
+    extra: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.lr < 0:
+            raise ValueError("lr must not be negative")
+
+
+def test_parameters_are_completed_with_every_default_as_plain_json():
+    assert complete_params("x", Knobs, {"lr": 1, "milestones": [0.5]}) == {
+        "lr": 1.0,
+        "steps": 3,
+        "mode": "a",
+        "milestones": [0.5],
+        "extra": {},
+    }
+    assert complete_params("x", lambda: None, {"anything": 1}) == {"anything": 1}
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"rl": 1}, "unlearners.x: unknown key 'rl'; did you mean 'lr'?"),
+        ({"lr": "fast"}, "lr = 'fast'"),
+        ({"steps": 1.5}, "steps = 1.5"),
+        ({"mode": "c"}, "mode = 'c'"),
+        ({"lr": -1.0}, "lr must not be negative"),
+    ],
+)
+def test_bad_parameters_are_one_line(params, words):
+    with pytest.raises(UserError) as caught:
+        complete_params("unlearners.x", Knobs, params)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,132 @@
+"""The ledger: an append-only journal of what was decided and what was finished, one JSON object a line.
+
+The state of a run is the replay of its ledger. A stack of jobs is finished by one line, so it is finished whole or not
+at all; a last line torn by a kill is cut off when the ledger is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.errors import UserError
+from forgetgauge.store.objects import Receipt, full_disk_is_one_line
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished job."""
+
+    receipt: Receipt
+    seconds: float
+    """Its share of the time its task took."""
+    dropped: bool = False
+    """Whether its artefact was deleted because nothing needed it any more."""
+
+
+@dataclass
+class LedgerState:
+    """What the ledger says."""
+
+    done: dict[str, Done] = field(default_factory=dict)
+    stack_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Job key -> all members of the stack that the plan put it into."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Job key -> one line on why, for jobs that did not succeed since."""
+    n_runs: dict[str, int] = field(default_factory=dict)
+    """Job key -> how often it was finished: 1, unless its artefact was damaged, or dropped and needed again."""
+
+    def apply(self, event: dict[str, Any]) -> None:
+        """Replay one line."""
+        match event["event"]:
+            case "stacks":
+                for members in event["stacks"]:
+                    self.stack_of.update(dict.fromkeys(members, tuple(members)))
+            case "done":
+                for job in event["jobs"]:
+                    self.done[job["key"]] = Done(Receipt(job["sha256"], job["bytes"]), job["seconds"])
+                    self.failed.pop(job["key"], None)
+                    self.n_runs[job["key"]] = self.n_runs.get(job["key"], 0) + 1
+            case "dropped":
+                for key in event["keys"]:
+                    done = self.done[key]
+                    self.done[key] = Done(done.receipt, done.seconds, dropped=True)
+            case "lost":
+                self.done.pop(event["key"], None)
+            case "failed":
+                self.failed[event["key"]] = event["error"]
+
+    def is_available(self, key: str) -> bool:
+        """Finished, and its artefact was not dropped."""
+        done = self.done.get(key)
+        return done is not None and not done.dropped
+
+
+def replay(content: bytes, source: Path) -> tuple[LedgerState, int]:
+    """(state, length of the whole lines): what a journal says; bytes after the last whole line are not looked at."""
+    state = LedgerState()
+    sound = content.rfind(b"\n") + 1
+    for number, line in enumerate(content[:sound].splitlines(), 1):
+        try:
+            state.apply(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{source}: line {number} is damaged ({error}); restore or delete the file") from None
+    return state, sound
+
+
+class Ledger:
+    """The journal file and its replayed state."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        content = path.read_bytes() if path.exists() else b""
+        self.state, self._sound = replay(content, path)
+        self._torn = len(content) > self._sound
+
+    def record_stacks(self, stacks: Sequence[Sequence[str]]) -> None:
+        """Fix which jobs train together, before any of them begins."""
+        if stacks:
+            self._append({"event": "stacks", "stacks": [list(members) for members in stacks]})
+
+    def record_done(self, receipts: dict[str, Receipt], seconds: float) -> None:
+        """Finish the jobs of a task, all by one line."""
+        share = round(seconds / max(len(receipts), 1), 6)
+        self._append(
+            {
+                "event": "done",
+                "jobs": [
+                    {"key": key, "sha256": r.sha256, "bytes": r.n_bytes, "seconds": share}
+                    for key, r in receipts.items()
+                ],
+            }
+        )
+
+    def record_dropped(self, keys: Sequence[str]) -> None:
+        """The artefacts of these jobs are about to be deleted."""
+        self._append({"event": "dropped", "keys": list(keys)})
+
+    def record_lost(self, key: str) -> None:
+        """The artefact of this job is missing or damaged: the job must be done again."""
+        self._append({"event": "lost", "key": key})
+
+    def record_failed(self, key: str, error: str) -> None:
+        """The job raised, and raised again."""
+        self._append({"event": "failed", "key": key, "error": error})
+
+    def _append(self, event: dict[str, Any]) -> None:
+        line = (json.dumps(event, separators=(",", ":")) + "\n").encode()
+        with full_disk_is_one_line(self.path.parent), self.path.open("ab") as journal:
+            if self._torn:
+                journal.truncate(self._sound)
+                self._torn = False
+            try:
+                journal.write(line)
+                journal.flush()
+            except OSError:
+                self._torn = True
+                raise
+        self._sound += len(line)
+        self.state.apply(event)

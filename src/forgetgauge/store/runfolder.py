@@ -1,0 +1,78 @@
+"""A run folder: what was asked for, the ledger, the artefacts, the result; one process at a time may change it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.errors import UserError
+from forgetgauge.store.ledger import Ledger
+from forgetgauge.store.objects import ObjectStore, full_disk_is_one_line, write_atomically
+
+RUN_FORMAT = 1
+
+
+class RunFolder:
+    """Names of the things in a run folder, and how they are read and written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.objects = ObjectStore(path / "objects")
+        self.result = path / "result.json"
+        self.report = path / "report.html"
+        self.failures = path / "failures"
+        self.run_file = path / "run.json"
+
+    def create(self) -> None:
+        """Make the folder, or say in one line why it cannot be."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot make this folder: {error.strerror}") from None
+        if not os.access(self.path, os.W_OK):
+            raise UserError(f"{self.path}: this folder is not writable")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder: a second run into it is refused; the lock goes with the process, however it dies."""
+        try:
+            lock = (self.path / "lock").open("w")
+        except OSError as error:
+            raise UserError(f"{self.path}: this folder is not writable: {error.strerror}") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{self.path}: another forgetgauge run is using this folder") from None
+            yield
+
+    def open_ledger(self) -> Ledger:
+        """The ledger, replayed."""
+        return Ledger(self.path / "ledger.jsonl")
+
+    def write_run(self, run: dict[str, Any]) -> None:
+        """Keep what was asked for, every choice resolved."""
+        self.write_text(self.run_file, json.dumps({"format": RUN_FORMAT, **run}, indent=1, sort_keys=True) + "\n")
+
+    def read_run(self) -> dict[str, Any]:
+        """What was asked for."""
+        if not self.run_file.exists():
+            raise UserError(f"{self.path}: not a run folder (it has no run.json)")
+        try:
+            run: dict[str, Any] = json.loads(self.run_file.read_text("utf-8"))
+        except ValueError as error:
+            raise UserError(f"{self.run_file}: not valid JSON: {error}") from None
+        if run.get("format") != RUN_FORMAT:
+            raise UserError(f"{self.run_file}: format {run.get('format')!r}, but this version reads {RUN_FORMAT}")
+        return run
+
+    def write_text(self, path: Path, text: str) -> None:
+        """Write a file of the folder, whole or not at all."""
+        with full_disk_is_one_line(self.path):
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, text.encode())

@@ -1,0 +1,121 @@
+"""A run as one file: `export` packs run.json, the ledger and the artefacts into a tar, `import` unpacks it elsewhere.
+
+Import trusts nothing: only names we would have written are taken, only regular files, and every artefact must match
+the digest in the ledger that came with it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+from forgetgauge.errors import UserError
+from forgetgauge.store.ledger import replay
+from forgetgauge.store.objects import KEY, CorruptArtefact, full_disk_is_one_line
+from forgetgauge.store.runfolder import RUN_FORMAT, RunFolder
+
+RUN, LEDGER, OBJECT_SUFFIX = "run.json", "ledger.jsonl", ".safetensors"
+LARGEST_TEXT = 64 * 2**20
+
+
+def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | None = None) -> int:
+    """Pack a run; artefacts for which `heavy(key)` is true are left out. Returns the number of artefacts packed."""
+    folder.read_run()
+    state = folder.open_ledger().state
+    packed = 0
+    part = target.with_name(target.name + ".part")
+    try:
+        with full_disk_is_one_line(target.parent), tarfile.open(part, "w") as tar:
+            _add(tar, RUN, folder.run_file.read_bytes())
+            events: list[dict[str, object]] = [{"event": "stacks", "stacks": sorted(set(state.stack_of.values()))}]
+            for key, done in sorted(state.done.items()):
+                left_out = done.dropped or (heavy is not None and heavy(key))
+                if not left_out:
+                    _add(tar, key + OBJECT_SUFFIX, folder.objects.read_bytes(key, done.receipt.sha256))
+                    packed += 1
+                job = {"key": key, "sha256": done.receipt.sha256, "bytes": done.receipt.n_bytes}
+                events.append({"event": "done", "jobs": [{**job, "seconds": done.seconds}]})
+                if left_out:
+                    events.append({"event": "dropped", "keys": [key]})
+            _add(tar, LEDGER, "".join(json.dumps(event) + "\n" for event in events).encode())
+        part.replace(target)
+    except CorruptArtefact as error:
+        raise UserError(f"{folder.path}: artefact {error.key[:12]} is damaged; run the command again first") from None
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return packed
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    tar.addfile(entry, io.BytesIO(content))
+
+
+def import_run(source: Path, folder: RunFolder) -> int:
+    """Unpack a run into a folder, new or not; what is already there stays. Returns the number of artefacts taken."""
+    try:
+        with tarfile.open(source, "r:") as tar:
+            for entry in tar:
+                _refuse_odd(source, entry)
+            folder.create()
+            with folder.locked():
+                return _take(tar, source, folder)
+    except FileNotFoundError:
+        raise UserError(f"{source}: no such file") from None
+    except (tarfile.TarError, EOFError) as error:
+        raise UserError(f"{source}: not a run exported by forgetgauge: {error}") from None
+
+
+def _refuse_odd(source: Path, entry: tarfile.TarInfo) -> None:
+    is_object = entry.name.endswith(OBJECT_SUFFIX) and KEY.fullmatch(entry.name.removesuffix(OBJECT_SUFFIX))
+    if not entry.isreg() or not (is_object or entry.name in (RUN, LEDGER)):
+        raise UserError(f"{source}: refused: '{entry.name}' is nothing an export holds")
+    if not is_object and entry.size > LARGEST_TEXT:
+        raise UserError(f"{source}: refused: '{entry.name}' is larger than {LARGEST_TEXT // 2**20} MiB")
+
+
+def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
+    names = set(tar.getnames())
+    if not {RUN, LEDGER} <= names:
+        raise UserError(f"{source}: not a run exported by forgetgauge: {RUN} or {LEDGER} is missing")
+    run = _read(tar, RUN)
+    try:
+        run_format = json.loads(run)["format"]
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{source}: {RUN} is not valid") from None
+    if run_format != RUN_FORMAT:
+        raise UserError(f"{source}: format {run_format!r}, but this version reads {RUN_FORMAT}")
+    theirs, _ = replay(_read(tar, LEDGER), source)
+    ledger = folder.open_ledger()
+    taken = 0
+    ledger.record_stacks(
+        [s for s in sorted(set(theirs.stack_of.values())) if not any(k in ledger.state.stack_of for k in s)]
+    )
+    for key, done in theirs.done.items():
+        if ledger.state.is_available(key) or (key in ledger.state.done and done.dropped):
+            continue
+        if not done.dropped:
+            if key + OBJECT_SUFFIX not in names:
+                raise UserError(f"{source}: artefact {key[:12]} is missing")
+            if folder.objects.write_bytes(key, _read(tar, key + OBJECT_SUFFIX)) != done.receipt:
+                folder.objects.drop(key)
+                raise UserError(f"{source}: artefact {key[:12]} is damaged")
+            taken += 1
+        ledger.record_done({key: done.receipt}, done.seconds)
+        if done.dropped:
+            ledger.record_dropped([key])
+    if not folder.run_file.exists():
+        folder.write_text(folder.run_file, run.decode())
+    return taken
+
+
+def _read(tar: tarfile.TarFile, name: str) -> bytes:
+    member = tar.extractfile(name)
+    assert member is not None  # only regular files came this far
+    return member.read()

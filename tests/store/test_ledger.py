@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import errno
+import io
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.store.ledger import Ledger, replay
+from forgetgauge.store.objects import Receipt
+
+A, B, C = ("a" * 64, "b" * 64, "c" * 64)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.jsonl"
+
+
+def written(path: Path) -> Ledger:
+    ledger = Ledger(path)
+    ledger.record_stacks([])
+    ledger.record_stacks([[A, B], [C]])
+    ledger.record_done({A: Receipt("1" * 64, 10), B: Receipt("2" * 64, 20)}, 4.0)
+    ledger.record_failed(C, "ValueError: no")
+    ledger.record_dropped([A])
+    return ledger
+
+
+def test_the_state_is_the_replay_of_the_file(path):
+    ledger = written(path)
+    assert Ledger(path).state == ledger.state
+    state = ledger.state
+    assert state.stack_of == {A: (A, B), B: (A, B), C: (C,)}
+    assert state.done[B].seconds == 2.0
+    assert not state.is_available(A)
+    assert state.is_available(B)
+    assert not state.is_available(C)
+    assert state.failed == {C: "ValueError: no"}
+
+
+def test_a_job_that_succeeds_later_is_no_failure(path):
+    ledger = written(path)
+    ledger.record_done({C: Receipt("3" * 64, 1)}, 1.0)
+    assert Ledger(path).state.failed == {}
+
+
+def test_a_lost_artefact_makes_its_job_open_again(path):
+    ledger = written(path)
+    ledger.record_lost(B)
+    ledger.record_lost(B)
+    assert B not in Ledger(path).state.done
+    ledger.record_done({B: Receipt("2" * 64, 20)}, 1.0)
+    assert ledger.state.n_runs == {A: 1, B: 2}
+
+
+@given(st.data())
+def test_a_ledger_cut_at_any_byte_is_the_ledger_of_the_whole_lines_before_it(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("ledger") / "ledger.jsonl"
+    written(path)
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    whole = content[: content[:cut].rfind(b"\n") + 1]
+    ledger = Ledger(path)
+    assert ledger.state == replay(whole, path)[0]
+    ledger.record_failed(B, "again")
+    assert path.read_bytes().startswith(whole)
+    assert Ledger(path).state == ledger.state
+
+
+def test_damage_in_the_middle_is_one_line_with_its_number(path):
+    written(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"{broken\n" + b"".join(lines[1:]))
+    with pytest.raises(UserError, match="line 2 is damaged"):
+        Ledger(path)
+
+
+def test_a_full_disk_during_an_append_loses_nothing(path, monkeypatch):
+    ledger = written(path)
+    before = path.read_bytes()
+
+    class Full(io.FileIO):
+        def write(self, line) -> int:
+            super().write(bytes(line)[:5])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    real = Path.open
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda self, mode="r": Full(str(self), "ab") if "a" in mode else real(self, mode))
+        with pytest.raises(DiskFull):
+            ledger.record_failed(B, "x")
+    assert Ledger(path).state == replay(before, path)[0]
+    ledger.record_failed(B, "y")
+    assert Ledger(path).state.failed[B] == "y"

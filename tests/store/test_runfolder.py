@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forgetgauge.errors import UserError
+from forgetgauge.store.runfolder import RunFolder
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot make this folder"):
+        RunFolder(tmp_path / "file" / "run").create()
+
+
+def test_a_folder_that_is_not_writable_is_one_line(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path)
+    monkeypatch.setattr("forgetgauge.store.runfolder.os.access", lambda *_: False)
+    with pytest.raises(UserError, match="not writable"):
+        folder.create()
+
+
+def test_a_second_process_is_refused_while_the_first_holds_the_folder(tmp_path):
+    folder = RunFolder(tmp_path)
+    with folder.locked(), pytest.raises(UserError, match="another forgetgauge run"), RunFolder(tmp_path).locked():
+        pass
+    with folder.locked():
+        pass
+
+
+def test_a_lock_that_cannot_be_made_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="not writable"), RunFolder(tmp_path / "absent").locked():
+        pass
+
+
+def test_a_folder_without_a_run_says_so(tmp_path):
+    with pytest.raises(UserError, match=r"no run\.json"):
+        RunFolder(tmp_path).read_run()
+
+
+@pytest.mark.parametrize(("text", "words"), [("{", "not valid JSON"), ('{"format": 99}', "format 99")])
+def test_a_run_file_that_is_not_ours_is_one_line(tmp_path, text, words):
+    folder = RunFolder(tmp_path)
+    folder.run_file.write_text(text)
+    with pytest.raises(UserError, match=words):
+        folder.read_run()
+
+
+def test_what_was_asked_for_is_kept(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    folder.write_run({"games": []})
+    assert folder.read_run()["games"] == []

@@ -1,0 +1,269 @@
+"""The command line. Every command is a few lines over the library; heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forgetgauge import plugins
+from forgetgauge.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from forgetgauge.run.campaign import Campaign
+    from forgetgauge.store.runfolder import RunFolder
+
+app = typer.Typer(
+    name="forgetgauge",
+    help="After a model was asked to forget some of its training data, how much of it can an attacker still see?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without one, the embedded default.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.25")]
+Folder = Annotated[Path, typer.Argument(help="Run folder.")]
+
+
+class ExecutorChoice(StrEnum):
+    """Who does the work."""
+
+    inline = "inline"
+    processes = "processes"
+
+
+@app.command()
+def run(
+    file: RunFile = None,
+    out: Out = None,
+    settings: Settings = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
+    executor: Annotated[ExecutorChoice, typer.Option(help="Who does the work.")] = ExecutorChoice.processes,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
+    from forgetgauge.run.campaign import play
+    from forgetgauge.run.progress import told
+
+    limit = None if time_limit is None else parse_duration(time_limit)
+    folder = _run_folder(file, out)
+    folder.create()
+    campaign = _campaign(file, settings)
+    with told(quiet) as tell:
+        ending, result = play(campaign, folder, executor=executor.value, time_limit_s=limit, tell=tell)
+    if result is None:
+        typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
+        return
+    _show(folder)
+    if ending.n_missing:
+        for key, failure in ending.failed.items():
+            typer.echo(f"failed: {campaign.jobs[key].label}: {failure.line}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def plan(file: RunFile = None, out: Out = None, settings: Settings = None) -> None:
+    """Say what a run would do and how much disk it would use; nothing is done."""
+    from forgetgauge.run.campaign import disk_estimate
+
+    campaign = _campaign(file, settings)
+    folder = _run_folder(file, out)
+    state = folder.open_ledger().state
+    _echo_counts(campaign, state)
+    light, weights = disk_estimate(campaign)
+    kept = "kept" if campaign.keep_weights else "dropped when no longer needed"
+    typer.echo(f"disk: {mib(light)} of signals and decisions; {mib(weights)} of weights, {kept}")
+
+
+@app.command()
+def status(folder: Folder) -> None:
+    """Say where a run stands."""
+    from forgetgauge.run.campaign import Campaign
+
+    opened = _existing(folder)
+    campaign = Campaign.read(opened)
+    state = opened.open_ledger().state
+    _echo_counts(campaign, state)
+    seconds = sum(done.seconds for done in state.done.values())
+    typer.echo(f"disk: {mib(opened.objects.n_bytes())}; work done: {seconds:.1f} s")
+    jobs = campaign.jobs
+    for key, line in state.failed.items():
+        if key in jobs:
+            typer.echo(f"failed: {jobs[key].label}: {line}")
+
+
+@app.command()
+def score(
+    folder: Folder,
+    adversary: Annotated[list[str], typer.Option("--adversary", help="Adversary to add; may be repeated.")],
+) -> None:
+    """Let further adversaries attack the saved signals; nothing is trained."""
+    from forgetgauge.run.campaign import add_adversaries, play
+
+    opened = _existing(folder)
+    play(add_adversaries(opened, adversary), opened)
+    _show(opened)
+
+
+@app.command()
+def report(
+    folder: Folder,
+    to: Annotated[
+        Path | None, typer.Option(help="Where to write it; report.html in the run folder without it.")
+    ] = None,
+) -> None:
+    """Write the HTML report again, from result.json alone."""
+    from forgetgauge.report.html import render_report
+    from forgetgauge.report.result import read_result
+
+    opened = _existing(folder)
+    target = to or opened.report
+    try:
+        target.write_text(render_report(read_result(opened.result)), "utf-8")
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written: {error.strerror}") from None
+    typer.echo(f"report: {target}")
+
+
+@app.command()
+def export(
+    folder: Folder,
+    file: Annotated[Path, typer.Argument(help="File to write.")],
+    weights: Annotated[bool, typer.Option("--weights", help="Take the weights along.")] = False,
+) -> None:
+    """Pack a run into one file: signals and decisions, with --weights the models too."""
+    from forgetgauge.plan.jobs import HEAVY
+    from forgetgauge.run.campaign import Campaign
+    from forgetgauge.store.transfer import export_run
+
+    opened = _existing(folder)
+    jobs = Campaign.read(opened).jobs
+    light = {key for key, job in jobs.items() if job.kind not in HEAVY}
+    packed = export_run(opened, file, None if weights else lambda key: key not in light)
+    typer.echo(f"{file}: {packed} artefacts, {mib(file.stat().st_size)}")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="File written by export.")],
+    folder: Annotated[Path, typer.Argument(help="Run folder, new or not.")],
+) -> None:
+    """Unpack an exported run into a folder."""
+    from forgetgauge.store.runfolder import RunFolder
+    from forgetgauge.store.transfer import import_run
+
+    taken = import_run(file, RunFolder(folder))
+    typer.echo(f"{folder}: {taken} artefacts taken")
+
+
+@app.command()
+def ls(what: Annotated[str, typer.Argument(help="unlearners, adversaries, learners, models or data.")]) -> None:
+    """List what can be named in a run file."""
+    from forgetgauge.report.table import align
+
+    if what not in plugins.CATALOGUES:
+        raise UserError(unknown_name("list", what, plugins.CATALOGUES))
+    entries = plugins.CATALOGUES[what].entries
+    columns = [name for name in ("needs", "cost", "cites") if any(getattr(e, name) for e in entries.values())]
+    rows = [["name", "what it is", *columns]]
+    rows += [[name, entry.summary, *(getattr(entry, column) for column in columns)] for name, entry in entries.items()]
+    typer.echo(align(rows))
+
+
+@app.command()
+def validate(file: RunFile = None, settings: Settings = None) -> None:
+    """Check a run file."""
+    campaign = _campaign(file, settings)
+    games = len(campaign.graphs)
+    typer.echo(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
+
+
+def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:
+    from forgetgauge.plan.runfile import apply_settings, read_run_file
+    from forgetgauge.run.campaign import Campaign
+    from forgetgauge.run.resolve import resolve
+
+    raw, source = read_run_file(file)
+    return Campaign.plan(resolve(apply_settings(raw, settings or []), source))
+
+
+def _run_folder(file: Path | None, out: Path | None) -> RunFolder:
+    from forgetgauge.store.runfolder import RunFolder
+
+    return RunFolder(out or Path("runs") / (file.stem if file else "digits"))
+
+
+def _existing(path: Path) -> RunFolder:
+    from forgetgauge.store.runfolder import RunFolder
+
+    if not path.is_dir():
+        raise UserError(f"{path}: no such folder")
+    return RunFolder(path)
+
+
+def _show(folder: RunFolder) -> None:
+    from forgetgauge.report.html import render_report
+    from forgetgauge.report.result import read_result
+    from forgetgauge.report.table import render_table
+
+    result = read_result(folder.result)
+    folder.write_text(folder.report, render_report(result))
+    typer.echo(render_table(result))
+    typer.echo(f"\nresult: {folder.result}\nreport: {folder.report}")
+
+
+def _echo_counts(campaign: Campaign, state: Any) -> None:
+    from forgetgauge.report.table import align
+
+    jobs = campaign.jobs
+    kinds = list(dict.fromkeys(job.kind for job in jobs.values()))
+    rows = [["jobs", "planned", "done"]]
+    for kind in kinds:
+        of_kind = [key for key, job in jobs.items() if job.kind == kind]
+        rows.append([kind, str(len(of_kind)), str(sum(key in state.done for key in of_kind))])
+    rows.append(["all", str(len(jobs)), str(sum(key in state.done for key in jobs))])
+    typer.echo(align(rows))
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `8m`, `2h` or a bare number of seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if not match:
+        raise UserError(f"--time-limit {text}: write a number and s, m or h, e.g. 8m")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def mib(n_bytes: int) -> str:
+    """`3.2 MiB`."""
+    return f"{n_bytes / 2**20:.1f} MiB"
+
+
+def main() -> None:
+    """Run the command line: a user's mistake is one line on standard error and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except UserError as error:
+        code = _complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        print("\nstopped; the same command continues", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:  # `forgetgauge ls … | head`
+        sys.stderr.close()
+        code = 141
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # of click, or of the click that newer typers carry inside
+            raise
+        code = _complain(error.format_message())
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(line: str) -> int:
+    print(f"forgetgauge: {' '.join(line.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,124 @@
+"""`evaluate`: the whole tool from Python, with the user's own functions, models and arrays in the places of names."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge import plugins
+from forgetgauge.errors import UserError
+from forgetgauge.report.result import Result
+from forgetgauge.run.campaign import Campaign, ExecutorName, play
+from forgetgauge.run.resolve import resolve
+from forgetgauge.run.scheduler import Progress
+from forgetgauge.store.runfolder import RunFolder
+
+One = str | Callable[..., Any] | object
+
+
+def evaluate(
+    *,
+    unlearner: One | Sequence[One] | Mapping[str, Any] = ("retrain", "none"),
+    learner: One | Mapping[str, Any] = "minibatch",
+    data: Any = "digits",
+    alpha: float = 0.5,
+    pairs: int = 8,
+    seeds: int = 1,
+    shadows: int = 8,
+    adversaries: Sequence[One] = ("correctness", "confidence", "entropy", "modified-entropy"),
+    sensitivity: str | Mapping[int, float] | npt.ArrayLike = "uniform",
+    fraction: float = 1.0,
+    share_retrain: bool = False,
+    level: float = 0.95,
+    sweep: tuple[str, Sequence[Any]] | None = None,
+    seed: int = 0,
+    keep: str = "signals",
+    out: str | Path | None = None,
+    executor: ExecutorName = "inline",
+    time_limit_s: float | None = None,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> Result:
+    """Play the game and return its result.
+
+    `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model`, several of these,
+    or a mapping id -> name, function or parameters. `learner` is a name, a mapping of the run file's `[learner]`
+    table, or an object with the methods of `Learner`. `data` is a name, a `Dataset`, or a pair (inputs, labels).
+    `sensitivity` is `"uniform"`, class -> weight, or one weight per point. With `out` the run can be continued,
+    scored and reported later; without it nothing is left on disk::
+
+        result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
+        print(result.methods["my_method"].quality)
+    """
+    raw: dict[str, Any] = {
+        "seed": seed,
+        "keep": keep,
+        "data": {"name": _data_name(data), "fraction": fraction},
+        "game": {"alpha": alpha, "pairs": pairs, "seeds": seeds, "share_retrain": share_retrain, "level": level},
+        "learner": _learner_table(learner),
+        "shadows": {"count": shadows},
+        "unlearners": _unlearner_table(unlearner),
+        "adversaries": [_name_of(plugins.adversaries, one) for one in adversaries],
+    }
+    if sweep is not None:
+        raw["sweep"] = {"key": sweep[0], "values": list(sweep[1])}
+    with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
+        raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
+        campaign = Campaign.plan(resolve(raw, "evaluate"))
+        folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
+        ending, result = play(campaign, folder, executor=executor, time_limit_s=time_limit_s, tell=tell)
+    if result is None:
+        raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
+    return result
+
+
+def _name_of(catalogue: plugins.Catalogue, thing: One) -> str:
+    return thing if isinstance(thing, str) else catalogue.bind(thing)
+
+
+def _learner_table(learner: One | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(learner, Mapping):
+        table = dict(learner)
+        if "model" in table:
+            table["model"] = _name_of(plugins.models, table["model"])
+        return table
+    return {"name": _name_of(plugins.learners, learner)}
+
+
+def _unlearner_table(unlearner: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    if isinstance(unlearner, Mapping):
+        return {
+            name: dict(how) if isinstance(how, Mapping) else {"method": _name_of(plugins.unlearners, how)}
+            for name, how in unlearner.items()
+        }
+    several = list(unlearner) if isinstance(unlearner, list | tuple) else [unlearner]
+    table: dict[str, dict[str, Any]] = {}
+    for one in several:
+        name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
+        if name in table:
+            raise UserError(f"evaluate: two unlearners are called '{name}'; give them as a mapping id -> unlearner")
+        table[name] = {} if isinstance(one, str) else {"method": _name_of(plugins.unlearners, one)}
+    return table
+
+
+def _data_name(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    from forgetgauge.data.loading import as_dataset
+
+    dataset = as_dataset(data, "given")
+    return plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
+
+
+def _sensitivity_table(sensitivity: Any, scratch: Path) -> Any:
+    if isinstance(sensitivity, str):
+        return sensitivity
+    if isinstance(sensitivity, Mapping):
+        return {"by_class": {str(label): float(weight) for label, weight in sensitivity.items()}}
+    path = scratch / "weights.npy"
+    np.save(path, np.asarray(sensitivity, dtype=np.float64))
+    return {"file": str(path)}

@@ -1,0 +1,146 @@
+"""Who does the tasks: this process, or a few worker processes that talk over pipes (no socket is opened)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Protocol, cast
+
+from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
+from forgetgauge.run.work import Worker
+
+
+class Executor(Protocol):
+    """Takes tasks while it has room, and gives back outcomes in the order they come."""
+
+    @property
+    def n_free(self) -> int:
+        """How many more tasks it can take now."""
+        ...
+
+    @property
+    def n_workers(self) -> int:
+        """How many tasks it does at once."""
+        ...
+
+    def start(self, task: Task, digests: Mapping[str, str]) -> None:
+        """Take a task."""
+        ...
+
+    def next(self) -> tuple[Task, Outcome]:
+        """Wait for a task to end."""
+        ...
+
+    def close(self) -> None:
+        """Stop at once; unfinished tasks are given up."""
+        ...
+
+
+class Inline:
+    """Everything in this process, one task after another."""
+
+    n_workers = 1
+
+    def __init__(self, objects: Path, sources: Sources) -> None:
+        self._worker = Worker(objects, sources)
+        self._waiting: list[tuple[Task, Mapping[str, str]]] = []
+
+    @property
+    def n_free(self) -> int:
+        """One task at a time."""
+        return 1 - len(self._waiting)
+
+    def start(self, task: Task, digests: Mapping[str, str]) -> None:
+        """Keep it until `next`."""
+        self._waiting.append((task, digests))
+
+    def next(self) -> tuple[Task, Outcome]:
+        """Do the task."""
+        task, digests = self._waiting.pop()
+        return task, self._worker.perform(task, digests)
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+
+@dataclass
+class _Member:
+    process: SpawnProcess
+    pipe: Connection[object, object]
+    task: Task | None = None
+
+
+class Processes:
+    """Worker processes, each with one thread: as many tasks at once as there are cores."""
+
+    def __init__(self, objects: Path, sources: Sources, n_workers: int | None = None) -> None:
+        self.n_workers = n_workers or usable_cores()
+        self._context = multiprocessing.get_context("spawn")
+        self._arguments = (objects, sources)
+        self._members = [self._hire() for _ in range(self.n_workers)]
+
+    @property
+    def n_free(self) -> int:
+        """Idle workers."""
+        return sum(member.task is None for member in self._members)
+
+    def start(self, task: Task, digests: Mapping[str, str]) -> None:
+        """Hand the task to an idle worker."""
+        member = next(member for member in self._members if member.task is None)
+        member.task = task
+        member.pipe.send((task, dict(digests)))
+
+    def next(self) -> tuple[Task, Outcome]:
+        """Wait for any worker; one that died is replaced, and its task counts as failed."""
+        busy = {member.pipe: member for member in self._members if member.task is not None}
+        member = busy[next(pipe for pipe in wait(list(busy)) if isinstance(pipe, Connection))]
+        task = member.task
+        assert task is not None
+        try:
+            outcome = member.pipe.recv()
+            assert isinstance(outcome, Outcome)
+        except (EOFError, ConnectionResetError):
+            member.process.join()
+            line = f"the worker process died (exit code {member.process.exitcode}; out of memory?)"
+            outcome = Outcome(failures={key: Failure(line, line) for key in task.wanted})
+            self._members[self._members.index(member)] = self._hire()
+        member.task = None
+        return task, outcome
+
+    def close(self) -> None:
+        """End all workers."""
+        for member in self._members:
+            member.pipe.close()
+            member.process.terminate()
+        for member in self._members:
+            member.process.join()
+
+    def _hire(self) -> _Member:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
+        process.start()
+        theirs.close()
+        return _Member(process, ours)
+
+
+def _serve(pipe: Connection[object, object], objects: Path, sources: Sources) -> None:
+    """A worker's life: tasks in, outcomes out, until the other end of the pipe is gone (even by `kill -9`)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    worker = Worker(objects, sources)
+    while True:
+        try:
+            task, digests = cast(tuple[Task, dict[str, str]], pipe.recv())
+            pipe.send(worker.perform(task, digests))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+
+
+def usable_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,86 @@
+"""Which jobs are done together.
+
+A stack's members are fixed when they are first planned and written into the ledger before any of them begins: an
+interrupted stack is done again whole, and jobs that come later form stacks of their own. So a model never depends on
+when a run was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from forgetgauge.plan.jobs import HEAVY, Job, Kind
+from forgetgauge.run.tasks import Task
+from forgetgauge.store.ledger import LedgerState
+
+WIDTH: dict[Kind, int] = {"initialise": 1, "train": 16, "unlearn": 16, "signals": 16, "fit": 1, "decide": 64}
+"""Most jobs in one task. On a CPU a wider stack gains little (its arithmetic outgrows the overhead it saves), and two
+stacks keep two processes busy."""
+
+
+def jobs_to_do(
+    jobs: dict[str, Job], state: LedgerState, *, hopeless: Collection[str] = (), keep_weights: bool = False
+) -> list[str]:
+    """Keys of the jobs that must be done, inputs first.
+
+    Wanted are all light artefacts (signals, fits, decisions). Weights are wanted where something that must be done
+    reads them, and, with `keep_weights`, where they were never dropped. `hopeless` jobs failed for good: neither they
+    nor what hangs on them is done.
+    """
+    needed: set[str] = {
+        key for key, job in jobs.items() if job.kind not in HEAVY or (keep_weights and key not in state.done)
+    }
+    to_do: list[str] = []
+    for key in reversed(jobs):
+        if key in needed and not state.is_available(key):
+            to_do.append(key)
+            company = [jobs[member] for member in stack_members(jobs, state, key)]
+            needed.update(read for job in company for read in job.inputs.values())
+    blocked = set(hopeless)
+    for key, job in jobs.items():
+        if blocked.intersection(job.inputs.values()):
+            blocked.add(key)
+    return [key for key in reversed(to_do) if key not in blocked]
+
+
+def stack_members(jobs: Mapping[str, Job], state: LedgerState, key: str) -> tuple[str, ...]:
+    """The job's stack as the ledger has it; the job alone where it has none, or where the plan lost a member."""
+    members = state.stack_of.get(key, (key,))
+    return members if all(member in jobs for member in members) else (key,)
+
+
+def form_stacks(jobs: Mapping[str, Job], to_do: Iterable[str], state: LedgerState) -> list[list[str]]:
+    """New stacks for the coupled jobs that are in none yet."""
+    loose = [key for key in to_do if jobs[key].coupled and stack_members(jobs, state, key) == (key,)]
+    fresh = [key for key in loose if state.stack_of.get(key) != (key,)]
+    return [chunk for group in _groups(jobs, fresh) for chunk in _chunks(group, WIDTH[jobs[group[0]].kind])]
+
+
+def pack(jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState) -> list[Task]:
+    """The tasks that do `to_do`, in the order of the plan."""
+    tasks: dict[str, Task] = {}
+    free = [key for key in to_do if not jobs[key].coupled]
+    for group in _groups(jobs, free):
+        for chunk in _chunks(group, WIDTH[jobs[group[0]].kind]):
+            tasks[chunk[0]] = Task(tuple(jobs[key] for key in chunk), frozenset(chunk))
+    wanted = set(to_do)
+    for key in to_do:
+        if jobs[key].coupled:
+            members = stack_members(jobs, state, key)
+            tasks[members[0]] = Task(tuple(jobs[m] for m in members), frozenset(wanted.intersection(members)))
+    order = {key: place for place, key in enumerate(jobs)}
+    return [tasks[first] for first in sorted(tasks, key=order.__getitem__)]
+
+
+def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:
+    """Jobs of one group whose inputs can be ready at the same time, in the order of the plan."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for key in keys:
+        job = jobs[key]
+        makers = "+".join(sorted({jobs[read].group for read in job.inputs.values() if read in jobs}))
+        groups.setdefault((job.group, makers), []).append(key)
+    return list(groups.values())
+
+
+def _chunks(keys: list[str], width: int) -> list[list[str]]:
+    return [keys[start : start + width] for start in range(0, len(keys), width)]

@@ -1,0 +1,168 @@
+"""From a run file to games with every choice made: data named by digest, defaults filled in, sizes checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forgetgauge import plugins
+from forgetgauge.errors import UserError
+from forgetgauge.game.splits import split_sizes
+from forgetgauge.plan.draws import draw_halves, draw_swap_pair, half_sizes
+from forgetgauge.plan.graph import Game, Method, Named
+from forgetgauge.plan.runfile import complete_params, sweep_games
+from forgetgauge.plan.spec import RunSpec, SensitivitySpec
+from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.run.work import sensitivity_weights
+from forgetgauge.version import VERSION
+
+if TYPE_CHECKING:
+    from forgetgauge.data.dataset import Dataset
+
+
+def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
+    """Make every choice a run file leaves open; each mistake in it is one line that begins with `source`."""
+    specs = sweep_games(raw, source)
+    weights: dict[str, Any] = {}
+    try:
+        games = [_resolve_game(value, spec, weights) for value, spec in specs]
+    except UserError as error:
+        message = str(error)
+        raise UserError(message if message.startswith(source) else f"{source}: {message}") from None
+    except ValueError as error:
+        raise UserError(f"{source}: {error}") from None
+    sweep = raw.get("sweep")
+    return Resolved(
+        games,
+        sweep["key"] if sweep else None,
+        specs[0][1].keep == "weights",
+        Sources({game.data_digest: game.data.name for game in games}, weights),
+        environment(),
+    )
+
+
+def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
+    from forgetgauge.data.loading import load_dataset
+
+    for name in spec.adversaries:
+        plugins.adversaries.load(name)
+    methods = {name: _resolve_method(name, params) for name, params in spec.unlearners.items()}
+    dataset = load_dataset(spec.data.name)
+    n_points = len(dataset.points)
+    n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
+    n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
+    if n_retain + n_forget >= n_shadow:
+        raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
+    learner = _resolve_named(plugins.learners, {"name": "minibatch", **spec.learner})
+    game = Game(
+        data=Named(spec.data.name, {}, plugins.code_of(plugins.data, spec.data.name)),
+        data_digest=dataset.digest,
+        n_points=n_points,
+        n_classes=dataset.points.n_classes,
+        seed=spec.seed,
+        fraction=spec.data.fraction,
+        alpha=spec.game.alpha,
+        pairs=spec.game.pairs,
+        seeds=spec.game.seeds,
+        level=spec.game.level,
+        share_retrain=spec.game.share_retrain,
+        sensitivity=_resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights),
+        learner=learner,
+        n_shadows=spec.shadows.count,
+        methods=methods,
+        adversaries={name: Named(name, {}, plugins.code_of(plugins.adversaries, name)) for name in spec.adversaries},
+        model_bytes=_model_bytes(learner, dataset),
+        value=value,
+    )
+    _check_mass(game, dataset, weights)
+    return game
+
+
+def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> None:
+    """Refuse, before anything is trained, a P_D that never shows a point of some F or T."""
+    if game.sensitivity["kind"] == "uniform":
+        return
+    target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
+    labels = dataset.points.labels.numpy()[target]
+    weight = sensitivity_weights(game.sensitivity, labels, target, Sources({}, weights))
+    for pair in range(game.pairs):
+        drawn = draw_swap_pair(game.data_digest, len(target), game.seed, game.fraction, game.alpha, pair).split
+        if not (weight[drawn.forget].sum() > 0 and weight[drawn.unseen].sum() > 0):
+            raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
+
+
+def _resolve_method(name: str, params: Mapping[str, Any]) -> Method:
+    given = {key: value for key, value in params.items() if key != "method"}
+    chosen = params.get("method", name)
+    if not isinstance(chosen, str):
+        raise UserError(f"unlearners.{name}: method = {chosen!r} is not a string")
+    unlearner = _resolve_named(plugins.unlearners, {"name": chosen, **given}, f"unlearners.{name}")
+    thing = plugins.unlearners.load(chosen)
+    return Method(unlearner, getattr(thing, "uses_original", True), hasattr(thing, "unlearn_many"))
+
+
+def _resolve_named(catalogue: plugins.Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:
+    name = table["name"]
+    params = {key: value for key, value in table.items() if key != "name"}
+    completed = complete_params(what or catalogue.what, catalogue.load(name), params)
+    return Named(name, completed, plugins.code_of(catalogue, name))
+
+
+def _resolve_sensitivity(
+    spec: SensitivitySpec, n_classes: int, n_points: int, weights: dict[str, Any]
+) -> dict[str, Any]:
+    if spec.by_class is not None:
+        for label, weight in spec.by_class.items():
+            if not label.isdigit() or int(label) >= n_classes:
+                raise UserError(f"game.sensitivity.by_class: no class '{label}'; classes are 0 to {n_classes - 1}")
+            if not 0 <= weight < float("inf"):
+                raise UserError(f"game.sensitivity.by_class.{label} = {weight} is not a weight of 0 or more")
+        full = {str(label): float(spec.by_class.get(str(label), 1.0)) for label in range(n_classes)}
+        return {"kind": "by-class", "weights": full}
+    if spec.file is None:
+        return {"kind": "uniform"}
+    values = _read_weights(Path(spec.file))
+    if values.shape != (n_points,):
+        raise UserError(f"{spec.file}: {values.shape} weights, but the data set has {n_points} points")
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise UserError(f"{spec.file}: weights must be finite and not negative")
+    digest = hashlib.sha256(values.tobytes()).hexdigest()
+    weights[digest] = values
+    return {"kind": "file", "digest": digest}
+
+
+def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path}: not a .npy file of numbers: {error}") from None
+
+
+def _model_bytes(learner: Named, dataset: Dataset) -> int:
+    made = plugins.learners.load(learner.name)
+    model = (made(**learner.params) if isinstance(made, type) else made).build(dataset.points, 0)
+    return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
+
+
+def environment() -> dict[str, str]:
+    """Versions that could change a bit of the result."""
+    import platform
+
+    import sklearn
+    import torch
+
+    return {
+        "forgetgauge": VERSION,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "machine": platform.machine(),
+        "device": "cpu",
+    }

@@ -1,0 +1,220 @@
+"""From jobs to artefacts: what is missing is done, once; what fails is tried again, then set aside; nothing is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from forgetgauge.errors import DiskFull
+from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.run.executors import Executor
+from forgetgauge.run.packing import form_stacks, jobs_to_do, pack
+from forgetgauge.run.tasks import Failure, Outcome, Task
+from forgetgauge.store.ledger import Ledger
+from forgetgauge.store.runfolder import RunFolder
+
+N_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands, told after every task."""
+
+    n_done: int
+    n_jobs: int
+    models_done: int
+    n_models: int
+    seconds_left: float | None
+    """Estimated from the jobs done so far; None before there are any."""
+    doing: str
+    """What was finished or begun last, for people."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended."""
+
+    n_run: int
+    """Jobs done now."""
+    n_missing: int
+    """Jobs still to do: after a time limit, or hanging on a failed one."""
+    failed: Mapping[str, Failure]
+    out_of_time: bool
+
+
+def execute(
+    jobs: dict[str, Job],
+    folder: RunFolder,
+    executor: Executor,
+    *,
+    keep_weights: bool = False,
+    deadline: float | None = None,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> Ending:
+    """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`."""
+    return _Scheduler(jobs, folder, executor, keep_weights, deadline, tell).run()
+
+
+class _Scheduler:
+    def __init__(
+        self,
+        jobs: dict[str, Job],
+        folder: RunFolder,
+        executor: Executor,
+        keep_weights: bool,
+        deadline: float | None,
+        tell: Callable[[Progress], None],
+    ) -> None:
+        self.jobs, self.folder, self.executor = jobs, folder, executor
+        self.keep_weights, self.deadline, self.tell = keep_weights, deadline, tell
+        self.ledger: Ledger = folder.open_ledger()
+        self.readers: dict[str, list[str]] = {}
+        for key, job in jobs.items():
+            for read in job.inputs.values():
+                self.readers.setdefault(read, []).append(key)
+        self.tries: dict[str, int] = {}
+        self.hopeless: dict[str, Failure] = {}
+        self.n_losses: dict[str, int] = {}
+        self.n_run = 0
+        self.out_of_time = False
+        self.pace = _Pace()
+        self.n_models = sum(job.kind in HEAVY for job in jobs.values())
+        self.finished = {key for key in jobs if key in self.ledger.state.done}
+        for key in self.finished:
+            self.pace.add(jobs[key], self.ledger.state.done[key].seconds)
+
+    def run(self) -> Ending:
+        """Rounds of work: a further one only where an artefact turned out damaged on the way."""
+        self.folder.objects.sweep_up()
+        self._check_artefacts()
+        while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
+            self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state))
+            self._work_through(pack(self.jobs, to_do, self.ledger.state))
+        self._drop_weights(self.jobs.keys())  # also what an earlier run was told to keep
+        missing = len(self._to_do())
+        return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
+
+    def _to_do(self, hopeless: Collection[str] = ()) -> list[str]:
+        return jobs_to_do(self.jobs, self.ledger.state, hopeless=hopeless, keep_weights=self.keep_weights)
+
+    def _check_artefacts(self) -> None:
+        for key in self.jobs:
+            done = self.ledger.state.done.get(key)
+            if done and not done.dropped and not self.folder.objects.is_sound(key, done.receipt.sha256):
+                self.ledger.record_lost(key)
+                self.finished.discard(key)
+
+    def _work_through(self, tasks: list[Task]) -> None:
+        waiting, n_busy = list(tasks), 0
+        while waiting or n_busy:
+            while self.executor.n_free and (task := self._next_ready(waiting)):
+                waiting.remove(task)
+                self._report(waiting, f"{task.jobs[0].label}" + (f" and {n} more" if (n := len(task.jobs) - 1) else ""))
+                digests = {key: self.ledger.state.done[key].receipt.sha256 for key in task.inputs}
+                self.executor.start(task, digests)
+                n_busy += 1
+            if n_busy == 0:
+                return  # the rest hangs on failed jobs, or the time is up
+            task, outcome = self.executor.next()
+            n_busy -= 1
+            waiting = self._settle(task, outcome) + waiting
+
+    def _next_ready(self, waiting: list[Task]) -> Task | None:
+        """The first task whose inputs are all there and that would end in time."""
+        for task in waiting:
+            if all(self.ledger.state.is_available(key) for key in task.inputs):
+                if self.deadline is None or time.monotonic() + self._expected_seconds(task) < self.deadline:
+                    return task
+                self.out_of_time = True
+        return None
+
+    def _settle(self, task: Task, outcome: Outcome) -> list[Task]:
+        """Write down what became of a task; returns what must be tried again."""
+        if outcome.full_disk:
+            raise DiskFull(outcome.full_disk)
+        if outcome.lost:
+            self.ledger.record_lost(outcome.lost)
+            self.finished.discard(outcome.lost)
+            self.n_losses[outcome.lost] = self.n_losses.get(outcome.lost, 0) + 1
+            if self.n_losses[outcome.lost] >= N_TRIES:
+                self._give_up(outcome.lost, Failure("its artefact is damaged again and again: check the disk", ""))
+            return []
+        if outcome.receipts:
+            self.ledger.record_done(dict(outcome.receipts), outcome.seconds)
+            self.n_run += len(outcome.receipts)
+            self.finished.update(outcome.receipts)
+            for key in outcome.receipts:
+                self.pace.add(self.jobs[key], self.ledger.state.done[key].seconds)
+            self._drop_weights(task.inputs)
+        again = []
+        for key, failure in outcome.failures.items():
+            self.tries[key] = self.tries.get(key, 0) + 1
+            if self.tries[key] < N_TRIES:
+                again.append(key)
+            else:
+                self._give_up(key, failure)
+        if not again:
+            return []
+        jobs = task.jobs if task.jobs[0].coupled else tuple(job for job in task.jobs if job.key in again)
+        return [Task(jobs, frozenset(again))]
+
+    def _give_up(self, key: str, failure: Failure) -> None:
+        """Set a job aside: the others go on."""
+        self.hopeless[key] = failure
+        self.ledger.record_failed(key, failure.line)
+        self.folder.write_text(self.folder.failures / f"{key[:16]}.txt", failure.traceback)
+
+    def _drop_weights(self, candidates: Collection[str]) -> None:
+        """Delete the weights that no open job reads any more."""
+        if self.keep_weights:
+            return
+        state = self.ledger.state
+        spent = [
+            key
+            for key in sorted(candidates)
+            if self.jobs[key].kind in HEAVY
+            and state.is_available(key)
+            and all(reader in state.done for reader in self.readers[key])
+        ]
+        if spent:
+            self.ledger.record_dropped(spent)
+            for key in spent:
+                self.folder.objects.drop(key)
+
+    def _expected_seconds(self, task: Task) -> float:
+        return sum(self.pace.expected(job) for job in task.jobs)
+
+    def _report(self, waiting: list[Task], doing: str) -> None:
+        left = sum(self._expected_seconds(task) for task in waiting)
+        self.tell(
+            Progress(
+                n_done=len(self.finished),
+                n_jobs=len(self.jobs),
+                models_done=sum(self.jobs[key].kind in HEAVY for key in self.finished),
+                n_models=self.n_models,
+                seconds_left=left / self.executor.n_workers if self.finished else None,
+                doing=doing,
+            )
+        )
+
+
+class _Pace:
+    """How long jobs take: the mean over finished jobs of the same group, or else of the same kind."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, tuple[float, int]] = {}
+
+    def add(self, job: Job, seconds: float) -> None:
+        """Learn from a finished job."""
+        for name in (f"group {job.group}", f"kind {job.kind}"):
+            total, count = self._totals.get(name, (0.0, 0))
+            self._totals[name] = (total + seconds, count + 1)
+
+    def expected(self, job: Job) -> float:
+        """Seconds; 0 where nothing is known yet."""
+        for name in (f"group {job.group}", f"kind {job.kind}"):
+            if name in self._totals:
+                total, count = self._totals[name]
+                return total / count
+        return 0.0

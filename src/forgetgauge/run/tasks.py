@@ -1,0 +1,68 @@
+"""What passes between the scheduler and whoever does the work: a task goes in, an outcome comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetgauge.plan.graph import Game
+from forgetgauge.plan.jobs import Job
+from forgetgauge.store.objects import Receipt
+
+
+@dataclass(frozen=True)
+class Task:
+    """Jobs done together."""
+
+    jobs: tuple[Job, ...]
+    """All of them: of a stack, every member, even where one artefact alone was lost."""
+    wanted: frozenset[str]
+    """Keys of those whose artefacts are to be written."""
+
+    @property
+    def inputs(self) -> set[str]:
+        """Keys of all artefacts the task reads."""
+        return {key for job in self.jobs for key in job.inputs.values()}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that raised."""
+
+    line: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task."""
+
+    receipts: Mapping[str, Receipt] = field(default_factory=dict)
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    lost: str | None = None
+    """An input that turned out missing or damaged: nothing was done."""
+    full_disk: str | None = None
+    """The disk filled up: nothing more can be done."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where workers find what jobs name by digest only."""
+
+    datasets: Mapping[str, str]
+    """Data digest -> catalogue name."""
+    weights: Mapping[str, Any] = field(default_factory=dict)
+    """Digest of a file of sensitivity weights -> the weights, one per point of the data set."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A run, ready to be planned."""
+
+    games: list[Game]
+    sweep_key: str | None
+    keep_weights: bool
+    sources: Sources
+    environment: dict[str, str]

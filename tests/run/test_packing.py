@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from forgetgauge.plan.graph import build_graph
+from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack
+from forgetgauge.store.ledger import LedgerState
+from tests.plan.test_graph import GAME
+
+
+def chain() -> dict[str, Job]:
+    """train -> unlearn -> signals -> decide."""
+    train = Job("train", {"n": 0}, group="train", coupled=True)
+    unlearn = Job("unlearn", {}, {"model": train.key})
+    signals = Job("signals", {}, {"model": unlearn.key})
+    decide = Job("decide", {}, {"signals": signals.key})
+    return {job.key: job for job in (train, unlearn, signals, decide)}
+
+
+def finished(*keys: str, dropped: bool = False) -> LedgerState:
+    state = LedgerState()
+    job = {"sha256": "", "bytes": 0, "seconds": 0.0}
+    state.apply({"event": "done", "jobs": [{"key": key, **job} for key in keys]})
+    if dropped:
+        state.apply({"event": "dropped", "keys": list(keys)})
+    return state
+
+
+def test_everything_is_to_do_at_first_and_nothing_at_the_end():
+    jobs = chain()
+    assert jobs_to_do(jobs, LedgerState()) == list(jobs)
+    assert jobs_to_do(jobs, finished(*jobs)) == []
+
+
+def test_dropped_weights_are_not_missed_while_nothing_needs_them():
+    jobs = chain()
+    train, unlearn, signals, decide = jobs
+    state = finished(train, unlearn, dropped=True)
+    assert jobs_to_do(jobs, state) == list(jobs)
+    for key in (signals, decide):
+        state.apply({"event": "done", "jobs": [{"key": key, "sha256": "", "bytes": 0, "seconds": 0.0}]})
+    assert jobs_to_do(jobs, state) == []
+
+
+def test_a_lost_artefact_brings_back_only_what_is_needed_to_make_it():
+    jobs = chain()
+    train, unlearn, signals, decide = jobs
+    assert jobs_to_do(jobs, finished(train, unlearn, decide)) == [signals]
+    assert jobs_to_do(jobs, finished(signals, decide)) == []
+
+
+def test_what_hangs_on_a_hopeless_job_is_not_tried():
+    jobs = chain()
+    train, unlearn, *_ = jobs
+    assert jobs_to_do(jobs, LedgerState(), hopeless=[unlearn]) == [train]
+    assert jobs_to_do(jobs, LedgerState(), hopeless=[train]) == []
+
+
+def test_stacks_hold_one_group_and_at_most_the_width_of_their_kind():
+    jobs = build_graph(GAME).jobs
+    for stack in form_stacks(jobs, list(jobs), LedgerState()):
+        assert len({jobs[key].group for key in stack}) == 1
+        assert len(stack) <= WIDTH[jobs[stack[0]].kind]
+
+
+def test_the_tasks_do_each_job_exactly_once():
+    jobs = build_graph(GAME).jobs
+    state = LedgerState()
+    state.apply({"event": "stacks", "stacks": form_stacks(jobs, list(jobs), state)})
+    tasks = pack(jobs, list(jobs), state)
+    assert sorted(key for task in tasks for key in task.wanted) == sorted(jobs)
+
+
+@given(st.data())
+def test_a_stack_stays_together_whatever_is_left_of_it(data):
+    jobs = build_graph(GAME).jobs
+    state = LedgerState()
+    state.apply({"event": "stacks", "stacks": form_stacks(jobs, list(jobs), state)})
+    whole = {task.jobs[0].key: task.jobs for task in pack(jobs, list(jobs), state) if task.jobs[0].coupled}
+    left = data.draw(st.sets(st.sampled_from(sorted(jobs)), min_size=1))
+    for task in pack(jobs, [key for key in jobs if key in left], state):
+        assert task.wanted <= left
+        if task.jobs[0].coupled:
+            assert task.jobs == whole[task.jobs[0].key]
+
+
+def test_jobs_that_come_later_form_stacks_of_their_own():
+    from dataclasses import replace
+
+    before, after = build_graph(GAME).jobs, build_graph(replace(GAME, pairs=4)).jobs
+    state = LedgerState()
+    old = form_stacks(before, list(before), state)
+    state.apply({"event": "stacks", "stacks": old})
+    new = form_stacks(after, list(after), state)
+    assert not {key for stack in old for key in stack} & {key for stack in new for key in stack}
+    assert {key for stack in [*old, *new] for key in stack} == {key for key, job in after.items() if job.coupled}
+
+
+def test_a_stack_whose_members_left_the_plan_is_formed_anew():
+    jobs = {key: job for key, job in chain().items() if job.kind == "train"}
+    (train,) = jobs
+    state = LedgerState()
+    state.apply({"event": "stacks", "stacks": [[train, "f" * 64]]})
+    assert form_stacks(jobs, [train], state) == [[train]]
+
+
+@pytest.mark.parametrize("kind", sorted(HEAVY))
+def test_weights_are_made_only_for_those_who_read_them(kind):
+    lonely = Job(kind, {"n": 1})
+    assert jobs_to_do({lonely.key: lonely}, LedgerState()) == []
+    assert jobs_to_do({lonely.key: lonely}, LedgerState(), keep_weights=True) == [lonely.key]
+    assert jobs_to_do({lonely.key: lonely}, finished(lonely.key, dropped=True), keep_weights=True) == []

@@ -1,0 +1,229 @@
+"""The scheduler against a stand-in executor whose tasks do what each test tells them to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forgetgauge.errors import DiskFull
+from forgetgauge.plan.jobs import Job
+from forgetgauge.run.scheduler import N_TRIES, execute
+from forgetgauge.run.tasks import Failure, Outcome, Task
+from forgetgauge.store.objects import CorruptArtefact, Receipt
+from forgetgauge.store.runfolder import RunFolder
+
+
+def little_graph(n: int = 3) -> dict[str, Job]:
+    """n chains train -> unlearn -> signals -> decide; the trainings form one stack."""
+    jobs = []
+    for i in range(n):
+        train = Job("train", {"i": i}, label=f"train {i}", group="train", coupled=True)
+        unlearn = Job("unlearn", {"i": i}, {"model": train.key}, f"unlearn {i}", group="unlearn")
+        signals = Job("signals", {"i": i}, {"model": unlearn.key}, f"signals {i}", group="signals")
+        decide = Job("decide", {"i": i}, {"signals": signals.key}, f"decide {i}", group="decide")
+        jobs += [train, unlearn, signals, decide]
+    return {job.key: job for job in jobs}
+
+
+class StandIn:
+    """Does a task by writing its label; `before(job)` may raise."""
+
+    n_workers = 1
+
+    def __init__(self, folder: RunFolder, before: Callable[[Job], None] = lambda _: None) -> None:
+        self.folder, self.before = folder, before
+        self.waiting: list[tuple[Task, Mapping[str, str]]] = []
+        self.performed: list[str] = []
+
+    @property
+    def n_free(self) -> int:
+        return 1 - len(self.waiting)
+
+    def start(self, task: Task, digests: Mapping[str, str]) -> None:
+        self.waiting.append((task, digests))
+
+    def next(self) -> tuple[Task, Outcome]:
+        task, digests = self.waiting.pop()
+        try:
+            for key in task.inputs:
+                self.folder.objects.read(key, digests[key])
+        except CorruptArtefact as error:
+            return task, Outcome(lost=error.key)
+        receipts: dict[str, Receipt] = {}
+        failures: dict[str, Failure] = {}
+        for job in task.jobs:
+            if job.key not in task.wanted:
+                continue
+            self.performed.append(job.label)
+            try:
+                self.before(job)
+                receipts[job.key] = self.folder.objects.write(job.key, {"x": np.arange(3)}, {"label": job.label})
+            except DiskFull as error:
+                return task, Outcome(full_disk=str(error))
+            except Exception as error:
+                failures[job.key] = Failure(f"{type(error).__name__}: {error}", "Traceback …")
+        return task, Outcome(receipts, failures, seconds=1.0)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    made = RunFolder(tmp_path / "run")
+    made.create()
+    return made
+
+
+def labels(jobs: dict[str, Job], *kinds: str) -> set[str]:
+    return {job.label for job in jobs.values() if job.kind in kinds}
+
+
+def test_every_job_is_done_once_and_a_second_call_does_nothing(folder):
+    jobs = little_graph()
+    first, second = StandIn(folder), StandIn(folder)
+    ending = execute(jobs, folder, first)
+    assert (ending.n_run, ending.n_missing, ending.failed, ending.out_of_time) == (12, 0, {}, False)
+    assert sorted(first.performed) == sorted(job.label for job in jobs.values())
+    assert execute(jobs, folder, second).n_run == 0
+    assert second.performed == []
+
+
+def test_weights_are_dropped_when_nothing_needs_them_unless_they_are_to_be_kept(folder, tmp_path):
+    jobs = little_graph()
+    execute(jobs, folder, StandIn(folder))
+    on_disk = {path.stem for path in folder.objects.folder.glob("*/*")}
+    assert {jobs[key].kind for key in on_disk} == {"signals", "decide"}
+    keeping = RunFolder(tmp_path / "keeping")
+    keeping.create()
+    execute(jobs, keeping, StandIn(keeping), keep_weights=True)
+    assert {path.stem for path in keeping.objects.folder.glob("*/*")} == set(jobs)
+    execute(jobs, keeping, StandIn(keeping))
+    assert {jobs[path.stem].kind for path in keeping.objects.folder.glob("*/*")} == {"signals", "decide"}
+
+
+@pytest.mark.parametrize("kind", ["train", "unlearn", "signals", "decide"])
+def test_a_flipped_byte_is_noticed_and_that_job_alone_is_done_again(folder, kind):
+    jobs = little_graph()
+    execute(jobs, folder, StandIn(folder), keep_weights=True)
+    victim = next(job for job in jobs.values() if job.kind == kind)
+    path = folder.objects.path(victim.key)
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    again = StandIn(folder)
+    execute(jobs, folder, again, keep_weights=True)
+    assert again.performed == [victim.label]
+    assert path.read_bytes() == sound
+
+
+def test_an_artefact_damaged_during_the_run_is_made_again(folder):
+    jobs = little_graph(1)
+    damaged = []
+
+    def damage(job: Job) -> None:
+        if job.kind == "decide" and not damaged:
+            damaged.append(job.inputs["signals"])
+            folder.objects.path(job.inputs["signals"]).write_bytes(b"damaged")
+            raise RuntimeError("try again")
+
+    standin = StandIn(folder, damage)
+    ending = execute(jobs, folder, standin, keep_weights=True)
+    assert ending.n_missing == 0
+    assert standin.performed.count("signals 0") == 2
+
+
+def test_an_artefact_damaged_again_and_again_is_given_up(folder):
+    jobs = little_graph(1)
+    signals = next(job for job in jobs.values() if job.kind == "signals")
+
+    class Rotten(StandIn):
+        def next(self) -> tuple[Task, Outcome]:
+            task, outcome = super().next()
+            if task.jobs[0].kind == "signals":
+                folder.objects.path(signals.key).write_bytes(b"rot")
+            return task, outcome
+
+    ending = execute(jobs, folder, Rotten(folder), keep_weights=True)
+    assert "damaged again and again" in ending.failed[signals.key].line
+
+
+def test_a_job_that_raises_is_tried_again_then_set_aside_and_the_others_finish(folder):
+    jobs = little_graph()
+
+    def fail(job: Job) -> None:
+        if job.label == "unlearn 1":
+            raise ValueError("no\nsuch luck")
+
+    standin = StandIn(folder, fail)
+    ending = execute(jobs, folder, standin)
+    assert standin.performed.count("unlearn 1") == N_TRIES
+    assert [jobs[key].label for key in ending.failed] == ["unlearn 1"]
+    assert ending.n_missing == 3
+    assert {"decide 0", "decide 2"} <= set(standin.performed)
+    assert "decide 1" not in standin.performed
+    assert [path.read_text() for path in folder.failures.iterdir()] == ["Traceback …"]
+    mended = StandIn(folder)
+    assert execute(jobs, folder, mended).n_missing == 0
+    assert {"unlearn 1", "signals 1", "decide 1"} == set(mended.performed)
+    assert folder.open_ledger().state.failed == {}
+
+
+def test_a_job_that_fails_once_only_is_no_failure(folder):
+    jobs, seen = little_graph(), []
+
+    def fail_once(job: Job) -> None:
+        if job.kind == "signals" and not seen:
+            seen.append(job)
+            raise ValueError
+
+    assert execute(jobs, folder, StandIn(folder, fail_once)).failed == {}
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing(folder):
+    jobs = little_graph()
+
+    def full(job: Job) -> None:
+        if job.kind == "signals":
+            raise DiskFull("the disk is full")
+
+    with pytest.raises(DiskFull):
+        execute(jobs, folder, StandIn(folder, full))
+    after = StandIn(folder)
+    assert execute(jobs, folder, after).n_missing == 0
+    assert not labels(jobs, "train", "unlearn") & set(after.performed)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(folder):
+    jobs = little_graph()
+
+    def interrupt(job: Job) -> None:
+        if job.label == "signals 1":
+            raise KeyboardInterrupt
+
+    first = StandIn(folder, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        execute(jobs, folder, first)
+    second = StandIn(folder)
+    execute(jobs, folder, second)
+    assert set(folder.open_ledger().state.n_runs.values()) == {1}
+    assert not labels(jobs, "train", "unlearn") & set(second.performed)
+
+
+def test_nothing_is_begun_that_would_end_after_the_time_limit(folder):
+    jobs = little_graph()
+    over = execute(jobs, folder, StandIn(folder), deadline=time.monotonic() - 1)
+    assert (over.out_of_time, over.n_run, over.n_missing) == (True, 0, 12)
+    later = execute(jobs, folder, StandIn(folder), deadline=time.monotonic() + 1000)
+    assert (later.out_of_time, later.n_missing) == (False, 0)
+
+
+def test_progress_ends_with_everything_known(folder):
+    jobs, told = little_graph(), []
+    execute(jobs, folder, StandIn(folder), tell=told.append)
+    assert told[0].n_done == 0
+    assert told[0].seconds_left is None
+    assert told[-1].models_done == told[-1].n_models == 6
+    assert [p.n_done for p in told] == sorted(p.n_done for p in told)

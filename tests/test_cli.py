@@ -1,0 +1,225 @@
+"""The command line as a user meets it: what it prints, what it returns, how it answers to mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from forgetgauge import cli
+from tests.conftest import TINY_TOML
+
+
+def forgetgauge(*arguments: object, cwd: Path | None = None, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "forgetgauge", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, **options)
+
+
+@pytest.fixture
+def call(capsys, monkeypatch):
+    """The command line inside this process: (exit code, standard output, standard error)."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["forgetgauge", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "tiny.toml").write_text(TINY_TOML)
+    done = forgetgauge("run", "tiny.toml", "--executor", "inline", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_run_prints_the_table_and_writes_result_and_report(finished):
+    done = forgetgauge("run", "tiny.toml", "--executor", "inline", cwd=finished)
+    rows = [line.split()[0] for line in done.stdout.splitlines()[1:4]]
+    qualities = json.loads((finished / "runs/tiny/result.json").read_text())["methods"]
+    assert rows == sorted(qualities, key=lambda name: (-qualities[name]["quality"], name))
+    assert "runs/tiny/report.html" in done.stdout
+    assert "<svg" in (finished / "runs/tiny/report.html").read_text()
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(finished, tmp_path):
+    done = forgetgauge("run", finished / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline")
+    assert re.search(r"^\[0:\d\d\] \d+/\d+ models, \d+/\d+ jobs", done.stderr, re.M)
+    assert "\x1b" not in done.stderr
+    quiet = forgetgauge("run", finished / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline", "--quiet")
+    assert quiet.stderr == ""
+
+
+def test_help_answers_in_under_half_a_second_without_heavy_imports():
+    script = (
+        "import sys, forgetgauge.cli; print([m for m in ('torch', 'numpy', 'pydantic', 'sklearn') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["report", "score", "status"])
+def test_no_torch_is_loaded_to_report_score_or_look(finished, command):
+    arguments = {"report": [], "score": ["--adversary", "entropy"], "status": []}[command]
+    script = (
+        "import sys; from forgetgauge import cli\n"
+        f"sys.argv = ['forgetgauge', '{command}', 'runs/tiny', *{arguments!r}]\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    out = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=finished)
+    assert out.splitlines()[-1] == "0 False"
+
+
+def test_the_report_is_rebuilt_from_the_result_alone(finished, tmp_path, call):
+    (tmp_path / "result.json").write_bytes((finished / "runs/tiny/result.json").read_bytes())
+    assert call("report", tmp_path)[0] == 0
+    assert (tmp_path / "report.html").read_bytes() == (finished / "runs/tiny/report.html").read_bytes()
+    assert call("report", tmp_path, "--to", tmp_path / "elsewhere.html")[0] == 0
+    assert (tmp_path / "elsewhere.html").exists()
+
+
+def test_plan_says_what_would_be_done_and_what_is(finished, call, tmp_path):
+    code, out, _ = call("plan", finished / "tiny.toml", "--out", finished / "runs/tiny")
+    assert code == 0
+    planned, done = re.search(r"^all +(\d+) +(\d+)$", out, re.M).groups()
+    assert planned == done
+    assert "MiB of signals" in out
+    _, out, _ = call("plan", finished / "tiny.toml", "--out", tmp_path / "new")
+    assert re.search(r"^all +\d+ +0$", out, re.M)
+    assert not (tmp_path / "new").exists()
+
+
+def test_status_counts_jobs_and_disk(finished, call):
+    code, out, _ = call("status", finished / "runs/tiny")
+    assert code == 0
+    assert re.search(r"^decide +48 +48$", out, re.M)
+    assert re.search(r"disk: \d+\.\d MiB", out)
+
+
+def test_export_and_import_move_a_run(finished, call, tmp_path):
+    assert call("export", finished / "runs/tiny", tmp_path / "run.tar")[0] == 0
+    assert call("import", tmp_path / "run.tar", tmp_path / "moved")[0] == 0
+    code, _, err = call("run", finished / "tiny.toml", "--out", tmp_path / "moved", "--executor", "inline", "--quiet")
+    assert (code, err) == (0, "")
+    theirs, ours = (
+        json.loads(p.read_text()) for p in (tmp_path / "moved/result.json", finished / "runs/tiny/result.json")
+    )
+    assert theirs == ours
+
+
+def test_lists_name_everything_registered(call):
+    from forgetgauge.plugins import CATALOGUES
+
+    for what, catalogue in CATALOGUES.items():
+        code, out, _ = call("ls", what)
+        assert code == 0
+        assert [line.split()[0] for line in out.splitlines()[1:]] == list(catalogue.entries)
+
+
+def test_validate_counts_games_and_jobs(call, tiny_file):
+    assert call("validate", tiny_file)[:2] == (0, f"{tiny_file}: valid; 1 game, 81 jobs\n")
+    assert "embedded default: valid" in call("validate")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "absent.toml"], "absent.toml: no such file"),
+        (["run", "tiny.toml", "--set", "game.alpha=2"], "tiny.toml: game.alpha = 2"),
+        (["run", "tiny.toml", "--set", "game.alhpa=2"], "did you mean 'alpha'?"),
+        (["run", "tiny.toml", "--set", "nonsense"], "write key=value"),
+        (["run", "tiny.toml", "--set", 'game.pairs="two"'], "game.pairs = 'two'"),
+        (["run", "tiny.toml", "--set", "data.fraction=0.003"], "point"),
+        (["run", "tiny.toml", "--set", "unlearners.neggrad.lr=1"], "did you mean 'neg-grad'?"),
+        (["run", "tiny.toml", "--time-limit", "soon"], "--time-limit soon"),
+        (["run", "tiny.toml", "--out", "tiny.toml"], "tiny.toml: cannot make this folder"),
+        (["run", "tiny.toml", "--executor", "cloud"], "cloud"),
+        (["run", "tiny.toml", "--outt", "x"], "--out"),
+        (["rnu"], "Did you mean 'run'?"),
+        (["plan", "absent.toml"], "no such file"),
+        (["status", "absent"], "absent: no such folder"),
+        (["status", "."], "not a run folder"),
+        (["score", ".", "--adversary", "confidence"], "not a run folder"),
+        (["score", "."], "--adversary"),
+        (["report", "."], "no such file"),
+        (["report", "absent"], "no such folder"),
+        (["export", ".", "x.tar"], "not a run folder"),
+        (["import", "absent.tar", "x"], "no such file"),
+        (["import", "tiny.toml", "x"], "not a run exported"),
+        (["ls", "unlearner"], "did you mean 'unlearners'?"),
+        (["validate", "absent.toml"], "no such file"),
+    ],
+)
+def test_every_mistake_is_one_line_and_exit_code_2(call, tiny_file, monkeypatch, arguments, words):
+    monkeypatch.chdir(tiny_file.parent)
+    before = sorted(tiny_file.parent.rglob("*"))
+    code, out, err = call(*arguments)
+    assert code == 2
+    assert words in err
+    assert len(err.splitlines()) == 1
+    assert out == ""
+    assert [p for p in sorted(tiny_file.parent.rglob("*")) if p not in before and p.is_file()] == []
+
+
+def test_a_folder_in_use_is_refused(finished, call):
+    from forgetgauge.store.runfolder import RunFolder
+
+    with RunFolder(finished / "runs/tiny").locked():
+        code, _, err = call("run", finished / "tiny.toml", "--out", finished / "runs/tiny")
+    assert (code, "another forgetgauge run" in err) == (2, True)
+
+
+def test_a_failing_method_exits_with_1_and_is_named(tiny_file):
+    (tiny_file.parent / "mine.py").write_text(
+        "def method(model, retain, forget, context):\n    raise OSError('gone')\n"
+    )
+    done = forgetgauge(
+        *("run", "tiny.toml", "--set", "unlearners.mine.method=mine:method", "--executor", "processes"),
+        cwd=tiny_file.parent,
+    )
+    assert done.returncode == 1
+    assert "failed: mine of pair 0 side 0 seed 0: OSError: gone" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "mine of pair" in (tiny_file.parent / "runs/tiny/report.html").read_text()
+    assert "failed: mine of pair" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
+
+
+def test_the_time_limit_stops_a_run_that_then_goes_on(tiny_file, call, monkeypatch):
+    monkeypatch.chdir(tiny_file.parent)
+    code, out, _ = call("run", "tiny.toml", "--executor", "inline", "--time-limit", "0s")
+    assert (code, "the same command continues" in out) == (0, True)
+    assert call("run", "tiny.toml", "--executor", "inline", "--time-limit", "10m")[0] == 0
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("8m", 480), ("1.5h", 5400)])
+def test_durations_are_read(text, seconds):
+    assert cli.parse_duration(text) == seconds
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
+    command = [sys.executable, "-m", "forgetgauge", "run", str(finished / "tiny.toml"), "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not (tmp_path / "run/ledger.jsonl").exists():
+        time.sleep(0.05)
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "stopped; the same command continues"
+    assert "Traceback" not in err
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,0 +1,14 @@
+# Everything here needs the environment of the README's test command.
+BIN ?= .venv/bin
+
+check:  ## linters, types, house laws
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+test:  ## the whole suite, with the coverage of the two rooms that must not be wrong
+	$(BIN)/pytest -n auto --cov --cov-report= && \
+	$(BIN)/coverage report --include='*/game/*,*/store/*' --fail-under=95
+
+bench:  ## ratios measured in one run
+	$(BIN)/python benchmarks/stacked.py
+
+.PHONY: check test bench

@@ -129,7 +129,7 @@ def test_lists_name_everything_registered(call):
 
 
 def test_validate_counts_games_and_jobs(call, tiny_file):
-    assert call("validate", tiny_file)[:2] == (0, f"{tiny_file}: valid; 1 game, 81 jobs\n")
+    assert call("validate", tiny_file)[:2] == (0, f"{tiny_file}: valid; 1 game, 85 jobs\n")
     assert "embedded default: valid" in call("validate")[1]
 
 
@@ -141,7 +141,7 @@ def test_validate_counts_games_and_jobs(call, tiny_file):
         (["run", "tiny.toml", "--set", "game.alhpa=2"], "did you mean 'alpha'?"),
         (["run", "tiny.toml", "--set", "nonsense"], "write key=value"),
         (["run", "tiny.toml", "--set", 'game.pairs="two"'], "game.pairs = 'two'"),
-        (["run", "tiny.toml", "--set", "data.fraction=0.003"], "point"),
+        (["run", "tiny.toml", "--set", "data.fraction=0.001"], "point"),
         (["run", "tiny.toml", "--set", "unlearners.neggrad.lr=1"], "did you mean 'neg-grad'?"),
         (["run", "tiny.toml", "--time-limit", "soon"], "--time-limit soon"),
         (["run", "tiny.toml", "--out", "tiny.toml"], "tiny.toml: cannot make this folder"),

@@ -245,6 +245,9 @@ def mib(n_bytes: int) -> str:
     return f"{n_bytes / 2**20:.1f} MiB"
 
 
+INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
+
+
 def main() -> None:
     """Run the command line: a user's mistake is one line on standard error and exit code 2."""
     try:
@@ -252,15 +255,13 @@ def main() -> None:
     except UserError as error:
         code = _complain(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("\nstopped; the same command continues", file=sys.stderr)
-        code = 130
-    except BrokenPipeError:  # `forgetgauge ls … | head`
-        sys.stderr.close()
-        code = 141
+        code = INTERRUPTED
     except Exception as error:
         if not hasattr(error, "format_message"):  # of click, or of the click that newer typers carry inside
             raise
         code = _complain(error.format_message())
+    if code == INTERRUPTED:
+        print("stopped; the same command continues", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

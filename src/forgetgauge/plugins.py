@@ -6,7 +6,7 @@ A catalogue knows names and one-line facts; the code behind a name is imported w
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import hashlib
 import importlib
 import inspect
@@ -83,15 +83,48 @@ def _label_of(thing: Any) -> str:
 
 
 def code_digest(thing: Any) -> str:
-    """A digest of the code behind an object: its source where that can be had, else its byte code or repr."""
+    """A digest of an object's code and of all it was set up with: closures, partial arguments, attributes, arrays.
+
+    What cannot be looked into counts by its `repr`, which may hold an address: then nothing stored is taken for it.
+    """
+    return hashlib.sha256(_describe(thing, set()).encode()).hexdigest()
+
+
+def _describe(thing: Any, seen: set[int]) -> str:
+    if thing is None or isinstance(thing, str | bytes | int | float | complex):
+        return repr(thing)
+    if id(thing) in seen:
+        return "(again)"
+    seen = seen | {id(thing)}
+    if isinstance(thing, Mapping):
+        items = (f"{_describe(key, seen)}: {_describe(value, seen)}" for key, value in thing.items())
+        return f"{{{', '.join(items)}}}"
+    if isinstance(thing, list | tuple | set | frozenset):
+        parts = [_describe(item, seen) for item in thing]
+        return f"{type(thing).__name__}({', '.join(sorted(parts) if isinstance(thing, set | frozenset) else parts)})"
+    if hasattr(thing, "__array__") and not isinstance(thing, type):  # numpy arrays and CPU tensors
+        array = thing.detach().cpu().numpy() if hasattr(thing, "detach") else thing.__array__()
+        return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+    if isinstance(thing, functools.partial):
+        return f"partial({_describe([thing.func, thing.args, thing.keywords], seen)})"
+    if inspect.ismethod(thing):
+        return f"method({_describe([thing.__func__, thing.__self__], seen)})"
+    if inspect.isfunction(thing):
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return f"{_source(thing)}{_describe([thing.__defaults__, thing.__kwdefaults__, cells], seen)}"
+    if inspect.isclass(thing):
+        return _source(thing)
+    if hasattr(thing, "__dict__"):
+        return f"{_source(type(thing))}{_describe(vars(thing), seen)}"
+    return repr(thing)
+
+
+def _source(thing: Any) -> str:
     try:
-        text = inspect.getsource(thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing))
-    except (OSError, TypeError):
+        return inspect.getsource(thing)
+    except (OSError, TypeError):  # typed at a prompt, or written in C
         code = getattr(thing, "__code__", None)
-        text = repr((code.co_code, code.co_consts, code.co_names)) if code is not None else repr(type(thing))
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        text += repr(thing)
-    return hashlib.sha256(text.encode()).hexdigest()
+        return repr((code.co_code, code.co_consts, code.co_names) if code is not None else thing)
 
 
 unlearners = Catalogue(

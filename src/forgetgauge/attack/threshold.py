@@ -28,10 +28,13 @@ Score = Callable[[Signals], Floats]
 
 def best_threshold(members: Floats, others: Floats) -> float:
     """The smallest observed value that best separates members (at or above it) from others (below it)."""
+    if len(members) == 0 or len(others) == 0:
+        raise ValueError("a threshold needs shadow points of both sorts: members and others")
     values = np.unique(np.concatenate([members, others]))
-    members_at_or_above = 1 - np.searchsorted(np.sort(members), values, side="left") / len(members)
-    others_below = np.searchsorted(np.sort(others), values, side="left") / len(others)
-    return float(values[np.argmax(members_at_or_above + others_below)])
+    members_at_or_above = len(members) - np.searchsorted(np.sort(members), values, side="left")
+    others_below = np.searchsorted(np.sort(others), values, side="left")
+    # ½[P_in(a ≥ t) + P_out(a < t)] times 2·|members|·|others|: whole numbers, so that ties are ties
+    return float(values[np.argmax(members_at_or_above * len(others) + others_below * len(members))])
 
 
 def class_thresholds(scores: Floats, labels: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,15 @@ from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
 
 
-@functools.lru_cache(maxsize=2)
 def load_dataset(name: str) -> Dataset:
     """The data set behind a catalogue name, a bound object or `module:function`."""
     made = plugins.data.load(name)
-    return as_dataset(made() if callable(made) else made, name)
+    return _read(made, name) if callable(made) else as_dataset(made, name)
+
+
+@functools.lru_cache(maxsize=2)
+def _read(read: Callable[[], Any], name: str) -> Dataset:
+    return as_dataset(read(), name)
 
 
 def as_dataset(thing: Any, name: str) -> Dataset:
@@ -26,7 +31,12 @@ def as_dataset(thing: Any, name: str) -> Dataset:
         return thing
     if not (isinstance(thing, tuple | list) and len(thing) == 2):
         raise UserError(f"data '{name}' is neither a Dataset nor a pair (inputs, labels)")
-    inputs, labels = (torch.as_tensor(np.asarray(part)) for part in thing)
+    try:
+        inputs, labels = (torch.as_tensor(np.asarray(part)) for part in thing)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"data '{name}': inputs and labels must be arrays of numbers: {error}") from None
+    if labels.is_floating_point() and not torch.equal(labels, labels.trunc()):
+        raise UserError(f"data '{name}': labels must be one whole number 0, 1, … per point")
     if inputs.dtype == torch.float64:
         inputs = inputs.float()
     return Dataset.of(name, inputs, labels.long())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from forgetgauge.streams import Streams
 
 Optimiser = Literal["sgd", "adamw"]
 Schedule = Literal["constant", "cosine", "steps"]
@@ -41,8 +44,16 @@ def rate_factor(schedule: Schedule, step: int, n_steps: int, milestones: tuple[f
     if schedule == "cosine":
         return 0.5 * (1 + math.cos(math.pi * step / n_steps))
     if schedule == "steps":
-        return float(0.1 ** sum(step >= milestone * n_steps for milestone in milestones))
+        return float(0.1 ** sum(step >= milestone * n_steps - 1e-9 for milestone in milestones))
     return 1.0
+
+
+@contextmanager
+def own_randomness(streams: Streams) -> Iterator[None]:
+    """Dropout and the like draw from a stream of the job's own; torch's global generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(streams.seed("dropout"))
+        yield
 
 
 def descend(

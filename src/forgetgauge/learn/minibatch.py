@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Optimiser, Schedule, batch_positions, batches_per_epoch, descend
+from forgetgauge.learn.descent import Optimiser, Schedule, batch_positions, batches_per_epoch, descend, own_randomness
 from forgetgauge.learn.stack import Stack, why_solo
 from forgetgauge.models.building import build_model
 from forgetgauge.streams import Streams
@@ -51,8 +51,7 @@ class Minibatch:
     def fit(self, points: Points, streams: Streams) -> nn.Module:
         """One model, trained alone."""
         model = self.build(points, streams.seed("init")).train()
-        with torch.random.fork_rng(devices=[]):  # dropout and the like draw from a stream of this model's own
-            torch.manual_seed(streams.seed("dropout"))
+        with own_randomness(streams):
             self._descend(
                 lambda at: F.cross_entropy(model(points.x[at]), points.y[at]),
                 model.parameters(),

@@ -22,7 +22,7 @@ class Stack:
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         parameters, self.buffers = stack_module_state(list(models))
-        self.parameters = {name: p.detach().requires_grad_() for name, p in parameters.items()}
+        self.parameters = {name: p.detach().requires_grad_(p.requires_grad) for name, p in parameters.items()}
         self._models = models
         self._mould = copy.deepcopy(models[0])
 
@@ -56,4 +56,9 @@ def why_solo(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> str | None:
         trial.loss(loss, torch.stack([x, x]), torch.stack([y, y])).backward()  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError) as error:
         return str(error).splitlines()[0]
+    alone = copy.deepcopy(model)
+    alone(x)
+    for name, buffer in alone.named_buffers():
+        if not torch.allclose(buffer.double(), trial.buffers[name][0].double(), atol=1e-5):
+            return f"its buffer {name} is not updated in place"
     return None

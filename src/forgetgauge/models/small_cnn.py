@@ -10,9 +10,14 @@ Norm = Literal["batch", "group", "none"]
 
 
 def _norm(kind: Norm, channels: int) -> nn.Module:
-    if kind == "batch":
-        return nn.BatchNorm2d(channels)
-    return nn.GroupNorm(4, channels) if kind == "group" else nn.Identity()
+    match kind:
+        case "batch":
+            return nn.BatchNorm2d(channels)
+        case "group":
+            return nn.GroupNorm(4, channels)
+        case "none":
+            return nn.Identity()
+    raise ValueError(f"norm = {kind!r} is none of 'batch', 'group', 'none'")
 
 
 class SmallCNN(nn.Module):

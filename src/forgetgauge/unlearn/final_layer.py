@@ -12,10 +12,10 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend
+from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
 from forgetgauge.models.head import features_of, head_of
 from forgetgauge.unlearn.unlearner import Context
 
@@ -69,22 +69,33 @@ class RetrainFinal:
 
 def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTuneFinal | RetrainFinal) -> nn.Module:
     head = head_of(model)
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     model.requires_grad_(False)
     head.requires_grad_(True)
-    layer: nn.Module = head
-    if how.batch_norm == "frozen":  # the body is a fixed function: its features are computed once
-        inputs = features_of(model.eval(), retain.x)
-    else:
-        layer, inputs = model.train(), retain.x
-    descend(
-        lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]),
-        head.parameters(),
-        batch_positions(len(retain), how.batch_size, how.epochs, context.streams.generator("order")),
-        n_steps=how.epochs * batches_per_epoch(len(retain), how.batch_size),
-        lr=how.lr,
-        momentum=how.momentum,
-        weight_decay=how.weight_decay,
-        schedule="cosine",
+    layer, inputs = (
+        _layer_and_inputs(model, head, retain.x) if how.batch_norm == "frozen" else (model.train(), retain.x)
     )
+    with own_randomness(context.streams):
+        descend(
+            lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]),
+            head.parameters(),
+            batch_positions(len(retain), how.batch_size, how.epochs, context.streams.generator("order")),
+            n_steps=how.epochs * batches_per_epoch(len(retain), how.batch_size),
+            lr=how.lr,
+            momentum=how.momentum,
+            weight_decay=how.weight_decay,
+            schedule="cosine",
+        )
     context.n_gradients += how.epochs * len(retain)
-    return model.requires_grad_(True).eval()
+    head.requires_grad_(False)
+    for parameter in trainable:
+        parameter.requires_grad_(True)
+    return model.eval()
+
+
+def _layer_and_inputs(model: nn.Module, head: nn.Linear, x: Tensor) -> tuple[nn.Module, Tensor]:
+    """The body is a fixed function, so its features are computed once; unless the model goes on after its head."""
+    features = features_of(model.eval(), x)
+    with torch.no_grad():
+        head_is_last = torch.equal(head(features[:8]), model(x[:8]))
+    return (head, features) if head_is_last else (model, x)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend
+from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
 from forgetgauge.unlearn.unlearner import Context
 
 
@@ -31,13 +31,14 @@ class NegGrad:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Ascend from a copy of the model."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
-        descend(
-            lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]),
-            model.parameters(),
-            batch_positions(len(forget), self.batch_size, self.epochs, context.streams.generator("order")),
-            n_steps=self.epochs * batches_per_epoch(len(forget), self.batch_size),
-            lr=self.lr,
-            momentum=self.momentum,
-        )
+        with own_randomness(context.streams):
+            descend(
+                lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]),
+                model.parameters(),
+                batch_positions(len(forget), self.batch_size, self.epochs, context.streams.generator("order")),
+                n_steps=self.epochs * batches_per_epoch(len(forget), self.batch_size),
+                lr=self.lr,
+                momentum=self.momentum,
+            )
         context.n_gradients += self.epochs * len(forget)
         return model.eval()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forgetgauge.report.html import listed, p_value, render_report, seconds, signed, sweep_verdict, verdict
+from forgetgauge.report.html import render_report
 from forgetgauge.report.picture import advantage_scale, overview, quality_scale, spread, value_scale
 from forgetgauge.report.result import (
     AdversaryResult,
@@ -19,6 +19,8 @@ from forgetgauge.report.result import (
     NoiseFloorResult,
     Result,
 )
+from forgetgauge.report.verdict import sweep_verdict, verdict
+from forgetgauge.report.wording import listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")
 VOID = {"meta", "line", "circle", "rect", "path", "br"}

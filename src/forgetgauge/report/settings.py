@@ -1,0 +1,93 @@
+"""Every choice of a run as rows of a table; in a sweep, what differs between games is told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forgetgauge.report.result import Result
+from forgetgauge.report.wording import seconds, setting
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One line of the settings; several values where the games of a sweep differ."""
+
+    name: str
+    values: list[str]
+
+
+def settings_of(result: Result) -> dict[str, list[Setting]]:
+    """Heading -> lines."""
+    groups = {"Game": _game_settings, "Unlearners": _unlearner_settings, "Adversaries": _adversary_settings}
+    merged = {heading: _merged([choose(game.spec) for game in result.games]) for heading, choose in groups.items()}
+    run = {
+        **result.environment,
+        "work": f"{seconds(result.total_seconds)}, summed over processes",
+        "digest of all decisions": _short(result.digests.get("decisions", "")),
+        "result schema": str(result.schema),
+    }
+    return {**merged, "Environment": _merged([run])}
+
+
+def _merged(games: Sequence[Mapping[str, str]]) -> list[Setting]:
+    names = dict.fromkeys(name for game in games for name in game)
+    columns = {name: [game.get(name, "–") for game in games] for name in names}
+    return [Setting(name, column if len(set(column)) > 1 else column[:1]) for name, column in columns.items()]
+
+
+def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
+    lines = {
+        "data set": _named(spec.get("data", {})),
+        "digest of the data": _short(spec.get("data_digest", "")),
+        "points, classes": _joined(spec, "n_points", "n_classes"),
+        "share of each half used, η": _joined(spec, "fraction"),
+        "α = |F| / |R ∪ F|": _joined(spec, "alpha"),
+        "|R|": _joined(spec, "n_retain"),
+        "|F| = |T|": _joined(spec, "n_forget"),
+        "swap pairs": _joined(spec, "pairs"),
+        "trainings per side of a pair": _joined(spec, "seeds"),
+        "shadow models": _joined(spec, "n_shadows"),
+        "seed": _joined(spec, "seed"),
+        "level of intervals": _joined(spec, "level"),
+        "sensitivity": _sensitivity(spec.get("sensitivity", {})),
+        "Retrain shared by both sides": {True: "yes", False: "no"}.get(spec.get("share_retrain", ""), ""),
+        "learner": _named(spec.get("learner", {})),
+    }
+    return {name: text for name, text in lines.items() if text}
+
+
+def _unlearner_settings(spec: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _named(method.get("unlearner", {}), name) for name, method in spec.get("methods", {}).items()}
+
+
+def _adversary_settings(spec: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _named(adversary, name) for name, adversary in spec.get("adversaries", {}).items()}
+
+
+def _joined(spec: Mapping[str, Any], *keys: str) -> str:
+    return ", ".join(setting(spec[key]) for key in keys if key in spec)
+
+
+def _named(choice: Mapping[str, Any], known_as: str = "") -> str:
+    """Name unless it is known already, parameters, and the digest of the code where it is the user's own."""
+    name, params, code = choice.get("name", known_as), choice.get("params", {}), choice.get("code", "")
+    parts = [
+        "" if name == known_as else name,
+        setting(params) if params else "",
+        f"code {_short(code)}" if code else "",
+    ]
+    return "; ".join(part for part in parts if part) or ("no parameters" if known_as else "")
+
+
+def _sensitivity(choice: Mapping[str, Any]) -> str:
+    if choice.get("kind") == "by-class":
+        return f"by class; {setting(choice.get('weights', {}))}"
+    return (
+        f"file; digest {_short(choice.get('digest', ''))}" if choice.get("kind") == "file" else choice.get("kind", "")
+    )
+
+
+def _short(digest: str) -> str:
+    return f"{digest[:12]}…" if len(digest) > 12 else digest

@@ -1,0 +1,193 @@
+"""What a reader in a hurry takes home: one sentence on the best method, then what Retrain and None say of the game."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.report.result import GameResult, Result
+from forgetgauge.report.table import by_quality
+from forgetgauge.report.wording import JOINED, NARROW, bracket, listed, setting
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a reader in a hurry takes home."""
+
+    headline: str
+    remarks: list[str]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A method that has a Q."""
+
+    name: str
+    quality: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.quality:.3f}{JOINED}{bracket((self.low, self.high))}"
+
+    def holds_one(self) -> bool:
+        """Whether nothing left to see is among what the interval allows."""
+        return self.high >= 1
+
+    def overlaps(self, other: Known) -> bool:
+        """Whether the two intervals share a value."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def verdict(game: GameResult) -> Verdict:
+    """One sentence on the best method, then what Retrain and None say about the game itself."""
+    known = known_methods(game)
+    if not known:
+        return Verdict("No method completed a swap pair, so there is no Q to report.", [])
+    retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
+    tested = tested_methods(game, known)
+    remarks = [
+        *_on_rivals(tested),
+        *_on_retrain(game, retrain),
+        *_on_none(none, tested),
+        *_on_absent(game),
+        *_on_basis(game),
+    ]
+    return Verdict(_headline(game, tested), remarks)
+
+
+def known_methods(game: GameResult) -> list[Known]:
+    """The methods that have a Q, best first."""
+    return [
+        Known(name, method.quality, *method.interval)
+        for name, method in by_quality(game.methods)
+        if method.quality is not None and method.interval is not None
+    ]
+
+
+def known_of(game: GameResult, known: Sequence[Known], role: str) -> Known | None:
+    """The method of that role, where it has a Q."""
+    return next((method for method in known if role_of(game, method.name) == role), None)
+
+
+def tested_methods(game: GameResult, known: Sequence[Known]) -> list[Known]:
+    """All but the two references."""
+    return [method for method in known if role_of(game, method.name) == "tested"]
+
+
+def role_of(game: GameResult, method: str) -> str:
+    """`retrain`, `none` or `tested`, by the unlearner's own name, which the method's id may hide."""
+    unlearner = game.spec.get("methods", {}).get(method, {}).get("unlearner", {}).get("name", method)
+    return unlearner if unlearner in ("retrain", "none") else "tested"
+
+
+def _headline(game: GameResult, tested: Sequence[Known]) -> str:
+    if not tested:
+        return "Only reference methods have a Q: no unlearning method was measured."
+    best = tested[0]
+    among = f"leaves the least to see of the {len(tested)} methods tested" if len(tested) > 1 else "was tested"
+    interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
+    return f"{best.name} {among}: Q{JOINED}={JOINED}{best.quality:.3f}, {interval}."
+
+
+def level_of(game: GameResult) -> str:
+    """`95 % `, to stand before the word interval."""
+    return f"{100 * game.spec['level']:g}{NARROW}% " if "level" in game.spec else ""
+
+
+def _on_rivals(tested: Sequence[Known]) -> list[str]:
+    if not tested:
+        return []
+    best, *others = tested
+    rivals = [other.name for other in others if other.overlaps(best)]
+    remarks = []
+    if best.holds_one():
+        remarks.append(f"The interval of {best.name} holds 1: these adversaries found nothing they could rely on.")
+    if rivals:
+        remarks.append(f"Its interval overlaps {_that_of(rivals)}, so this run does not settle which is better.")
+    elif others:
+        remarks.append("No other tested method’s interval reaches it.")
+    return remarks
+
+
+def _that_of(names: Sequence[str]) -> str:
+    return f"{'that' if len(names) == 1 else 'those'} of {listed(names)}"
+
+
+def _on_retrain(game: GameResult, retrain: Known | None) -> list[str]:
+    if retrain is None:
+        return ["Retrain has no Q here, so nothing checks that this game gives 1 where nothing is left to see."]
+    if game.spec.get("share_retrain"):
+        return [
+            "Both sides of a pair share one retrained model: Retrain stands at 1 by construction and checks nothing."
+        ]
+    if retrain.holds_one():
+        return [f"Retrain is grounded: its interval {bracket((retrain.low, retrain.high))} holds 1."]
+    return [
+        f"Retrain is not grounded: {retrain} lies below 1, although its models never saw the forget set. Either this "
+        "is one of the few runs whose interval misses, or something leaks; read every other row with care."
+    ]
+
+
+def _on_none(none: Known | None, tested: Sequence[Known]) -> list[str]:
+    if none is None:
+        return []
+    if none.holds_one():
+        return [
+            f"Even None, which unlearns nothing, is at {none}, and its interval holds 1: this game cannot tell "
+            "unlearning from doing nothing. A larger α, more pairs or stronger adversaries may."
+        ]
+    remarks = [f"None, which unlearns nothing, is at {none}: {1 - none.quality:.3f} below 1."]
+    level = [method.name for method in tested if method.overlaps(none)]
+    below = [method.name for method in tested if method.high < none.low]
+    if level:
+        remarks.append(f"By their intervals, {listed(level)} cannot be told from None.")
+    if below:
+        remarks.append(f"Below None: {listed(below)}. Here unlearning made the forgotten data easier to see.")
+    return remarks
+
+
+def _on_absent(game: GameResult) -> list[str]:
+    absent = [name for name, method in game.methods.items() if method.quality is None]
+    return [f"No pair was completed for {listed(absent)}."] if absent else []
+
+
+def _on_basis(game: GameResult) -> list[str]:
+    if game.interval_basis != "given these models":
+        return []
+    return [
+        f"With fewer than {MIN_PAIRS} pairs, intervals are given these models: "
+        "other splits or trainings may differ by more."
+    ]
+
+
+def sweep_verdict(result: Result) -> Verdict:
+    """Which method is best at which value, and whether Retrain is grounded at all of them."""
+    best: dict[str, list[str]] = {}
+    astray = []
+    for game in result.games:
+        known = known_methods(game)
+        if tested := tested_methods(game, known):
+            best.setdefault(tested[0].name, []).append(setting(game.value))
+        retrain = known_of(game, known, "retrain")
+        if retrain is None or not retrain.holds_one():
+            astray.append(setting(game.value))
+    return Verdict(_sweep_headline(result, best), [_sweep_grounding(result, astray)])
+
+
+def _sweep_headline(result: Result, best: Mapping[str, Sequence[str]]) -> str:
+    n_games = len(result.games)
+    if not best:
+        return f"No unlearning method has a Q at any value of {result.sweep}."
+    if [len(values) for values in best.values()] == [n_games]:
+        return f"{next(iter(best))} leaves the least to see at every value of {result.sweep}."
+    where = "; ".join(f"{name} at {listed(values)}" for name, values in best.items())
+    return f"Which method leaves the least to see depends on {result.sweep}: {where}."
+
+
+def _sweep_grounding(result: Result, astray: Sequence[str]) -> str:
+    if not astray:
+        return "Retrain’s interval holds 1 in every game. Each game is told in full below."
+    where = f"{result.sweep} = {listed(astray)}"
+    return f"Retrain’s interval does not hold 1, or it has none, at {where}: read these with care."

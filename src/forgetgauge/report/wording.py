@@ -1,0 +1,63 @@
+"""Numbers and lists as people write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NARROW, JOINED = "\u202f", "\u00a0"
+"""Spaces at which no line breaks."""
+
+
+def plain(value: float) -> str:
+    """Three decimals."""
+    return f"{value:.3f}"
+
+
+def signed(value: float) -> str:
+    """Three decimals with a sign, except for what rounds to zero."""
+    text = f"{value:+.3f}".replace("-", "−")
+    return "0.000" if text[1:] == "0.000" else text
+
+
+def bracket(interval: tuple[float, float]) -> str:
+    """[low, high], on one line."""
+    return f"[{plain(interval[0])},{JOINED}{plain(interval[1])}]"
+
+
+def signed_bracket(interval: tuple[float, float]) -> str:
+    """[low, high], with signs."""
+    return f"[{signed(interval[0])},{JOINED}{signed(interval[1])}]"
+
+
+def p_value(value: float) -> str:
+    """Two decimals, or one digit that says something."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}" if value >= 0.0001 else "< 0.0001"
+
+
+def percent(share: float) -> str:
+    """One decimal."""
+    return f"{100 * share:.1f}{NARROW}%"
+
+
+def count(value: float) -> str:
+    """A whole number with thin spaces at the thousands."""
+    return f"{value:,.0f}".replace(",", NARROW)
+
+
+def seconds(value: float) -> str:
+    """Two digits that say something, and whole seconds from ten on."""
+    return f"{count(value) if value >= 10 else f'{value:.2g}'}{NARROW}s"
+
+
+def setting(value: Any) -> str:
+    """A parameter as it stands in a run file, near enough; a mapping as `key = value` pairs."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {setting(inner)}" for key, inner in value.items()) or "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

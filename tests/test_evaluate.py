@@ -1,0 +1,177 @@
+"""`evaluate` with names, with the user's own functions, models, learners and arrays, and with their mistakes."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import forgetgauge
+from forgetgauge.data.digits import load_digits
+from forgetgauge.errors import UserError
+from forgetgauge.game.adversary import Access
+from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.version import VERSION
+
+TINY = {"pairs": 2, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1, "batch_size": 64}}
+QUALITIES = ["retrain", "none"]
+
+
+def qualities(result):
+    return {name: found.quality for name, found in result.methods.items()}
+
+
+@pytest.fixture(scope="module")
+def named():
+    return forgetgauge.evaluate(unlearner=QUALITIES, **TINY)
+
+
+def test_an_own_function_is_scored_like_a_named_method(named):
+    calls = []
+
+    def my_identity(model, retain, forget, context):
+        calls.append((len(retain), len(forget)))
+        return copy.deepcopy(model)
+
+    result = forgetgauge.evaluate(unlearner=["retrain", my_identity], **TINY)
+    assert result.methods["my_identity"].by_adversary == named.methods["none"].by_adversary
+    assert calls == [(60, 60)] * 4
+
+
+def test_one_function_with_two_settings_is_two_methods():
+    def scaled(model, retain, forget, context, factor):
+        model = copy.deepcopy(model)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(factor)
+        return model
+
+    how = {"kept": functools.partial(scaled, factor=1.0), "ruined": functools.partial(scaled, factor=0.0)}
+    result = forgetgauge.evaluate(unlearner={**how, "none": "none"}, **TINY)
+    assert result.methods["kept"].by_adversary == result.methods["none"].by_adversary
+    assert result.methods["ruined"].quality == 1.0
+    assert result.methods["ruined"].accuracy["retain"] < 0.3
+
+
+def test_parameters_may_be_given_by_id():
+    result = forgetgauge.evaluate(
+        unlearner={"off": {"method": "neg-grad", "lr": 0.0}, "on": {"method": "neg-grad", "lr": 1.0}, "none": {}},
+        **TINY,
+    )
+    assert qualities(result)["off"] == qualities(result)["none"]
+    assert result.methods["on"].accuracy != result.methods["none"].accuracy
+
+
+def test_arrays_give_what_the_named_data_set_gives(named):
+    points = load_digits().points
+    for data in (load_digits(), (points.inputs.numpy(), points.labels.numpy())):
+        result = forgetgauge.evaluate(unlearner=QUALITIES, data=data, **TINY)
+        assert qualities(result) == qualities(named)
+
+
+def test_own_models_learners_and_adversaries_take_the_places_of_names():
+    class Linear(nn.Module):
+        def __init__(self, input_shape, n_classes):
+            super().__init__()
+            self.head = nn.Linear(int(np.prod(input_shape)), n_classes)
+
+        def forward(self, x):
+            return self.head(x.flatten(1))
+
+    class AlwaysForget:
+        access = Access.BLACK_BOX
+
+        def fit(self, shadows, target):
+            return self.load({})
+
+        def load(self, arrays):
+            return self
+
+        def arrays(self):
+            return {}
+
+        def score(self, signals):
+            return np.ones(len(signals))
+
+        def decide(self, signals):
+            return np.ones(len(signals), dtype=bool)
+
+    learner = {**TINY["learner"], "model": Linear}
+    result = forgetgauge.evaluate(
+        unlearner=["none"], adversaries=[AlwaysForget(), "confidence"], **{**TINY, "learner": learner}
+    )
+    (confidence, always) = sorted(result.methods["none"].by_adversary)
+    assert always.startswith("test_own_models")
+    assert confidence == "confidence"
+    assert result.methods["none"].by_adversary[always].advantage == 0.0
+    own = forgetgauge.evaluate(unlearner=["none"], **{**TINY, "learner": Minibatch(epochs=1, batch_size=64)})
+    assert qualities(own) == qualities(forgetgauge.evaluate(unlearner="none", **TINY))
+
+
+def test_weights_by_class_or_by_point_say_the_same_thing():
+    labels = load_digits().points.labels.numpy()
+    by_class = forgetgauge.evaluate(unlearner="none", sensitivity={3: 5.0}, **TINY)
+    by_point = forgetgauge.evaluate(unlearner="none", sensitivity=np.where(labels == 3, 5.0, 1.0), **TINY)
+    assert by_class.methods["none"].by_adversary == by_point.methods["none"].by_adversary
+    uniform = forgetgauge.evaluate(unlearner="none", **TINY)
+    assert by_class.methods["none"].by_adversary != uniform.methods["none"].by_adversary
+
+
+def test_a_sweep_returns_its_games():
+    result = forgetgauge.evaluate(unlearner="none", sweep=("game.alpha", [0.2, 0.5]), **TINY)
+    assert [(game.value, game.spec["n_forget"]) for game in result.games] == [(0.2, 30), (0.5, 60)]
+
+
+def test_nothing_is_left_behind_without_out_and_a_run_folder_with_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    first = forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", **TINY)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert (tmp_path / "run/result.json").exists()
+    told = []
+    again = forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", tell=told.append, **TINY)
+    assert told == []
+    assert again == first
+
+
+def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
+    with pytest.raises(TimeoutError, match="jobs are left"):
+        forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", time_limit_s=0.0, **TINY)
+    assert forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", **TINY).failures == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"alpha": 1.0}, "game.alpha"),
+        ({"unlearner": "nome"}, "did you mean 'none'?"),
+        ({"unlearner": [copy.copy, copy.copy]}, "two unlearners are called 'copy'"),
+        ({"data": 3}, "neither a Dataset nor a pair"),
+        ({"sensitivity": np.ones(5)}, "1797 points"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, words):
+    with pytest.raises(UserError) as caught:
+        forgetgauge.evaluate(**{**TINY, **arguments})
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_version_stands_in_one_place():
+    project = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text()
+    assert re.search(r'^version = "(.+)"$', project, re.M)[1] == VERSION == forgetgauge.__version__
+    assert re.search(r"^version: (.+)$", citation, re.M)[1] == VERSION
+
+
+def test_an_unknown_attribute_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = forgetgauge.absent
+    assert forgetgauge.Result.__name__ == "Result"

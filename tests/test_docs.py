@@ -1,0 +1,57 @@
+"""What the README and the docs say is what the code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from forgetgauge import plugins
+from forgetgauge.plan.spec import RunSpec
+
+ROOT = Path(__file__).parents[1]
+RUN_FILES = (ROOT / "docs/run-files.md").read_text()
+
+
+def spec_keys(kind=RunSpec, prefix=""):
+    for field in dataclasses.fields(kind):
+        made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        nested = dataclasses.is_dataclass(made) and field.name != "sensitivity"
+        yield from spec_keys(type(made), f"{prefix}{field.name}.") if nested else [(f"{prefix}{field.name}", made)]
+
+
+@pytest.mark.parametrize(("key", "default"), list(spec_keys()))
+def test_every_key_of_a_run_file_is_documented_with_its_default(key, default):
+    row = re.search(rf"^\| `{re.escape(key)}[`.].*$", RUN_FILES, re.M)
+    assert row, key
+    if isinstance(default, bool | int | float | str):
+        shown = str(default).lower() if isinstance(default, bool) else repr(default).replace("'", '"')
+        assert f"| `{shown}` |" in row[0]
+
+
+@pytest.mark.parametrize("name", plugins.unlearners.entries)
+def test_every_parameter_of_every_unlearner_is_documented_with_its_default(name):
+    row = re.search(rf"^\| .*`{name}`.*$", RUN_FILES, re.M)[0]
+    for field in dataclasses.fields(plugins.unlearners.load(name)):
+        value = f'"{field.default}"' if isinstance(field.default, str) else f"{field.default!r}".replace("e-05", "e-5")
+        assert f"`{field.name} = {value}`" in row or "the same" in row
+
+
+@pytest.mark.parametrize("document", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))])
+def test_links_between_documents_lead_somewhere(document):
+    text = (ROOT / document).read_text()
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if not target.startswith("http"):
+            assert ((ROOT / document).parent / target).exists(), target
+
+
+@pytest.mark.slow
+def test_the_readmes_python_example_runs():
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    small = block.replace("pairs=8", "pairs=2, shadows=2, fraction=0.2, learner={'epochs': 1}")
+    assert small != block
+    names: dict[str, object] = {}
+    exec(compile(small, "README.md", "exec"), names)
+    assert 0 <= names["result"].methods["my_method"].quality <= 1

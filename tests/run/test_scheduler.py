@@ -225,5 +225,6 @@ def test_progress_ends_with_everything_known(folder):
     execute(jobs, folder, StandIn(folder), tell=told.append)
     assert told[0].n_done == 0
     assert told[0].seconds_left is None
+    assert told[-1].seconds_left is not None
     assert told[-1].models_done == told[-1].n_models == 6
     assert [p.n_done for p in told] == sorted(p.n_done for p in told)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from forgetgauge.game.splits import split_sizes
@@ -128,12 +129,14 @@ class _Builder:
         initialise = self._add(
             Job("initialise", {**self.where, "sensitivity": dict(self.game.sensitivity)}, label="initialise the game")
         )
+        places = list(product(range(self.game.pairs), range(self.game.seeds), SIDES))
+        if any(method.uses_original for method in self.game.methods.values()):
+            for pair, seed, side in places:  # first in the plan, because most of the other jobs wait for them
+                self._original(pair, side, seed)
         fits = self._fits()
         cells = {
             Cell(method, pair, side, seed): self._cell(method, pair, side, seed, fits)
-            for pair in range(self.game.pairs)
-            for seed in range(self.game.seeds)
-            for side in SIDES
+            for pair, seed, side in places
             for method in self.game.methods
         }
         return Graph(self.game, self.jobs, initialise, cells)
@@ -164,13 +167,20 @@ class _Builder:
         group = f"train {which['role']} {_short(self.learner)} {self.train_size}"
         return self._add(Job("train", params, {}, f"train {label}", group, coupled=True))
 
+    def _target(self, pair: int) -> dict[str, Any]:
+        return {**self.where, "role": "target", "alpha": self.game.alpha, "pair": pair}
+
+    def _original(self, pair: int, side: int, seed: int) -> str:
+        which = {**self._target(pair), "side": side, "replicate": seed}
+        return self._train(which, f"original of pair {pair} side {side} seed {seed}")
+
     def _cell(self, method: str, pair: int, side: int, seed: int, fits: Mapping[str, str]) -> CellJobs:
-        where = {**self.where, "role": "target", "alpha": self.game.alpha, "pair": pair}
+        where = self._target(pair)
         place = f"pair {pair} side {side} seed {seed}"
         how = self.game.methods[method]
         inputs = {}
         if how.uses_original:
-            inputs["model"] = self._train({**where, "side": side, "replicate": seed}, f"original of {place}")
+            inputs["model"] = self._original(pair, side, seed)
         shared = self.game.share_retrain and not how.uses_original
         params: dict[str, Any] = {
             **where,

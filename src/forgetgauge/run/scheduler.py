@@ -76,6 +76,7 @@ class _Scheduler:
         self.tries: dict[str, int] = {}
         self.hopeless: dict[str, Failure] = {}
         self.n_losses: dict[str, int] = {}
+        self.busy: list[Task] = []
         self.n_run = 0
         self.out_of_time = False
         self.pace = _Pace()
@@ -106,18 +107,18 @@ class _Scheduler:
                 self.finished.discard(key)
 
     def _work_through(self, tasks: list[Task]) -> None:
-        waiting, n_busy = list(tasks), 0
-        while waiting or n_busy:
+        waiting = list(tasks)
+        while waiting or self.busy:
             while self.executor.n_free and (task := self._next_ready(waiting)):
                 waiting.remove(task)
                 self._report(waiting, f"{task.jobs[0].label}" + (f" and {n} more" if (n := len(task.jobs) - 1) else ""))
                 digests = {key: self.ledger.state.done[key].receipt.sha256 for key in task.inputs}
                 self.executor.start(task, digests)
-                n_busy += 1
-            if n_busy == 0:
+                self.busy.append(task)
+            if not self.busy:
                 return  # the rest hangs on failed jobs, or the time is up
             task, outcome = self.executor.next()
-            n_busy -= 1
+            self.busy.remove(task)
             waiting = self._settle(task, outcome) + waiting
 
     def _next_ready(self, waiting: list[Task]) -> Task | None:
@@ -183,38 +184,43 @@ class _Scheduler:
                 self.folder.objects.drop(key)
 
     def _expected_seconds(self, task: Task) -> float:
-        return sum(self.pace.expected(job) for job in task.jobs)
+        return sum(self.pace.expected(job) or 0.0 for job in task.jobs)
 
     def _report(self, waiting: list[Task], doing: str) -> None:
-        left = sum(self._expected_seconds(task) for task in waiting)
+        left = [self.pace.expected(job) for task in [*waiting, *self.busy] for job in task.jobs]
+        known = [seconds for seconds in left if seconds is not None]
         self.tell(
             Progress(
                 n_done=len(self.finished),
                 n_jobs=len(self.jobs),
                 models_done=sum(self.jobs[key].kind in HEAVY for key in self.finished),
                 n_models=self.n_models,
-                seconds_left=left / self.executor.n_workers if self.finished else None,
+                seconds_left=sum(known) / self.executor.n_workers if len(known) == len(left) else None,
                 doing=doing,
             )
         )
 
 
 class _Pace:
-    """How long jobs take: the mean over finished jobs of the same group, or else of the same kind."""
+    """How long jobs take: the mean over finished jobs of the same group, else kind, else of any that make weights."""
 
     def __init__(self) -> None:
         self._totals: dict[str, tuple[float, int]] = {}
 
     def add(self, job: Job, seconds: float) -> None:
         """Learn from a finished job."""
-        for name in (f"group {job.group}", f"kind {job.kind}"):
+        for name in self._names(job):
             total, count = self._totals.get(name, (0.0, 0))
             self._totals[name] = (total + seconds, count + 1)
 
-    def expected(self, job: Job) -> float:
-        """Seconds; 0 where nothing is known yet."""
-        for name in (f"group {job.group}", f"kind {job.kind}"):
+    def expected(self, job: Job) -> float | None:
+        """Seconds; None where nothing is known yet."""
+        for name in self._names(job):
             if name in self._totals:
                 total, count = self._totals[name]
                 return total / count
-        return 0.0
+        return None
+
+    @staticmethod
+    def _names(job: Job) -> tuple[str, str, str]:
+        return f"group {job.group}", f"kind {job.kind}", "weights" if job.kind in HEAVY else "signals and decisions"

@@ -111,6 +111,7 @@ def test_status_counts_jobs_and_disk(finished, call):
 def test_export_and_import_move_a_run(finished, call, tmp_path):
     assert call("export", finished / "runs/tiny", tmp_path / "run.tar")[0] == 0
     assert call("import", tmp_path / "run.tar", tmp_path / "moved")[0] == 0
+    assert call("report", tmp_path / "moved")[0] == 0
     code, _, err = call("run", finished / "tiny.toml", "--out", tmp_path / "moved", "--executor", "inline", "--quiet")
     assert (code, err) == (0, "")
     theirs, ours = (
@@ -126,6 +127,15 @@ def test_lists_name_everything_registered(call):
         code, out, _ = call("ls", what)
         assert code == 0
         assert [line.split()[0] for line in out.splitlines()[1:]] == list(catalogue.entries)
+
+
+def test_everything_is_listed_where_nothing_is_named(call):
+    from forgetgauge.plugins import CATALOGUES
+
+    _, out, _ = call("ls")
+    for what, catalogue in CATALOGUES.items():
+        assert f"\n{what}\n" in f"\n{out}"
+        assert all(re.search(rf"^{name} ", out, re.M) for name in catalogue.entries)
 
 
 def test_validate_counts_games_and_jobs(call, tiny_file):
@@ -158,6 +168,8 @@ def test_validate_counts_games_and_jobs(call, tiny_file):
         (["export", ".", "x.tar"], "not a run folder"),
         (["import", "absent.tar", "x"], "no such file"),
         (["import", "tiny.toml", "x"], "not a run exported"),
+        (["import", ".", "x"], "not a run exported"),
+        (["audit", "absent.npz"], "absent.npz"),
         (["ls", "unlearner"], "did you mean 'unlearners'?"),
         (["validate", "absent.toml"], "no such file"),
     ],
@@ -194,6 +206,21 @@ def test_a_failing_method_exits_with_1_and_is_named(tiny_file):
     assert "Traceback" not in done.stderr
     assert "mine of pair" in (tiny_file.parent / "runs/tiny/report.html").read_text()
     assert "failed: mine of pair" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
+
+
+def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_path):
+    import shutil
+
+    shutil.copytree(finished, tmp_path / "copy")
+    (tmp_path / "copy/mine.py").write_text(
+        "class Bad:\n    def fit(self, shadows, target):\n        raise ValueError('no')\n    load = fit\n"
+    )
+    before = (tmp_path / "copy/runs/tiny/result.json").read_bytes()
+    done = forgetgauge("score", "runs/tiny", "--adversary", "mine:Bad", cwd=tmp_path / "copy")
+    assert done.returncode == 1
+    assert "failed: fit mine:Bad: ValueError: no" in done.stderr
+    assert (tmp_path / "copy/runs/tiny/result.json").read_bytes() == before
+    assert "mine:Bad" not in (tmp_path / "copy/runs/tiny/run.json").read_text()
 
 
 def test_the_time_limit_stops_a_run_that_then_goes_on(tiny_file, call, monkeypatch):

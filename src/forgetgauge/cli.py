@@ -15,6 +15,7 @@ from forgetgauge.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
+    from forgetgauge.run.scheduler import Ending
     from forgetgauge.store.runfolder import RunFolder
 
 app = typer.Typer(
@@ -60,12 +61,9 @@ def run(
         ending, result = play(campaign, folder, executor=executor.value, time_limit_s=limit, tell=tell)
     if result is None:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
-        return
-    _show(folder)
-    if ending.n_missing:
-        for key, failure in ending.failed.items():
-            typer.echo(f"failed: {campaign.jobs[key].label}: {failure.line}", err=True)
-        raise typer.Exit(1)
+    else:
+        _show(folder)
+    _exit_on_failure(campaign, ending)
 
 
 @app.command()
@@ -108,7 +106,14 @@ def score(
     from forgetgauge.run.campaign import add_adversaries, play
 
     opened = _existing(folder)
-    play(add_adversaries(opened, adversary), opened)
+    campaign = add_adversaries(opened, adversary)
+    before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
+    ending, _ = play(campaign, opened)
+    if ending.failed:  # an adversary that cannot be fitted leaves the run as it was
+        opened.write_text(opened.run_file, before[0].decode())
+        if before[1] is not None:
+            opened.write_text(opened.result, before[1].decode())
+        _exit_on_failure(campaign, ending)
     _show(opened)
 
 
@@ -164,17 +169,47 @@ def import_(
 
 
 @app.command()
-def ls(what: Annotated[str, typer.Argument(help="unlearners, adversaries, learners, models or data.")]) -> None:
-    """List what can be named in a run file."""
+def audit(
+    file: Annotated[Path, typer.Argument(help="Outputs of your own models: .npz or .csv.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result; audits/NAME without it.")] = None,
+    adversary: Annotated[
+        list[str] | None, typer.Option("--adversary", help="Adversary to set on the logits; may be repeated.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
+) -> None:
+    """Judge the outputs of your own models: logits, scores or decisions on both sides of swap pairs."""
+    from forgetgauge.audit import audit_file
+
+    target = out or Path("audits") / file.stem
+    audit_file(file, target, adversaries=adversary, level=level)
+    _show(_existing(target))
+
+
+@app.command()
+def ls(
+    what: Annotated[
+        str | None, typer.Argument(help="unlearners, adversaries, learners, models or data; all without.")
+    ] = None,
+) -> None:
+    """List what can be named in a run file: what it is, needs, costs, and whom to cite."""
+    if what is not None and what not in plugins.CATALOGUES:
+        raise UserError(unknown_name("list", what, plugins.CATALOGUES))
+    listed = [what] if what is not None else list(plugins.CATALOGUES)
+    blocks = [_catalogue_table(plugins.CATALOGUES[name]) for name in listed]
+    if what is None:
+        blocks = [f"{name}\n{block}" for name, block in zip(listed, blocks, strict=True)]
+    typer.echo("\n\n".join(blocks))
+
+
+def _catalogue_table(catalogue: plugins.Catalogue) -> str:
     from forgetgauge.report.table import align
 
-    if what not in plugins.CATALOGUES:
-        raise UserError(unknown_name("list", what, plugins.CATALOGUES))
-    entries = plugins.CATALOGUES[what].entries
+    entries = catalogue.entries
     columns = [name for name in ("needs", "cost", "cites") if any(getattr(e, name) for e in entries.values())]
     rows = [["name", "what it is", *columns]]
     rows += [[name, entry.summary, *(getattr(entry, column) for column in columns)] for name, entry in entries.items()]
-    typer.echo(align(rows))
+    rows += [[name, f"installed: {target}", *("" for _ in columns)] for name, target in catalogue.installed().items()]
+    return align(rows)
 
 
 @app.command()
@@ -183,6 +218,14 @@ def validate(file: RunFile = None, settings: Settings = None) -> None:
     campaign = _campaign(file, settings)
     games = len(campaign.graphs)
     typer.echo(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
+
+
+def _exit_on_failure(campaign: Campaign, ending: Ending) -> None:
+    jobs = campaign.jobs
+    for key, failure in ending.failed.items():
+        typer.echo(f"failed: {jobs[key].label if key in jobs else key[:12]}: {failure.line}", err=True)
+    if ending.failed:
+        raise typer.Exit(1)
 
 
 def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:

@@ -30,11 +30,15 @@ def evaluate(
     pairs: int = 8,
     seeds: int = 1,
     shadows: int = 8,
-    adversaries: Sequence[One] = ("correctness", "confidence", "entropy", "modified-entropy"),
+    references: int = 16,
+    queries: Sequence[int] = (),
+    until: Mapping[str, float] | None = None,
+    adversaries: Sequence[One] | Mapping[str, Any] = ("correctness", "confidence", "entropy", "modified-entropy"),
     sensitivity: str | Mapping[int, float] | npt.ArrayLike = "uniform",
     fraction: float = 1.0,
     share_retrain: bool = False,
     level: float = 0.95,
+    delta: float = 1e-5,
     sweep: tuple[str, Sequence[Any]] | None = None,
     seed: int = 0,
     keep: str = "signals",
@@ -58,17 +62,32 @@ def evaluate(
         "seed": seed,
         "keep": keep,
         "data": {"name": _data_name(data), "fraction": fraction},
-        "game": {"alpha": alpha, "pairs": pairs, "seeds": seeds, "share_retrain": share_retrain, "level": level},
+        "game": {
+            "alpha": alpha,
+            "pairs": pairs,
+            "seeds": seeds,
+            "share_retrain": share_retrain,
+            "level": level,
+            "delta": delta,
+        },
         "learner": _learner_table(learner),
-        "shadows": {"count": shadows},
-        "unlearners": _unlearner_table(unlearner),
-        "adversaries": [_name_of(plugins.adversaries, one) for one in adversaries],
+        "shadows": {"count": shadows, "references": references},
+        "strong": {"queries": list(queries)},
+        "unlearners": _table(plugins.unlearners, unlearner),
+        "adversaries": _table(plugins.adversaries, adversaries),
     }
+    if until is not None:
+        raw["until"] = dict(until)
     if sweep is not None:
         raw["sweep"] = {"key": sweep[0], "values": list(sweep[1])}
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
+        if executor == "processes" and "@" in str(campaign.to_json()["games"]):
+            raise UserError(
+                "evaluate: worker processes cannot see functions and arrays of this program; "
+                "name them as 'module:attribute', or use executor='inline'"
+            )
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         ending, result = play(campaign, folder, executor=executor, time_limit_s=time_limit_s, tell=tell)
     if result is None:
@@ -89,19 +108,27 @@ def _learner_table(learner: One | Mapping[str, Any]) -> dict[str, Any]:
     return {"name": _name_of(plugins.learners, learner)}
 
 
-def _unlearner_table(unlearner: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    if isinstance(unlearner, Mapping):
+def _table(catalogue: plugins.Catalogue, things: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The run file's table id -> parameters of one or several unlearners or adversaries."""
+    if isinstance(things, Mapping):
         return {
-            name: dict(how) if isinstance(how, Mapping) else {"method": _name_of(plugins.unlearners, how)}
-            for name, how in unlearner.items()
+            name: _bound(catalogue, how) if isinstance(how, Mapping) else {"method": _name_of(catalogue, how)}
+            for name, how in things.items()
         }
-    several = list(unlearner) if isinstance(unlearner, list | tuple) else [unlearner]
+    several = list(things) if isinstance(things, list | tuple) else [things]
     table: dict[str, dict[str, Any]] = {}
     for one in several:
         name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
         if name in table:
-            raise UserError(f"evaluate: two unlearners are called '{name}'; give them as a mapping id -> unlearner")
-        table[name] = {} if isinstance(one, str) else {"method": _name_of(plugins.unlearners, one)}
+            raise UserError(f"evaluate: two {catalogue.what}s are called '{name}'; give them as a mapping by id")
+        table[name] = {} if isinstance(one, str) else {"method": _name_of(catalogue, one)}
+    return table
+
+
+def _bound(catalogue: plugins.Catalogue, how: Mapping[str, Any]) -> dict[str, Any]:
+    table = dict(how)
+    if "method" in table:
+        table["method"] = _name_of(catalogue, table["method"])
     return table
 
 

@@ -6,16 +6,14 @@ A catalogue knows names and one-line facts; the code behind a name is imported w
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from forgetgauge.code import code_digest
 from forgetgauge.errors import UserError, unknown_name
 
 
@@ -51,7 +49,17 @@ class Catalogue:
             return _import_target(self.entries[name].target)
         if ":" in name:
             return self._import_users(name)
-        raise UserError(unknown_name(self.what, name, self.entries))
+        installed = self.installed()
+        if name in installed:
+            return self._import_users(installed[name])
+        raise UserError(unknown_name(self.what, name, [*self.entries, *installed]))
+
+    def installed(self) -> dict[str, str]:
+        """Name -> `module:attribute` of what other installed packages offer; nothing of it is imported."""
+        from importlib.metadata import entry_points
+
+        found = entry_points(group=f"forgetgauge.{self.what.replace(' ', '-')}")
+        return {point.name: point.value for point in found if point.name not in self.entries}
 
     def bind(self, thing: Any, name: str | None = None) -> str:
         """Make an object of the running program known under a name that changes when its code does."""
@@ -64,8 +72,8 @@ class Catalogue:
             sys.path.insert(0, os.getcwd())
         try:
             return _import_target(name)
-        except (ImportError, AttributeError) as error:
-            raise UserError(f"{self.what} '{name}' cannot be imported: {error}") from error
+        except Exception as error:  # whatever a module of the user's raises while it is imported
+            raise UserError(f"{self.what} '{name}' cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def code_of(catalogue: Catalogue, name: str) -> str:
@@ -80,51 +88,6 @@ def _import_target(target: str) -> Any:
 
 def _label_of(thing: Any) -> str:
     return str(getattr(thing, "__qualname__", type(thing).__qualname__))
-
-
-def code_digest(thing: Any) -> str:
-    """A digest of an object's code and of all it was set up with: closures, partial arguments, attributes, arrays.
-
-    What cannot be looked into counts by its `repr`, which may hold an address: then nothing stored is taken for it.
-    """
-    return hashlib.sha256(_describe(thing, set()).encode()).hexdigest()
-
-
-def _describe(thing: Any, seen: set[int]) -> str:
-    if thing is None or isinstance(thing, str | bytes | int | float | complex):
-        return repr(thing)
-    if id(thing) in seen:
-        return "(again)"
-    seen = seen | {id(thing)}
-    if isinstance(thing, Mapping):
-        items = (f"{_describe(key, seen)}: {_describe(value, seen)}" for key, value in thing.items())
-        return f"{{{', '.join(items)}}}"
-    if isinstance(thing, list | tuple | set | frozenset):
-        parts = [_describe(item, seen) for item in thing]
-        return f"{type(thing).__name__}({', '.join(sorted(parts) if isinstance(thing, set | frozenset) else parts)})"
-    if hasattr(thing, "__array__") and not isinstance(thing, type):  # numpy arrays and CPU tensors
-        array = thing.detach().cpu().numpy() if hasattr(thing, "detach") else thing.__array__()
-        return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
-    if isinstance(thing, functools.partial):
-        return f"partial({_describe([thing.func, thing.args, thing.keywords], seen)})"
-    if inspect.ismethod(thing):
-        return f"method({_describe([thing.__func__, thing.__self__], seen)})"
-    if inspect.isfunction(thing):
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return f"{_source(thing)}{_describe([thing.__defaults__, thing.__kwdefaults__, cells], seen)}"
-    if inspect.isclass(thing):
-        return _source(thing)
-    if hasattr(thing, "__dict__"):
-        return f"{_source(type(thing))}{_describe(vars(thing), seen)}"
-    return repr(thing)
-
-
-def _source(thing: Any) -> str:
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):  # typed at a prompt, or written in C
-        code = getattr(thing, "__code__", None)
-        return repr((code.co_code, code.co_consts, code.co_names) if code is not None else thing)
 
 
 unlearners = Catalogue(
@@ -165,6 +128,76 @@ unlearners = Catalogue(
             cost="epochs × |R| gradients of the head",
             cites="Goel et al. 2023 (EU-k, k = 1)",
         ),
+        "fisher": Entry(
+            "forgetgauge.unlearn.fisher:Fisher",
+            "add noise to every weight, the more the less information the retain set has on it",
+            needs="original model, retain set",
+            cost="K × |R| gradients (|R| with sampled labels)",
+            cites="Golatkar et al. 2020",
+        ),
+        "salun": Entry(
+            "forgetgauge.unlearn.salun:SalUn",
+            "fine-tune the weights most salient for the forget set: random labels on it, true ones on the retain set",
+            needs="original model, retain set, forget set",
+            cost="|F| + epochs × (|F| + |R|) gradients",
+            cites="Fan et al. 2024",
+        ),
+        "ssd": Entry(
+            "forgetgauge.unlearn.ssd:SSD",
+            "shrink the weights that matter more for the forget set than for the training set",
+            needs="original model, retain set, forget set",
+            cost="|F| + |R ∪ F| gradients",
+            cites="Foster et al. 2024",
+        ),
+        "fine-tune": Entry(
+            "forgetgauge.unlearn.fine_tune:FineTune",
+            "go on training all layers on the retain set",
+            needs="original model, retain set",
+            cost="epochs × |R| gradients",
+            cites="Golatkar et al. 2020; Warnecke et al. 2023",
+        ),
+        "neg-grad-plus": Entry(
+            "forgetgauge.unlearn.neg_grad_plus:NegGradPlus",
+            "gradient descent on the retain set and ascent on the forget set at once",
+            needs="original model, retain set, forget set",
+            cost="epochs × |R| gradients, and a batch of F for each batch of R",
+            cites="Kurmanji et al. 2023",
+        ),
+        "random-relabel": Entry(
+            "forgetgauge.unlearn.random_relabel:RandomRelabel",
+            "train on the forget set with random wrong labels, together with the retain set",
+            needs="original model, retain set, forget set",
+            cost="epochs × |R ∪ F| gradients",
+            cites="Graves et al. 2021 (Amnesiac)",
+        ),
+        "l1-sparse": Entry(
+            "forgetgauge.unlearn.l1_sparse:L1Sparse",
+            "fine-tune on the retain set under an ℓ1 penalty that fades to 0",
+            needs="original model, retain set",
+            cost="epochs × |R| gradients",
+            cites="Jia et al. 2023",
+        ),
+        "bad-teacher": Entry(
+            "forgetgauge.unlearn.bad_teacher:BadTeacher",
+            "imitate an untrained model on the forget set and the original on a part of the retain set",
+            needs="original model, retain set, forget set",
+            cost="epochs × (|F| + retain_share × |R|) gradients",
+            cites="Chundawat et al. 2023",
+        ),
+        "scrub": Entry(
+            "forgetgauge.unlearn.scrub:Scrub",
+            "move away from the original on the forget set, stay near it and right on the retain set, in turns",
+            needs="original model, retain set, forget set",
+            cost="epochs × |R| + msteps × |F| gradients",
+            cites="Kurmanji et al. 2023",
+        ),
+        "sisa": Entry(
+            "forgetgauge.unlearn.sisa:RetrainShards",
+            "retrain the shards that hold a forgotten point: exact",
+            needs="original model of the learner sisa, retain set, forget set",
+            cost="a full training of the shards that are hit, nearly all unless F is small",
+            cites="Bourtoule et al. 2021",
+        ),
     },
 )
 
@@ -199,6 +232,83 @@ adversaries = Catalogue(
             cost="one sort per class",
             cites="Song and Mittal 2021",
         ),
+        "loss": Entry(
+            "forgetgauge.attack.threshold:LOSS",
+            "cross-entropy against the mean training loss of the shadow models, one threshold for all classes",
+            needs="logits and label (black box), shadow models",
+            cost="one mean",
+            cites="Yeom et al. 2018",
+        ),
+        "shadow": Entry(
+            "forgetgauge.attack.shadow_model:PLAIN",
+            "a classifier per class, taught by shadow models what a member's prediction looks like",
+            needs="logits and label (black box), shadow models",
+            cost="one logistic regression per class",
+            cites="Shokri et al. 2017",
+        ),
+        "shadow-aware": Entry(
+            "forgetgauge.attack.shadow_model:AWARE",
+            "the shadow attack, its shadow models passed through the same unlearner",
+            needs="logits and label (black box), shadow models unlearned by each method",
+            cost="each method on each shadow model; one logistic regression per class",
+            cites="Shokri et al. 2017",
+        ),
+        "lira-online": Entry(
+            "forgetgauge.attack.lira:ONLINE",
+            "likelihood ratio at each point between models that saw it and models that did not",
+            needs="logits and label (black box), reference models trained on parts of D",
+            cost="the reference models",
+            cites="Carlini et al. 2022",
+        ),
+        "lira-offline": Entry(
+            "forgetgauge.attack.lira:OFFLINE",
+            "how far the model is above models that did not see the point",
+            needs="logits and label (black box), shadow models and their signals on D",
+            cost="one mean per point",
+            cites="Carlini et al. 2022",
+        ),
+        "rmia-online": Entry(
+            "forgetgauge.attack.rmia:ONLINE",
+            "share of unseen points whose probability rose less than the point's; models of both sides as reference",
+            needs="logits and label (black box), signals on the shadow half, shadow models, models of parts of D",
+            cost="the reference models",
+            cites="Zarifzadeh et al. 2024",
+        ),
+        "rmia-offline": Entry(
+            "forgetgauge.attack.rmia:OFFLINE",
+            "share of unseen points whose probability rose less than the point's; unseeing models as reference",
+            needs="logits and label (black box), signals on the shadow half, shadow models and their signals on D",
+            cost="one sort per model",
+            cites="Zarifzadeh et al. 2024",
+        ),
+        "quantile": Entry(
+            "forgetgauge.attack.quantile:REGRESSION",
+            "logit gap against a quantile of what the model gives to unseen points of the kind",
+            needs="logits and label (black box), signals on the shadow half, shadow models and their signals on D",
+            cost="one linear quantile regression per model",
+            cites="Bertran et al. 2023",
+        ),
+        "u-lira": Entry(
+            "forgetgauge.attack.lira:UNLEARNING",
+            "likelihood ratio at each point between “trained on, then forgotten” and “never seen”",
+            needs="logits and label (black box), reference models trained on parts of D, unlearned by each method",
+            cost="the reference models, and each method on each of them",
+            cites="Hayes et al. 2024",
+        ),
+        "gradient-norm": Entry(
+            "forgetgauge.attack.white_box:GRADIENT_NORM",
+            "norm of the loss gradient at the point against a threshold per class",
+            needs="weights (white box), shadow models",
+            cost="one gradient per point",
+            cites="Nasr et al. 2019",
+        ),
+        "loss-landscape": Entry(
+            "forgetgauge.attack.white_box:LANDSCAPE",
+            "rise of the loss at the point when the weights are shaken, against a threshold per class",
+            needs="weights (white box), shadow models",
+            cost="a few predictions per point",
+            cites="Keskar et al. 2017 (sharpness)",
+        ),
     },
 )
 
@@ -210,6 +320,13 @@ learners = Catalogue(
             "a torch model trained by minibatch gradient descent, many at once as a stack",
             needs="a data set",
             cost="epochs × n gradients",
+        ),
+        "sisa": Entry(
+            "forgetgauge.learn.sisa:Sisa",
+            "one model per shard of the data, trained like minibatch, their posteriors averaged",
+            needs="a data set",
+            cost="epochs × n gradients",
+            cites="Bourtoule et al. 2021",
         ),
     },
 )

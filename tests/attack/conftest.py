@@ -1,13 +1,33 @@
 import pytest
 
-from .worlds import draw_shadows, draw_signals
+from forgetgauge import plugins
+from forgetgauge.attack.adversary import Adversary, Attack
+from forgetgauge.attack.signals import Signals
+
+from .worlds import EVERY, World, draw_world, saturate
 
 
-@pytest.fixture(scope="session", params=[6, 0], ids=["distinct", "ties"])
-def shadows(request):
-    return draw_shadows(400, 0, decimals=request.param)
+@pytest.fixture(scope="session", params=["distinct", "ties", "saturated"])
+def world(request) -> World:
+    drawn = draw_world(0, decimals=0 if request.param == "ties" else 6)
+    return saturate(drawn) if request.param == "saturated" else drawn
 
 
-@pytest.fixture(scope="session", params=[6, 0], ids=["distinct", "ties"])
-def seen(request):
-    return draw_signals(300, 99, decimals=request.param)
+@pytest.fixture(scope="session")
+def plain_world() -> World:
+    return draw_world(0)
+
+
+@pytest.fixture(scope="session", params=EVERY)
+def adversary(request) -> Adversary:
+    return plugins.adversaries.load(request.param)
+
+
+@pytest.fixture(scope="session")
+def attack(adversary, world) -> Attack:
+    return world.fit(adversary)
+
+
+@pytest.fixture(scope="session")
+def seen(adversary, world) -> Signals:
+    return world.seen(adversary)

@@ -1,3 +1,4 @@
+import decimal
 import math
 
 import numpy as np
@@ -10,6 +11,9 @@ from forgetgauge.attack.signals import (
     Signals,
     confidence,
     correctness,
+    log_confidence,
+    log_odds,
+    logit_gap,
     negative_entropy,
     negative_modified_entropy,
 )
@@ -20,6 +24,7 @@ SCORES = {
     "entropy": negative_entropy,
     "modified entropy": negative_modified_entropy,
 }
+LOGIT_SCORES = {"log odds": log_odds, "log confidence": log_confidence, "logit gap": logit_gap}
 QUICK = settings(max_examples=50, deadline=None)
 
 
@@ -166,3 +171,39 @@ def test_logits_that_do_not_fit_the_labels_are_refused(shape):
 @pytest.mark.parametrize("name", SCORES)
 def test_no_points_have_no_scores(name):
     assert SCORES[name](Signals(np.zeros((0, 3), dtype=np.float32), np.zeros(0, dtype=np.int64))).shape == (0,)
+
+
+def log_odds_by_hand(z: list[float], y: int) -> float:
+    """With 60 digits, so that e^−2000 is not 0."""
+    with decimal.localcontext(decimal.Context(prec=60)):
+        exponentials = [decimal.Decimal(value).exp() for value in z]
+        return float((exponentials[y] / sum(e for i, e in enumerate(exponentials) if i != y)).ln())
+
+
+BY_HAND_FROM_LOGITS = {
+    "log odds": log_odds_by_hand,
+    "log confidence": lambda z, y: -float(np.logaddexp(0, -log_odds_by_hand(z, y))),
+    "logit gap": lambda z, y: z[y] - max(value for i, value in enumerate(z) if i != y),
+}
+
+
+@pytest.mark.parametrize("name", LOGIT_SCORES)
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_a_score_of_logits_is_its_formula_written_out_even_where_the_posterior_rounds(name, n_classes):
+    logits = random_logits(n_classes)[::25]
+    labels = np.random.default_rng(0).integers(0, n_classes, len(logits))
+    expected = [BY_HAND_FROM_LOGITS[name](z, y) for z, y in zip(logits.tolist(), labels.tolist(), strict=True)]
+    np.testing.assert_allclose(LOGIT_SCORES[name](Signals(logits, labels)), expected, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", LOGIT_SCORES)
+def test_every_score_of_every_finite_logit_is_finite_from_logits_too(name):
+    largest = np.finfo(np.float32).max
+    logits = np.array([[largest, -largest], [-largest, -largest], [largest, largest], [0, 1e-40]], dtype=np.float32)
+    assert np.isfinite(LOGIT_SCORES[name](Signals(logits, np.array([1, 0, 1, 0])))).all()
+
+
+def test_the_log_odds_are_the_logit_of_the_confidence():
+    signals = Signals(random_logits(10)[:6000], np.zeros(6000, dtype=np.int64))
+    p = signals.true_posterior
+    np.testing.assert_allclose(log_odds(signals), np.log(p) - np.log1p(-p), rtol=0, atol=1e-9)

@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from fractions import Fraction
@@ -7,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forgetgauge.attack.adversary import Shadows, TargetContext
+from forgetgauge.attack.adversary import TargetContext
 from forgetgauge.attack.signals import confidence
-from forgetgauge.attack.threshold import CONFIDENCE, CORRECTNESS, best_threshold, class_thresholds
+from forgetgauge.attack.threshold import CONFIDENCE, CORRECTNESS, LOSS, best_threshold, class_thresholds
 
-from .worlds import N_CLASSES, draw_shadows, draw_signals
+from .worlds import N_CLASSES, draw_shadow, draw_signals, draw_world, panel_of
 
 TARGET = TargetContext(N_CLASSES)
 FEW = st.lists(st.integers(0, 6), min_size=1, max_size=12)
@@ -84,26 +85,27 @@ def test_a_class_without_both_members_and_others_takes_the_threshold_of_all():
 
 
 def test_a_point_whose_score_is_the_threshold_is_said_to_be_a_member():
-    shadows = draw_shadows(200, 3)
-    attack = CONFIDENCE.fit(shadows, TARGET)
+    shadows = draw_shadow(200, 3)
+    attack, (signals, _) = CONFIDENCE.fit(shadows, TARGET), shadows.rows
     for label in range(N_CLASSES):
-        on_it = (confidence(shadows.signals) == attack.thresholds[label]) & (shadows.signals.labels == label)
+        on_it = (confidence(signals) == attack.thresholds[label]) & (signals.labels == label)
         assert on_it.any()
-        assert attack.decide(shadows.signals)[on_it].all()
+        assert attack.decide(signals)[on_it].all()
 
 
 def test_on_the_shadows_no_other_thresholds_do_better_in_any_class():
-    shadows = draw_shadows(300, 4)
-    scores, labels = confidence(shadows.signals), shadows.signals.labels
+    shadows = draw_shadow(300, 4)
+    signals, member = shadows.rows
+    scores, labels = confidence(signals), signals.labels
     thresholds = CONFIDENCE.fit(shadows, TARGET).thresholds
     for label in range(N_CLASSES):
-        members, others = (scores[(labels == label) & side].tolist() for side in (shadows.member, ~shadows.member))
+        members, others = (scores[(labels == label) & side].tolist() for side in (member, ~member))
         best = max(balanced_accuracy(t, members, others) for t in [*members, *others])
         assert balanced_accuracy(thresholds[label], members, others) == best
 
 
 def test_the_advantage_of_correctness_is_the_accuracy_gap():
-    attack = CORRECTNESS.fit(draw_shadows(50, 0), TARGET)
+    attack = CORRECTNESS.fit(draw_shadow(50, 0), TARGET)
     forget, unseen = draw_signals(200, 1, member_boost=2.0), draw_signals(200, 2)
     advantage = attack.decide(forget).mean() - attack.decide(unseen).mean()
     gap = np.mean(forget.logits.argmax(1) == forget.labels) - np.mean(unseen.logits.argmax(1) == unseen.labels)
@@ -112,7 +114,7 @@ def test_the_advantage_of_correctness_is_the_accuracy_gap():
 
 
 def test_correctness_learns_nothing_from_the_shadows():
-    one, other = CORRECTNESS.fit(draw_shadows(50, 0), TARGET), CORRECTNESS.fit(draw_shadows(90, 1, boost=-3.0), TARGET)
+    one, other = CORRECTNESS.fit(draw_shadow(50, 0), TARGET), CORRECTNESS.fit(draw_shadow(90, 1, boost=-3.0), TARGET)
     assert np.array_equal(one.arrays()["thresholds"], other.arrays()["thresholds"])
 
 
@@ -120,10 +122,27 @@ def test_correctness_learns_nothing_from_the_shadows():
 def test_shadows_without_both_members_and_others_are_refused(member):
     signals = draw_signals(20, 0)
     with pytest.raises(ValueError, match=r"members|others"):
-        CONFIDENCE.fit(Shadows(signals, np.full(20, member)), TARGET)
+        CONFIDENCE.fit(panel_of(signals, np.full(20, member)), TARGET)
 
 
-@pytest.mark.parametrize("module", ["adversary", "signals", "threshold"])
-def test_attacks_need_no_torch(module):
-    code = f"import sys, forgetgauge.attack.{module}; sys.exit('torch' in sys.modules)"
+def test_the_loss_attack_says_member_where_the_loss_is_at_most_the_mean_training_loss():
+    shadows, target = draw_world(5).shadows, draw_world(6).target
+    losses = [
+        -math.log(shadows.model(j).posterior[x, y])
+        for j in range(shadows.n_models)
+        for x, y in enumerate(shadows.labels)
+        if shadows.role[j, x] == 1
+    ]
+    attack = LOSS.fit(shadows, TARGET)
+    np.testing.assert_allclose(attack.thresholds, np.full(N_CLASSES, -np.mean(losses)), rtol=0, atol=1e-9)
+    says = [-math.log(p) <= np.mean(losses) for p in target.true_posterior]
+    assert attack.decide(target).tolist() == says
+
+
+MODULES = ["adversary", "signals", "threshold", "reference", "lira", "rmia", "quantile", "shadow_model", "white_box"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_attacks_need_no_torch_and_load_scikit_learn_only_to_fit_with_it(module):
+    code = f"import sys, forgetgauge.attack.{module}; sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-W", "error", "-c", code], check=False).returncode == 0

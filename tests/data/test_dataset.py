@@ -22,26 +22,26 @@ def images(n=6, seed=0):
 
 
 def test_digits_are_1797_images_of_8_by_8_in_ten_classes(digits):
-    assert digits.points.inputs.shape == (1797, 1, 8, 8)
-    assert digits.points.inputs.dtype == torch.float32
-    assert digits.points.labels.shape == (1797,)
-    assert digits.points.labels.dtype == torch.int64
+    assert digits.points.whole_inputs.shape == (1797, 1, 8, 8)
+    assert digits.points.whole_inputs.dtype == torch.float32
+    assert digits.points.whole_labels.shape == (1797,)
+    assert digits.points.whole_labels.dtype == torch.int64
     assert digits.points.n_classes == 10
-    assert digits.points.labels.unique().tolist() == list(range(10))
+    assert digits.points.whole_labels.unique().tolist() == list(range(10))
     assert digits.test is None
 
 
 def test_digits_are_normalised(digits):
-    assert float(digits.points.inputs.mean()) == pytest.approx(0, abs=0.01)
-    assert float(digits.points.inputs.std()) == pytest.approx(1, abs=0.01)
+    assert float(digits.points.whole_inputs.mean()) == pytest.approx(0, abs=0.01)
+    assert float(digits.points.whole_inputs.std()) == pytest.approx(1, abs=0.01)
 
 
 def test_digits_are_scikit_learns_in_their_order(digits):
     from sklearn.datasets import load_digits as reference
 
     bunch = reference()
-    assert digits.points.labels.tolist() == bunch.target.tolist()
-    ours = digits.points.inputs[:, 0].double().numpy()
+    assert digits.points.whole_labels.tolist() == bunch.target.tolist()
+    ours = digits.points.whole_inputs[:, 0].double().numpy()
     slope, offset = np.polyfit(bunch.images.ravel(), ours.ravel(), 1)
     assert slope > 0
     np.testing.assert_allclose(ours, slope * bunch.images + offset, atol=1e-5)
@@ -132,7 +132,7 @@ def test_one_nan_among_many_pixels_is_found():
 
 def test_whole_number_inputs_need_no_check_for_nan():
     tokens = torch.arange(12).reshape(6, 2)
-    assert Dataset.of("tokens", tokens, torch.arange(6) % 2).points.inputs is tokens
+    assert Dataset.of("tokens", tokens, torch.arange(6) % 2).points.whole_inputs is tokens
 
 
 @QUICK
@@ -140,17 +140,17 @@ def test_whole_number_inputs_need_no_check_for_nan():
 def test_a_subset_has_the_points_asked_for_and_shares_the_tensors(index):
     whole = Points.of(*images())
     part = whole.subset(np.array(index, dtype=np.int64))
-    assert part.inputs is whole.inputs
-    assert part.labels is whole.labels
+    assert part.whole_inputs is whole.whole_inputs
+    assert part.whole_labels is whole.whole_labels
     assert len(part) == len(index) == len(part.x) == len(part.y)
     for position, point in enumerate(index):
-        assert torch.equal(part.x[position], whole.inputs[point])
-        assert part.y[position] == whole.labels[point]
+        assert torch.equal(part.x[position], whole.whole_inputs[point])
+        assert part.y[position] == whole.whole_labels[point]
 
 
 def test_a_subset_of_a_subset_counts_in_the_whole_data_set():
     whole = Points.of(*images())
-    assert whole.subset(np.array([4, 5])).subset(np.array([1])).y.tolist() == [whole.labels[1]]
+    assert whole.subset(np.array([4, 5])).subset(np.array([1])).y.tolist() == [whole.whole_labels[1]]
 
 
 def test_all_points_are_in_their_order():

@@ -51,9 +51,9 @@ def test_an_own_function_is_found_by_module_and_name(own_module):
     """)
     dataset = load_dataset(f"{module}:blobs")
     assert dataset.name == f"{module}:blobs"
-    assert dataset.points.inputs.shape == (6, 3)
-    assert dataset.points.inputs.dtype == torch.float32
-    assert dataset.points.labels.tolist() == [0, 1, 2, 0, 1, 2]
+    assert dataset.points.whole_inputs.shape == (6, 3)
+    assert dataset.points.whole_inputs.dtype == torch.float32
+    assert dataset.points.whole_labels.tolist() == [0, 1, 2, 0, 1, 2]
 
 
 def test_a_bound_pair_a_bound_function_and_a_bound_data_set_are_one(own_module):

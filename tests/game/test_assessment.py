@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 
 from forgetgauge.game.assessment import assess
-from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
+from forgetgauge.game.crossfit import cross_fit
+from forgetgauge.game.epsilon import empirical_epsilon
+from forgetgauge.game.intervals import signed_interval
 from forgetgauge.game.permutation import noise_floor
-from forgetgauge.game.quality import quality_interval
+from forgetgauge.game.supremum import supremum_interval
 
 from .simulation import make_world, simulate_pairs
 
@@ -12,14 +14,19 @@ from .simulation import make_world, simulate_pairs
 @pytest.mark.parametrize("n_pairs", [1, 6])
 def test_an_assessment_only_puts_the_pieces_together(n_pairs):
     outcomes = simulate_pairs(make_world(0.6, (0.0, 0.5, 3.0)), n_pairs, 2, np.random.default_rng(0))
-    result = assess(outcomes, np.random.default_rng(1), level=0.9, n_relabellings=100)
+    result = assess(outcomes, np.random.default_rng(1), level=0.9, n_relabellings=100, delta=1e-3)
     assert result.by_pair.shape == (n_pairs, 3)
     assert result.advantage == pytest.approx(result.by_pair.mean(axis=0))
-    assert result.quality == pytest.approx(1 - np.abs(result.advantage).max())
+    assert result.quality_plugin == pytest.approx(1 - np.abs(result.advantage).max())
+    fitted = cross_fit(outcomes)
+    assert (result.crossfit_advantage, result.basis) == (fitted.advantage, fitted.basis)
+    assert result.quality == 1 - np.clip(fitted.advantage, 0, 1)
+    assert result.epsilon == empirical_epsilon(outcomes, 1e-3, 0.9)
+    assert result.delta == 1e-3
     assert abs(result.advantage[result.best]) == np.abs(result.advantage).max()
     assert result.intervals == tuple(signed_interval(outcomes, a, 0.9) for a in range(3))
-    assert result.quality_interval == quality_interval(simultaneous_intervals(outcomes, 0.9), 0.9)
-    assert result.quality_interval.low <= result.quality <= result.quality_interval.high
+    assert result.quality_interval == supremum_interval(outcomes, 0.9)
+    assert result.quality_interval.low <= result.quality_plugin <= result.quality_interval.high
     assert result.noise == noise_floor(outcomes, np.random.default_rng(1), 100)
 
 

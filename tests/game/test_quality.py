@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forgetgauge.game.intervals import Interval
-from forgetgauge.game.quality import best_adversary, quality, quality_interval
+from forgetgauge.game.quality import best_adversary, quality_interval, quality_plugin
 
 
 def signed(low: float, high: float) -> Interval:
@@ -12,16 +12,16 @@ def signed(low: float, high: float) -> Interval:
 
 
 def test_quality_is_one_minus_the_largest_size_whatever_its_sign():
-    assert quality(np.array([0.1, -0.4, 0.2])) == pytest.approx(0.6)
+    assert quality_plugin(np.array([0.1, -0.4, 0.2])) == pytest.approx(0.6)
     assert best_adversary(np.array([0.1, -0.4, 0.2])) == 1
     assert best_adversary(np.array([0.3, -0.3])) == 0
-    assert quality(np.zeros(3)) == 1.0
+    assert quality_plugin(np.zeros(3)) == 1.0
 
 
 @pytest.mark.parametrize("advantages", [[], [[0.1]], [1.5], [np.nan]])
 def test_advantages_that_make_no_sense_are_refused(advantages):
     with pytest.raises(ValueError, match="advantages"):
-        quality(np.array(advantages))
+        quality_plugin(np.array(advantages))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)
 def test_whenever_all_signed_intervals_hold_so_does_that_for_quality(cases):
     truths = np.array([low + share * (high - low) for (low, high), share in cases]).clip(-1, 1)
     interval = quality_interval([signed(low, high) for (low, high), _ in cases], 0.95)
-    assert interval.low - 1e-12 <= quality(truths) <= interval.high + 1e-12
+    assert interval.low - 1e-12 <= quality_plugin(truths) <= interval.high + 1e-12
 
 
 def test_no_interval_no_quality():

@@ -35,7 +35,7 @@ def own(model: type[nn.Module], **settings) -> Minibatch:
 def members(points: Points, n: int, size: int) -> tuple[list[Points], list[Streams]]:
     """Overlapping sets of one size, and a stream for each."""
     rng = np.random.default_rng(size)
-    sets = [points.subset(rng.permutation(len(points.inputs))[:size]) for _ in range(n)]
+    sets = [points.subset(rng.permutation(len(points.whole_inputs))[:size]) for _ in range(n)]
     return sets, [Streams(f"member {i} of {size}") for i in range(n)]
 
 
@@ -72,7 +72,7 @@ def textbook(learner: Minibatch, points: Points, streams: Streams) -> nn.Module:
         ),
     }[learner.schedule]()
     criterion, rng = nn.CrossEntropyLoss(), streams.generator("order")
-    inputs, labels = points.inputs[points.index], points.labels[points.index]
+    inputs, labels = points.whole_inputs[points.index], points.whole_labels[points.index]
     for _ in range(learner.epochs):
         order, start = rng.permutation(len(points)), 0
         for batch in range(n_batches):
@@ -116,10 +116,10 @@ def test_other_streams_or_other_points_give_another_model(images):
 
 def test_points_outside_the_set_do_not_matter(images):
     learner, inside, streams = small_cnn(), np.arange(30), Streams("one")
-    other = images.inputs.clone()
+    other = images.whole_inputs.clone()
     other[30:] = 7.0
     assert same_bits(
-        learner.fit(images.subset(inside), streams), learner.fit(Points(other, images.labels, inside), streams)
+        learner.fit(images.subset(inside), streams), learner.fit(Points(other, images.whole_labels, inside), streams)
     )
 
 
@@ -134,10 +134,10 @@ def test_training_leaves_torchs_own_generator_as_it_was(vectors, model):
 
 
 def test_training_leaves_the_data_as_it_was(images):
-    before = images.inputs.clone()
+    before = images.whole_inputs.clone()
     sets, streams = members(images, 2, 30)
     small_cnn().fit_many(sets, streams)
-    assert torch.equal(images.inputs, before)
+    assert torch.equal(images.whole_inputs, before)
 
 
 def test_a_trained_model_is_in_eval_mode_and_can_be_tuned_further(images):
@@ -232,9 +232,9 @@ def test_a_member_does_not_depend_on_its_company(images):
 
 
 def test_a_member_that_diverges_takes_no_other_with_it(images):
-    inputs = images.inputs.clone()
+    inputs = images.whole_inputs.clone()
     inputs[80:] *= 1e25
-    points = Points(inputs, images.labels, images.index)
+    points = Points(inputs, images.whole_labels, images.index)
     sets = [points.subset(np.arange(37)), points.subset(np.arange(53, 90)), points.subset(np.arange(20, 57))]
     learner, streams = small_cnn("none"), [Streams(str(i)) for i in range(3)]
     stacked = learner.fit_many(sets, streams)
@@ -253,7 +253,7 @@ def test_members_share_no_memory(images):
 
 
 def test_equal_sets_of_different_tensors_are_trained_alone_and_right(images):
-    copied = Points.of(images.inputs.clone(), images.labels.clone())
+    copied = Points.of(images.whole_inputs.clone(), images.whole_labels.clone())
     sets, streams = [images.subset(np.arange(30)), copied.subset(np.arange(30))], [Streams("same"), Streams("same")]
     assert small_cnn().why_solo(sets) == "the points are of different data sets"
     one, other = small_cnn().fit_many(sets, streams)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forgetgauge.plan.draws import draw_halves, draw_shadow_members, draw_swap_pair, half_sizes
-from forgetgauge.plan.graph import Cell, Game, Method, Named, build_graph
+from forgetgauge.plan.draws import draw_halves, draw_reference, draw_shadow, draw_swap_pair, half_sizes
+from forgetgauge.plan.graph import Cell, Game, Method, Named, Opponent, build_graph
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.store.artefact import decode, encode
 
@@ -21,15 +21,17 @@ GAME = Game(
     pairs=3,
     seeds=2,
     level=0.95,
+    delta=1e-5,
     share_retrain=False,
     sensitivity={"kind": "uniform"},
     learner=Named("minibatch", {"epochs": 1}),
     n_shadows=2,
+    n_references=3,
     methods={
         "retrain": Method(Named("retrain"), uses_original=False, stacked=True),
         "none": Method(Named("none")),
     },
-    adversaries={"confidence": Named("confidence"), "entropy": Named("entropy")},
+    adversaries={"confidence": Opponent(Named("confidence")), "entropy": Opponent(Named("entropy"))},
     model_bytes=10,
 )
 
@@ -65,7 +67,11 @@ def test_jobs_stand_after_what_they_read():
         {"pairs": 4},
         {"seeds": 3},
         {"methods": {**GAME.methods, "neg-grad": Method(Named("neg-grad", {"lr": 0.1}))}},
-        {"adversaries": {**GAME.adversaries, "correctness": Named("correctness")}},
+        {"adversaries": {**GAME.adversaries, "correctness": Opponent(Named("correctness"))}},
+        {"adversaries": {**GAME.adversaries, "x": Opponent(Named("x"), ("background", "outsiders", "references"))}},
+        {"adversaries": {**GAME.adversaries, "x": Opponent(Named("x"), ("references", "unlearned"))}},
+        {"adversaries": {**GAME.adversaries, "x": Opponent(Named("x"), ("gradient-norm",), ("gradient-norm",))}},
+        {"methods": {**GAME.methods, "own": Method(Named("own"), learner=Named("sisa"))}},
     ],
 )
 def test_adding_a_pair_a_seed_a_method_or_an_adversary_changes_no_existing_key(change):
@@ -120,9 +126,45 @@ def test_draws_are_named_by_all_they_depend_on():
     pairs = [draw_swap_pair("d", 90, seed, 1.0, 0.5, pair).points for seed in (0, 1) for pair in (0, 1)]
     assert len({tuple(points) for points in pairs}) == 4
     np.testing.assert_array_equal(pairs[0], draw_swap_pair("d", 90, 0, 1.0, 0.5, 0).points)
-    members = [draw_shadow_members("d", 50, 0, 1.0, 20, shadow) for shadow in (0, 1)]
-    assert [m.sum() for m in members] == [20, 20]
-    assert (members[0] != members[1]).any()
+    members = [draw_shadow("d", 50, 0, 1.0, 20, which, forget=5) for which in (0, 1)]
+    assert [(m.sum(), f.sum(), (m & f).sum()) for m, f in members] == [(20, 5, 5)] * 2
+    assert (members[0][0] != members[1][0]).any()
+    np.testing.assert_array_equal(draw_shadow("d", 50, 0, 1.0, 20, 0)[0], members[0][0])
+
+
+def test_a_reference_model_knows_half_of_its_points_from_each_half_and_forgets_points_of_the_target_half():
+    for which in range(5):
+        members, forgotten = draw_reference("d", (40, 41), 0, 1.0, 31, which, forget=20)
+        assert (members[:40].sum(), members[40:].sum()) == (16, 15)
+        assert (forgotten & ~members).sum() == 0
+        assert (forgotten[:40].sum(), forgotten[40:].sum()) == (16, 0)  # no more than there are
+
+
+def jobs_of(game: Game, kind: str) -> list[dict]:
+    return [dict(job.params) for job in build_graph(game).jobs.values() if job.kind == kind]
+
+
+def test_an_unlearning_aware_adversary_is_fitted_once_per_method_and_its_shadows_pass_through_the_method():
+    aware = replace(GAME, adversaries={"x": Opponent(Named("x"), ("references", "unlearned"))})
+    assert count(aware, "fit") == len(GAME.methods)
+    unlearned = [params for params in jobs_of(aware, "unlearn") if params["role"] != "target"]
+    assert len(unlearned) == len(GAME.methods) * (GAME.n_shadows + GAME.n_references)
+    assert {params["forget"] for params in unlearned} == {GAME.sizes[1]}
+
+
+def test_background_signals_are_taken_only_for_those_who_ask():
+    asked = replace(GAME, adversaries={**GAME.adversaries, "x": Opponent(Named("x"), ("background",))})
+    graph = build_graph(asked)
+    readers = [job for job in graph.jobs.values() if job.kind == "decide" and "background" in job.inputs]
+    assert {job.params["adversary"]["name"] for job in readers} == {"x"}
+    assert all(graph.jobs[job.inputs["background"]].params["look_at"] == "shadow half" for job in readers)
+
+
+def test_a_method_with_its_own_learner_has_its_own_originals_and_shadows():
+    own = replace(GAME, methods={**GAME.methods, "own": Method(Named("own"), learner=Named("sisa"))})
+    learners = [params["learner"]["name"] for params in jobs_of(own, "train")]
+    assert learners.count("sisa") == learners.count("minibatch") == 3 * 2 * 2 + GAME.n_shadows
+    assert count(own, "fit") == 2 * count(GAME, "fit")
 
 
 def test_swap_pairs_put_every_point_equally_often_into_the_forget_set():

@@ -18,7 +18,7 @@ def test_the_embedded_default_is_valid_and_its_seed_is_zero():
 def test_an_empty_file_is_the_default_of_every_key():
     spec = parse_spec({}, "x.toml")
     assert spec.game.alpha == 0.1
-    assert spec.adversaries == ["correctness", "confidence", "entropy", "modified-entropy"]
+    assert list(spec.adversaries) == ["correctness", "confidence", "entropy", "modified-entropy"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,14 @@ def test_an_empty_file_is_the_default_of_every_key():
         ({"keep": "everything"}, "keep = 'everything'"),
         ({"unlearners": []}, "unlearners is empty"),
         ({"adversaries": []}, "adversaries is empty"),
-        ({"adversaries": ["confidence", "confidence"]}, "names 'confidence' twice"),
+        ({"adversaries": ["confidence", "confidence"]}, "adversaries names 'confidence' twice"),
+        ({"unlearners": ["none", "none"]}, "unlearners names 'none' twice"),
+        ({"game": {"delta": 0.5}}, "game.delta = 0.5"),
+        ({"strong": {"queries": [0]}}, "strong.queries"),
+        ({"until": {"half_width": 0.0}}, "half_width > 0"),
+        ({"until": {"max_pairs": 3}}, "max_pairs"),
+        ({"until": {}, "game": {"pairs": 3}}, "pilot of at least 5 pairs"),
+        ({"shadows": {"references": 0}}, "shadows.references = 0"),
         ({"game": {"sensitivity": {"by_class": {"1": 1.0}, "file": "w.npy"}}}, "give one"),
         ({"sweep": {"key": "game.alpha", "values": []}}, "sweep.values is empty"),
         ({"learner": {"name": 3}}, "learner.name = 3"),
@@ -76,7 +83,7 @@ def test_settings_change_keys_and_leave_the_file_as_it_was():
         ["game.alpha=0.25", "data.name=digits", 'adversaries=["confidence"]', "unlearners.neg-grad.lr=0.1", "seed=3"],
     )
     spec = parse_spec(changed, "x")
-    assert (spec.game.alpha, spec.data.name, spec.adversaries, spec.seed) == (0.25, "digits", ["confidence"], 3)
+    assert (spec.game.alpha, spec.data.name, spec.adversaries, spec.seed) == (0.25, "digits", {"confidence": {}}, 3)
     assert spec.unlearners == {"none": {}, "neg-grad": {"lr": 0.1}}
     assert raw == {"game": {"alpha": 0.1}, "unlearners": ["none"]}
 

@@ -4,23 +4,27 @@ import dataclasses
 import subprocess
 import sys
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
 
 from forgetgauge.report.html import render_report
-from forgetgauge.report.picture import advantage_scale, overview, quality_scale, spread, value_scale
+from forgetgauge.report.picture import advantage_scale, magnitude, overview, quality_scale, spread, value_scale
 from forgetgauge.report.result import (
     AdversaryResult,
+    ComparisonResult,
+    DiagnosticResult,
     FailureResult,
     GameResult,
     MethodResult,
     NoiseFloorResult,
     Result,
+    StrongResult,
 )
+from forgetgauge.report.table import by_quality, render_table
 from forgetgauge.report.verdict import sweep_verdict, verdict
-from forgetgauge.report.wording import listed, p_value, seconds, signed
+from forgetgauge.report.wording import bound, listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")
 VOID = {"meta", "line", "circle", "rect", "path", "br"}
@@ -34,7 +38,11 @@ def method(quality: float, width: float = 0.01, **changes: Any) -> MethodResult:
     }
     whole = MethodResult(
         quality=quality,
+        quality_plugin=quality - 0.004,
+        chosen_on="over pairs",
+        epsilon=0.029,
         interval=(quality - width, min(1.0, quality + width)),
+        interval_basis="over pairs",
         adversary="entropy",
         by_adversary=found,
         p_value=0.0005,
@@ -47,7 +55,45 @@ def method(quality: float, width: float = 0.01, **changes: Any) -> MethodResult:
     return dataclasses.replace(whole, **changes)
 
 
-NO_PAIR = MethodResult(None, None, None, {}, None, None, 0, {}, 0.0, 0.0)
+NO_PAIR = MethodResult(None, None, None, None, None, None, None, {}, None, None, 0, {}, None, None)
+DIAGNOSTICS = DiagnosticResult(auc=0.613, tpr_at_fpr_1_percent=0.0171, tpr_at_fpr_1_permille=0.0023, ks=0.187)
+
+
+def compared(methods: dict[str, MethodResult], margin: float = 0.02) -> list[ComparisonResult]:
+    """Every two methods that have a Q; the one whose Q is higher by more than the margin is better."""
+    found = []
+    qualities = {name: method.quality for name, method in methods.items() if method.quality is not None}
+    for first, second in combinations(qualities, 2):
+        difference = qualities[first] - qualities[second]
+        better = None if abs(difference) <= margin else first if difference > 0 else second
+        interval = (difference - margin, difference + margin)
+        found.append(ComparisonResult(first, second, difference, interval, better))
+    return found
+
+
+def played(quality: float, by_queries: dict[int, tuple[float, float]], **changes: Any) -> MethodResult:
+    """A method with diagnostics and strong adversaries; q -> the advantages of correctness and of entropy."""
+    plain = method(quality, **changes)
+    by_adversary = {
+        name: dataclasses.replace(
+            found,
+            diagnostics=DIAGNOSTICS,
+            strong=[StrongResult(q, each[i], (each[i] - 0.05, each[i] + 0.05), []) for q, each in by_queries.items()],
+        )
+        for i, (name, found) in enumerate(plain.by_adversary.items())
+    }
+    return dataclasses.replace(plain, by_adversary=by_adversary)
+
+
+def without_intervals(found: MethodResult) -> MethodResult:
+    by_adversary = {
+        name: dataclasses.replace(each, strong=[dataclasses.replace(s, interval=None) for s in each.strong])
+        for name, each in found.by_adversary.items()
+    }
+    return dataclasses.replace(found, by_adversary=by_adversary)
+
+
+STRONG = {1: (0.02, 0.1), 4: (-0.3, 0.2), 16: (0.1, 0.45)}
 
 
 def game(methods: dict[str, MethodResult] | None = None, value: Any = None, **spec: Any) -> GameResult:
@@ -57,10 +103,15 @@ def game(methods: dict[str, MethodResult] | None = None, value: Any = None, **sp
         "data": {"name": "digits", "params": {}, "code": ""}, "data_digest": "41b8ec37e170b9c5144d",
         "learner": {"name": "minibatch", "params": {"lr": 0.05, "model": "small-cnn"}, "code": ""},
         "methods": {name: {"unlearner": {"name": name, "params": {"rate": 0.125}, "code": ""}} for name in methods},
-        "adversaries": {name: {"name": name, "params": {}, "code": ""} for name in ADVERSARIES},
+        "adversaries": {
+            name: {"adversary": {"name": name, "params": {"k": 3}, "code": ""}, "needs": ["outsiders"], "columns": []}
+            for name in ADVERSARIES
+        },
+        "delta": 1e-05, "n_references": 16, "queries": [1, 4, 64], "oracle_draws": 2000, "until": None,
         "sensitivity": {"kind": "uniform"}, "share_retrain": False, **spec,
     }  # fmt: skip
-    return GameResult(value, whole, methods, NoiseFloorResult("retrain", 0.007, 0.014), "over pairs")
+    floor = NoiseFloorResult("retrain", 0.007, 0.014)
+    return GameResult(value, whole, methods, floor, compared(methods), 0.83, "over pairs")
 
 
 def result(*games: GameResult, **changes: Any) -> Result:
@@ -115,6 +166,18 @@ EVERY_KIND = {
     "many adversaries": result(
         game({"mine": method(0.9, by_adversary={f"a{i}": AdversaryResult(0.1, (0.0, 0.2), [0.1]) for i in range(9)})})
     ),
+    "many methods": result(game({f"m{i}": method(0.9 - 0.01 * i) for i in range(16)})),
+    "no comparison": result(dataclasses.replace(game(), comparisons=[], rank_stability=None)),
+    "strong adversaries": result(
+        game({"retrain": played(0.995, STRONG), "mine": played(0.9, STRONG), "plain": method(0.9), "lost": NO_PAIR})
+    ),
+    "strong without intervals": result(game({"mine": without_intervals(played(0.9, STRONG))})),
+    "one number of queries": result(game({"mine": played(0.9, {16: (0.1, 0.4)})})),
+    "a sweep with strong adversaries": result(
+        *(game({"retrain": played(0.995, STRONG), "mine": played(0.9, STRONG)}, value) for value in (1, 2)),
+        sweep="game.seed",
+    ),
+    "no epsilon, no plug-in": result(game({"mine": method(0.9, epsilon=None, quality_plugin=None, p_value=None)})),
     "many failures": result(failures=[FailureResult(f"job {i}", "boom", f"failures/{i}.txt") for i in range(40)]),
     "a sweep of numbers": sweep([0.1, 0.2, 0.5]),
     "a sweep over magnitudes": sweep([1e-5, 1e-3, 1e-1], "learner.lr"),
@@ -176,8 +239,12 @@ def test_every_anchor_has_its_target(any_result: Result) -> None:
 
 def test_names_are_escaped_wherever_they_stand() -> None:
     evil = '"><script>alert(1)</script>'
-    named = method(0.9, by_adversary={evil: AdversaryResult(0.1, (0.0, 0.2), [0.1])}, adversary=evil)
-    hostile = game({evil: named}, value=evil, adversaries={}, data={"name": evil})
+    strong = [StrongResult(q, 0.1, None, []) for q in (1, 4)]
+    by_adversary = {evil: AdversaryResult(0.1, (0.0, 0.2), [0.1], DIAGNOSTICS, strong)}
+    named = method(0.9, by_adversary=by_adversary, adversary=evil)
+    hostile = game(
+        {evil: named, f"{evil}2": named, f"{evil}3": method(0.5)}, value=evil, adversaries={}, data={"name": evil}
+    )
     failures = [FailureResult(evil, evil, evil)]
     for shown in (result(hostile, failures=failures), result(hostile, hostile, sweep=evil, failures=failures)):
         html = render_report(shown)
@@ -221,6 +288,17 @@ def test_settings_show_every_choice() -> None:
     text = Page(render_report(result())).text
     for said in ("0.5", "300", "299", "41b8ec37e170…", "lr = 0.05, model = small-cnn", "rate = 0.125", "2.13.0+cpu"):
         assert said in text
+    for said in ("k = 3; needs outsiders", "1e-05", "16", "1, 4, 64", "2000"):
+        assert said in text
+
+
+def test_settings_show_how_the_pairs_were_chosen_and_a_learner_of_its_own() -> None:
+    shown = game(until={"half_width": 0.02, "pilot_pairs": 8})
+    shown.spec["methods"]["neg-grad"]["learner"] = {"name": "sisa", "params": {"shards": 4}, "code": ""}
+    text = Page(render_report(result(shown))).text
+    assert "half_width = 0.02, pilot_pairs = 8" in text
+    assert "learner sisa; shards = 4" in text
+    assert "pairs chosen by a pilot" not in Page(render_report(result())).text
 
 
 def test_settings_of_a_sweep_show_what_differs() -> None:
@@ -240,10 +318,114 @@ def test_a_sweep_of_numbers_has_a_picture_and_one_of_words_a_table_alone() -> No
 def test_the_report_is_rendered_without_torch() -> None:
     code = (
         "import sys; from forgetgauge.report.html import render_report; from forgetgauge.report.result import *;"
-        "render_report(Result({}, {}, [GameResult(None, {}, {}, None, None)]));"
+        "render_report(Result({}, {}, [GameResult(None, {}, {}, None, [], None, None)]));"
         "sys.exit(bool({'torch', 'matplotlib', 'sklearn', 'scipy'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_two_methods_are_compared_and_one_is_not() -> None:
+    assert "Which differences are real" in render_report(result())
+    assert "Which differences are real" not in render_report(result(game({"mine": method(0.9)})))
+
+
+def test_every_two_methods_are_compared_once_and_higher_q_stands_in_the_row() -> None:
+    shown = game({"c": method(0.7), "a": method(0.9), "b": method(0.895), "lost": NO_PAIR})
+    html = render_report(result(shown))
+    assert html.count('data-label="against ') == 3
+    assert html.count('<span class="settled">better</span>') == 2
+    assert html.count('<span class="settled">not settled</span>') == 1
+    assert '<b>+0.200</b> <span class="interval">[+0.180, +0.220]</span>' in html  # a − c, recorded as c − a
+    assert "did not complete every pair" in html
+
+
+def test_a_comparison_against_the_order_of_q_is_called_worse() -> None:
+    turned = [ComparisonResult("a", "b", -0.03, (-0.05, -0.01), "b")]
+    shown = dataclasses.replace(game({"a": method(0.9), "b": method(0.89)}), comparisons=turned)
+    assert '<span class="settled">worse</span>' in render_report(result(shown))
+
+
+def test_strong_adversaries_have_a_picture_where_there_are_any() -> None:
+    assert "Stronger adversaries" not in render_report(result())
+    html = render_report(EVERY_KIND["strong adversaries"])
+    assert "Stronger adversaries: several queries" in html
+    assert 'id="strong-title"' in html
+    assert "plug-in maximum" in html
+    assert 'id="strong-title"' not in render_report(EVERY_KIND["one number of queries"])
+
+
+def test_the_strongest_adversary_is_chosen_anew_at_each_number_of_queries() -> None:
+    html = render_report(result(game({"mine": played(0.9, STRONG)})))
+    cells = [cell.split("</td>")[0] for cell in html.split('data-label="q = ')[1:]]
+    assert [cell.split('"')[0] for cell in cells] == ["1", "4", "16"]
+    for cell, (quality, interval, adversary) in zip(
+        cells,
+        [("0.900", "[0.850,\u00a00.950]", "entropy"), ("0.700", "[0.650,\u00a00.750]", "correctness"),
+         ("0.550", "[0.500,\u00a00.600]", "entropy")],
+        strict=True,
+    ):  # fmt: skip
+        assert quality in cell
+        assert interval in cell
+        assert adversary in cell
+
+
+def test_strong_adversaries_without_intervals_say_so() -> None:
+    assert "none: too few pairs" in render_report(EVERY_KIND["strong without intervals"])
+    assert "none: too few pairs" not in render_report(EVERY_KIND["strong adversaries"])
+
+
+def test_diagnostics_are_labelled_and_all_but_the_strongest_are_folded_away() -> None:
+    assert "Diagnostics, not Q" not in render_report(result())
+    html = render_report(EVERY_KIND["strong adversaries"])
+    text = " ".join(Page(html).text.split())
+    assert "their thresholds have seen F and T; the KS envelope is above 0 even for Retrain" in text
+    assert "With |T| = 299, 0.1 % allows no false accusation at all." in text
+    assert "0.613" in text
+    assert "1.7 %" in text
+    before, folded = html.split("<summary>All adversaries</summary>")
+    assert before.count("0.613") == 2  # retrain and mine; plain has none
+    assert folded.count("0.613") == 4
+
+
+def test_the_paper_s_estimate_is_marked_in_each_row_and_in_the_legend() -> None:
+    html = render_report(result())
+    assert html.count('class="plugin"') == len(game().methods) + 1
+    assert "the paper’s estimate, biased low" in Page(html).text
+    assert "the paper’s estimate 0.896" in html
+    assert render_report(EVERY_KIND["no epsilon, no plug-in"]).count('class="plugin"') == 1
+
+
+def test_epsilon_is_shown_with_what_it_means_and_a_dash_where_there_is_none() -> None:
+    html = render_report(result())
+    assert html.count('<td role="cell" data-label="ε at least">0.02</td>') == len(game().methods)
+    assert "any (ε, δ)-certified removal this method could claim has at least this ε, at δ = 1e-05" in html
+    assert '<td role="cell" data-label="ε at least">–</td>' in render_report(EVERY_KIND["no epsilon, no plug-in"])
+
+
+def test_many_adversaries_are_a_matrix_with_the_rest_folded_away() -> None:
+    html = render_report(EVERY_KIND["many adversaries"])
+    assert 'class="cells matrix"' in html
+    assert "<details><summary>Intervals and single pairs</summary>" in html
+    assert 'class="cells matrix"' not in render_report(result())
+
+
+def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -> None:
+    methods = {"b": method(1.0, quality_plugin=0.98), "a": method(1.0, quality_plugin=0.97, epsilon=None)}
+    header, *rows, footer = render_table(result(game({"lost": NO_PAIR, **methods}))).splitlines()
+    assert " ".join(header.split()) == ("method Q 95 % interval ε ≥ adversary acc retain acc forget acc unseen s/model")
+    assert [row.split()[0] for row in rows] == ["b", "a", "lost"]
+    assert rows[0].split()[2:6] == ["[0.990,", "1.000]", "0.02", "entropy"]
+    assert rows[1].split()[4] == "–"
+    assert "no pair completed" in rows[2]
+    assert footer.startswith("Q = 1: nothing left to see. Chance alone gives Q ≥ 0.986")
+
+
+def test_methods_are_sorted_by_quality_then_by_the_plug_in_then_by_name() -> None:
+    methods = {
+        "lost": NO_PAIR, "c": method(0.9), "z": method(1.0, quality_plugin=0.99), "b": method(0.9),
+        "y": method(1.0, quality_plugin=0.98),
+    }  # fmt: skip
+    assert [name for name, _ in by_quality(methods)] == ["z", "y", "b", "c", "lost"]
 
 
 def said(played: GameResult) -> str:
@@ -253,7 +435,7 @@ def said(played: GameResult) -> str:
 
 def test_the_verdict_names_the_best_tested_method_and_not_a_reference() -> None:
     spoken = verdict(game({"retrain": method(0.995), "none": method(0.99), "a": method(0.8), "b": method(0.7)}))
-    assert spoken.headline.startswith("a leaves the least to see of the 2 methods tested")
+    assert spoken.headline.startswith("a leaves less to see than the other method tested: Q")
 
 
 def test_the_verdict_says_whether_retrain_is_grounded() -> None:
@@ -269,18 +451,41 @@ def test_the_verdict_knows_retrain_behind_another_id() -> None:
     assert "Retrain is grounded" in said(played)
 
 
-def test_the_verdict_admits_what_intervals_do_not_settle() -> None:
-    assert "does not settle" in said(game({"a": method(0.9), "b": method(0.895)}))
-    assert "does not settle" not in said(game({"a": method(0.9), "b": method(0.8)}))
+def test_better_is_said_only_where_a_comparison_says_so() -> None:
+    close = game({"a": method(0.9), "b": method(0.895), "c": method(0.7)})
+    assert verdict(close).headline.startswith("a has the highest Q of the 3 methods tested")
+    assert "It is better than c. Whether it is better than b this run does not settle." in said(close)
+    far = {"a": method(0.9), "b": method(0.5)}  # intervals far apart, yet nobody compared them
+    assert "better than" not in said(dataclasses.replace(game(far), comparisons=[]))
+    assert "it is not compared with b" in said(dataclasses.replace(game(far), comparisons=[]))
+    near = {"a": method(0.9, width=0.05), "b": method(0.87, width=0.05)}  # intervals overlap, yet the pairs tell
+    assert verdict(game(near)).headline.startswith("a leaves less to see than the other method tested")
+    turned = [ComparisonResult("a", "b", -0.03, (-0.05, -0.01), "b")]
+    assert "compared pair by pair, b is better than a" in said(dataclasses.replace(game(near), comparisons=turned))
+
+
+def test_the_verdict_sets_methods_beside_none_by_comparisons() -> None:
     assert "cannot tell unlearning from doing nothing" in said(game({"none": method(0.995), "a": method(0.9)}))
     assert "a cannot be told from None" in said(game({"none": method(0.9), "a": method(0.9)}))
-    assert "Below None: a" in said(game({"none": method(0.9), "a": method(0.7)}))
+    assert "None is better than a: unlearning made" in said(game({"none": method(0.9), "a": method(0.7)}))
+    assert "b and a are better than None" in said(game({"none": method(0.7), "a": method(0.9), "b": method(0.92)}))
+    apart = dataclasses.replace(game({"none": method(0.9), "a": method(0.7)}), comparisons=[])
+    assert "better than" not in said(apart)
+
+
+def test_the_verdict_says_how_stable_the_ranking_is() -> None:
+    assert "mean Kendall’s τ\u00a0of\u00a00.83" in said(game())
+    assert "Kendall" not in said(dataclasses.replace(game(), rank_stability=None))
+
+
+def test_the_verdict_admits_too_few_pairs_and_too_little_data() -> None:
     assert "given these models" in said(dataclasses.replace(game(), interval_basis="given these models"))
+    assert "on other data: a, at the paper’s estimate" in said(game({"a": method(0.9, chosen_on="plug-in")}))
 
 
 def test_the_verdict_of_a_sweep_says_where_the_best_changes() -> None:
-    assert "depends on game.alpha: neg-grad at 0.1; ft at 0.3" in sweep_verdict(sweep([0.1, 0.3])).headline
-    assert "neg-grad leaves the least to see at every value" in sweep_verdict(sweep([0.1])).headline
+    assert "changes with game.alpha: neg-grad at 0.1; ft at 0.3" in sweep_verdict(sweep([0.1, 0.3])).headline
+    assert "neg-grad has the highest Q of the methods tested at every value" in sweep_verdict(sweep([0.1])).headline
 
 
 @pytest.mark.parametrize(
@@ -289,6 +494,10 @@ def test_the_verdict_of_a_sweep_says_where_the_best_changes() -> None:
         (signed(0.1494), "+0.149"),
         (signed(-0.02), "−0.020"),
         (signed(-0.0001), "0.000"),
+        (bound(0.0999), "0.09"),
+        (bound(0.29), "0.29"),
+        (bound(0.0), "0.00"),
+        (bound(None), "–"),
         (p_value(0.31), "0.31"),
         (p_value(1 / 2001), "0.0005"),
         (p_value(1e-9), "< 0.0001"),
@@ -322,6 +531,22 @@ def test_the_axis_of_advantages_holds_zero() -> None:
 def test_the_axis_of_values_is_logarithmic_over_magnitudes_only() -> None:
     assert value_scale([1e-4, 1e-2, 1]).percent(1e-2) == 50
     assert value_scale([0.0, 50.0, 100.0]).percent(50) == 50
+    assert value_scale([1, 4, 16], logarithmic=True).percent(4) == 50
+
+
+@pytest.mark.parametrize(
+    ("signed_interval", "wanted"),
+    [((0.1, 0.3), (0.7, 0.9)), ((-0.3, -0.1), (0.7, 0.9)), ((-0.1, 0.3), (0.7, 1.0)), ((0.0, 0.0), (1.0, 1.0))],
+)
+def test_the_sign_of_an_advantage_does_not_matter_to_q(
+    signed_interval: tuple[float, float], wanted: tuple[float, float]
+) -> None:
+    assert magnitude(signed_interval) == pytest.approx(wanted)
+
+
+def test_lines_of_a_picture_stand_beside_each_other_around_their_values() -> None:
+    picture = overview([1, 2], {name: [(0.9, 0.8, 1.0)] * 2 for name in "abc"})
+    assert [series.shift for series in picture.series] == [-3, 0, 3]
 
 
 def test_a_gap_breaks_the_line_of_a_sweep() -> None:

@@ -57,14 +57,17 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 
 def test_the_result_has_what_its_readers_need(finished):
     record = json.loads((finished / "result.json").read_text())
-    assert record["schema"] == 1
+    assert record["schema"] == 2
     assert set(record["methods"]) == {"retrain", "none", "neg-grad"}
     for method in record["methods"].values():
         low, high = method["interval"]
-        assert 0 <= low <= method["quality"] <= high <= 1
+        assert 0 <= low <= method["quality_plugin"] <= high <= 1
+        assert 0 <= method["quality"] <= 1
+        assert method["interval_basis"] == "given these models"
+        assert method["epsilon"] is None
         assert method["adversary"] in method["by_adversary"]
         worst = max(abs(found["advantage"]) for found in method["by_adversary"].values())
-        assert method["quality"] == pytest.approx(1 - worst, abs=1e-12)
+        assert method["quality_plugin"] == pytest.approx(1 - worst, abs=1e-12)
         for found in method["by_adversary"].values():
             assert len(found["by_pair"]) == 2
             assert found["advantage"] == pytest.approx(np.mean(found["by_pair"]), abs=1e-12)
@@ -239,6 +242,13 @@ def test_one_retrained_model_for_both_sides_grounds_retrain_at_exactly_one(tmp_p
     assert all(found.advantage == 0.0 for found in retrain.by_adversary.values())
 
 
+def test_a_shared_retrained_model_says_nothing_about_chance(tmp_path):
+    result, _ = played(tmp_path / "run", "game.share_retrain=true")
+    assert result.games[0].noise_floor is not None
+    assert result.games[0].noise_floor.method != "retrain"
+    assert result.games[0].noise_floor.q95 > 0
+
+
 def test_a_sweep_gives_one_game_per_value_and_shares_what_can_be_shared(tmp_path):
     sweep = {"key": "unlearners.neg-grad.lr", "values": [0.0, 0.1]}
     result, n_run = played(tmp_path / "run", sweep=sweep)
@@ -286,6 +296,13 @@ def test_a_method_that_crashes_is_named_and_the_others_have_their_numbers(finish
         (["learner.model=small-cnm"], "did you mean 'small-cnn'?"),
         (["learner.model_params.widht=3"], "did you mean 'width'?"),
         (["learner.epochs=0"], "epochs and batch_size must be at least 1"),
+        (["learner.momentum=-1.0"], "must not be negative"),
+        (["learner.name=os:getcwd"], "lacks one of build"),
+        (["unlearners.retrain.name=none"], "unknown key 'name'; did you mean 'method'?"),
+        (["unlearners.neg-grad.lr=nan"], "lr = nan is not a finite number"),
+        (["unlearners.x.method=os:name"], "neither function nor unlearner"),
+        (["adversaries.x.method=os:getcwd"], "has no fit and load"),
+        (["adversaries.confidence.level=3"], "takes no parameters"),
         (["data.name=digit"], "did you mean 'digits'?"),
         (["data.fraction=0.001"], "point"),
         (["game.alpha=0.001"], "alpha = 0.001"),

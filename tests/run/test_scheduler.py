@@ -220,6 +220,16 @@ def test_nothing_is_begun_that_would_end_after_the_time_limit(folder):
     assert (later.out_of_time, later.n_missing) == (False, 0)
 
 
+def test_a_limit_shorter_than_a_task_still_gets_on_from_call_to_call(folder):
+    jobs = little_graph()
+    for _ in range(20):
+        ending = execute(jobs, folder, StandIn(folder), deadline=time.monotonic() + 0.5)  # every task takes 1 s
+        if not ending.n_missing:
+            break
+        assert ending.n_run > 0
+    assert ending.n_missing == 0
+
+
 def test_progress_ends_with_everything_known(folder):
     jobs, told = little_graph(), []
     execute(jobs, folder, StandIn(folder), tell=told.append)

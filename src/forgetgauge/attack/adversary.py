@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,21 +17,86 @@ from forgetgauge.game.adversary import Access
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Shadows:
-    """Models of the same recipe on the shadow half, whose members are known: where attacks are fitted."""
+class Need(StrEnum):
+    """What an adversary may ask for beyond shadow models on the shadow half; it is made only where one asks."""
 
-    signals: Signals
-    """All shadow models' signals on the whole shadow half, one model after another."""
-    member: npt.NDArray[np.bool_]
-    """(n,) whether the model of that row was trained on that point."""
+    REFERENCES = "references"
+    """Models trained on random parts of D, drawn independently of every split."""
+    OUTSIDERS = "outsiders"
+    """The shadow models' signals on D, whose points they never saw."""
+    BACKGROUND = "background"
+    """The attacked model's signals on the shadow half, whose points it never saw."""
+    UNLEARNED = "unlearned"
+    """Shadow and reference models that passed through the same unlearner: the adversary is fitted once per method."""
+    GRADIENT_NORM = "gradient-norm"
+    """A white-box column: the norm of the loss gradient at the point."""
+    LANDSCAPE = "landscape"
+    """A white-box column: how much the loss at the point rises when the weights are shaken."""
+
+
+WHITE_BOX_COLUMNS = (Need.GRADIENT_NORM, Need.LANDSCAPE)
+
+
+class Role(IntEnum):
+    """What a model had to do with a point."""
+
+    NEITHER = -1
+    """Not to be used: in an unlearned panel, a point that was trained on and retained."""
+    OUT = 0
+    """Never seen."""
+    IN = 1
+    """Trained on; in an unlearned panel, trained on and then forgotten."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Several models' signals on one set of points."""
+
+    logits: npt.NDArray[np.float32]
+    """(n_models, n_points, n_classes)."""
+    labels: npt.NDArray[np.int64]
+    """(n_points,)."""
+    role: npt.NDArray[np.int8]
+    """(n_models, n_points) of Role."""
+    columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    """White-box columns, each (n_models, n_points)."""
+
+    @property
+    def n_models(self) -> int:
+        """How many models."""
+        return int(self.role.shape[0])
+
+    def model(self, which: int) -> Signals:
+        """One model's signals on all points."""
+        return Signals(
+            self.logits[which], self.labels, columns={name: column[which] for name, column in self.columns.items()}
+        )
+
+    @cached_property
+    def rows(self) -> tuple[Signals, npt.NDArray[np.bool_]]:
+        """(signals, member) of all models one after another, without the rows that are not to be used."""
+        used = (self.role != Role.NEITHER).ravel()
+        labels = np.tile(self.labels, self.n_models)
+        columns = {name: column.ravel()[used] for name, column in self.columns.items()}
+        logits = self.logits.reshape(-1, self.logits.shape[-1])
+        return Signals(logits[used], labels[used], columns=columns), (self.role == Role.IN).ravel()[used]
+
+    @property
+    def row_model(self) -> npt.NDArray[np.int64]:
+        """Which model each of `rows` is of."""
+        used = (self.role != Role.NEITHER).ravel()
+        return np.asarray(np.repeat(np.arange(self.n_models), self.role.shape[1])[used], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class TargetContext:
-    """What fitting may know of the target half: nothing that tells F from T."""
+    """What fitting may know of the target half D: nothing that tells F from T."""
 
     n_classes: int
+    references: Panel | None = None
+    """Need.REFERENCES: on all points of D, in D's order."""
+    outsiders: Panel | None = None
+    """Need.OUTSIDERS: on all points of D, in D's order; every role is OUT."""
 
 
 class Attack(Protocol):
@@ -43,9 +110,23 @@ class Attack(Protocol):
         """(n,) A(m, x) = 1: “x was in the forget set”."""
         ...
 
+    def margin(self, signals: Signals) -> Floats:
+        """(n,) how far the score is above the threshold that applies to each point: `decide` is margin ≥ 0."""
+        ...
+
     def arrays(self) -> Arrays:
         """All it learned, to be stored."""
         ...
+
+
+LARGEST_MARGIN = 1e300
+
+
+def margin_of(attack: Attack, signals: Signals) -> Floats:
+    """(n,) finite margins; an attack of the user's that has none is given its decisions, ±½."""
+    if not hasattr(attack, "margin"):
+        return np.where(attack.decide(signals), 0.5, -0.5)
+    return np.clip(attack.margin(signals), -LARGEST_MARGIN, LARGEST_MARGIN)
 
 
 @runtime_checkable
@@ -57,6 +138,7 @@ class Adversary(Protocol):
         @dataclass(frozen=True)
         class AlwaysForget:
             access = Access.BLACK_BOX
+            needs = frozenset()
             def fit(self, shadows, target):
                 return self.load({})
             def load(self, arrays):
@@ -68,8 +150,13 @@ class Adversary(Protocol):
         """What it must see of a model."""
         ...
 
-    def fit(self, shadows: Shadows, target: TargetContext) -> Attack:
-        """Learn from the shadow models."""
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What it asks for besides shadow models."""
+        ...
+
+    def fit(self, shadows: Panel, target: TargetContext) -> Attack:
+        """Learn from models on the shadow half, and from what it asked for of the target half."""
         ...
 
     def load(self, arrays: Arrays) -> Attack:

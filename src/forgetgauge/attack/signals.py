@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +21,12 @@ class Signals:
     """(n, n_classes)."""
     labels: npt.NDArray[np.int64]
     """(n,) true labels: the adversary knows them."""
+    points: npt.NDArray[np.int64] | None = None
+    """(n,) positions of the points in D, for attacks that know each point of D; None for other points."""
+    background: Signals | None = None
+    """The same model's signals on the shadow half, none of which it saw; where an attack asked for them."""
+    columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    """White-box columns, each (n,), where an attack asked for them."""
 
     def __post_init__(self) -> None:
         if self.logits.ndim != 2 or len(self.logits) != len(self.labels):
@@ -74,6 +81,34 @@ def negative_modified_entropy(signals: Signals) -> Floats:
     others[np.arange(len(signals)), signals.labels] = 0
     result: Floats = (1 - p_true) * _log(p_true) + others.sum(axis=1)
     return result
+
+
+def log_odds(signals: Signals) -> Floats:
+    """φ = log p_y − log Σ_{i≠y} p_i, from the logits: exact where p_y rounds to 0 or 1, and never infinite."""
+    true, others = _true_and_other_logits(signals)
+    top = others.max(axis=1, keepdims=True)
+    result: Floats = true - top[:, 0] - np.log(np.exp(others - top).sum(axis=1))
+    return result
+
+
+def log_confidence(signals: Signals) -> Floats:
+    """log p_y, minus the cross-entropy, to full precision: −log(1 + e^−φ)."""
+    result: Floats = -np.logaddexp(0.0, -log_odds(signals))
+    return result
+
+
+def logit_gap(signals: Signals) -> Floats:
+    """z_y − max_{i≠y} z_i: positive where the prediction is the label."""
+    true, others = _true_and_other_logits(signals)
+    result: Floats = true - others.max(axis=1)
+    return result
+
+
+def _true_and_other_logits(signals: Signals) -> tuple[Floats, Floats]:
+    """((n,), (n, n_classes − 1)) in float64."""
+    logits = signals.logits.astype(np.float64)
+    is_true = np.arange(signals.n_classes) == signals.labels[:, None]
+    return logits[is_true], logits[~is_true].reshape(len(signals), signals.n_classes - 1)
 
 
 def _log(p: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Song and Mittal's attacks: one number per point, one threshold per class, chosen on the shadow models.
+"""Yeom's, Song and Mittal's attacks: one number per point against thresholds chosen on the shadow models.
 
 The threshold of class y is the observed shadow value t that maximises ½[P_in(a ≥ t) + P_out(a < t)], the first such
 value where several do: one sort per class, O(n log n).
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Shadows, TargetContext
+from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
 from forgetgauge.attack.signals import (
     Floats,
     Signals,
     confidence,
     correctness,
+    log_confidence,
     negative_entropy,
     negative_modified_entropy,
 )
@@ -61,7 +62,11 @@ class ThresholdAttack:
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
         """(n,) score ≥ threshold of the label's class."""
-        return self.scorer(signals) >= self.thresholds[signals.labels]
+        return self.margin(signals) >= 0
+
+    def margin(self, signals: Signals) -> Floats:
+        """(n,) score − threshold of the label's class; infinite scores keep their sign."""
+        return self.scorer(signals) - self.thresholds[signals.labels]
 
     def arrays(self) -> Arrays:
         """The thresholds."""
@@ -75,8 +80,9 @@ class FixedThreshold:
     scorer: Score
     threshold: float
     access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset()
 
-    def fit(self, shadows: Shadows, target: TargetContext) -> ThresholdAttack:
+    def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
         """Nothing to learn."""
         return self.load({"thresholds": np.full(target.n_classes, self.threshold)})
 
@@ -91,11 +97,33 @@ class ClassThresholds:
 
     scorer: Score
     access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset()
 
-    def fit(self, shadows: Shadows, target: TargetContext) -> ThresholdAttack:
+    def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
         """Best thresholds on the shadow half."""
-        scores, labels = self.scorer(shadows.signals), shadows.signals.labels
-        return self.load({"thresholds": class_thresholds(scores, labels, shadows.member, target.n_classes)})
+        signals, member = shadows.rows
+        thresholds = class_thresholds(self.scorer(signals), signals.labels, member, target.n_classes)
+        return self.load({"thresholds": thresholds})
+
+    def load(self, arrays: Arrays) -> ThresholdAttack:
+        """The attack again."""
+        return ThresholdAttack(self.scorer, arrays["thresholds"])
+
+
+@dataclass(frozen=True)
+class MeanOfMembers:
+    """A score with one threshold for all classes: the mean score of the shadow models' members."""
+
+    scorer: Score
+    access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset()
+
+    def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
+        """The mean over all members of all shadow models."""
+        signals, member = shadows.rows
+        if not member.any():
+            raise ValueError("the mean score of members needs shadow points that are members")
+        return self.load({"thresholds": np.full(target.n_classes, self.scorer(signals)[member].mean())})
 
     def load(self, arrays: Arrays) -> ThresholdAttack:
         """The attack again."""
@@ -106,3 +134,4 @@ CORRECTNESS = FixedThreshold(correctness, 1.0)  # its advantage is acc(F) − ac
 CONFIDENCE = ClassThresholds(confidence)
 ENTROPY = ClassThresholds(negative_entropy)
 MODIFIED_ENTROPY = ClassThresholds(negative_modified_entropy)
+LOSS = MeanOfMembers(log_confidence)  # a loss at most the mean training loss

@@ -19,9 +19,9 @@ from forgetgauge.errors import UserError
 class Points:
     """Some points of a data set, by index; the tensors themselves are shared, so a thousand subsets cost nothing."""
 
-    inputs: Tensor
+    whole_inputs: Tensor
     """(n_all, …) the whole data set's inputs."""
-    labels: Tensor
+    whole_labels: Tensor
     """(n_all,) the whole data set's labels."""
     index: npt.NDArray[np.int64]
     """(n,) which of them these points are."""
@@ -33,7 +33,7 @@ class Points:
 
     def subset(self, index: npt.NDArray[np.int64]) -> Points:
         """The points at these positions of the whole data set."""
-        return Points(self.inputs, self.labels, np.asarray(index, dtype=np.int64))
+        return Points(self.whole_inputs, self.whole_labels, np.asarray(index, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -41,17 +41,17 @@ class Points:
     @property
     def n_classes(self) -> int:
         """Of the whole data set, whatever classes these points happen to have."""
-        return int(self.labels.max()) + 1
+        return int(self.whole_labels.max()) + 1
 
     @cached_property
     def x(self) -> Tensor:
         """(n, …) inputs."""
-        return self.inputs[torch.from_numpy(self.index)]
+        return self.whole_inputs[torch.from_numpy(self.index)]
 
     @cached_property
     def y(self) -> Tensor:
         """(n,) labels."""
-        return self.labels[torch.from_numpy(self.index)]
+        return self.whole_labels[torch.from_numpy(self.index)]
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ def as_dataset(thing: Any, name: str) -> Dataset:
         raise UserError(f"data '{name}': inputs and labels must be arrays of numbers: {error}") from None
     if labels.is_floating_point() and not torch.equal(labels, labels.trunc()):
         raise UserError(f"data '{name}': labels must be one whole number 0, 1, … per point")
+    if inputs.dtype == torch.uint8:  # images as cameras give them
+        inputs = inputs.float() / 255
     if inputs.dtype == torch.float64:
         inputs = inputs.float()
     return Dataset.of(name, inputs, labels.long())

@@ -7,9 +7,11 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.intervals import Interval, signed_interval, simultaneous_intervals
+from forgetgauge.game.crossfit import CrossFitBasis
+from forgetgauge.game.epsilon import empirical_epsilon
+from forgetgauge.game.intervals import Interval, signed_interval
 from forgetgauge.game.permutation import NoiseFloor, noise_floor
-from forgetgauge.game.quality import best_adversary, quality, quality_interval
+from forgetgauge.game.supremum import estimate_supremum
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +25,21 @@ class Assessment:
     intervals: tuple[Interval, ...]
     """One interval per adversary, each at the level asked for on its own."""
     quality: float
-    """1 − max_a |Adv_a|."""
+    """1 − the advantage of the best adversary, chosen and scored on different pairs; clipped to [0, 1]."""
+    quality_plugin: float
+    """The paper's 1 − max_a |Adv_a|, biased low: the best adversary chosen and scored on the same pairs."""
+    crossfit_advantage: float
+    """The advantage behind ``quality`` before clipping; negative where nothing but chance was chosen."""
+    basis: CrossFitBasis
+    """What ``quality`` was chosen and scored on: pairs, or with too few of them points of the same models."""
     quality_interval: Interval
-    """From simultaneous intervals: it holds at the level asked for although the best adversary was picked."""
+    """Holds Q at the level asked for although the best adversary was looked for; ``quality_plugin`` lies in it."""
     best: int
-    """The index of the adversary that attains the maximum."""
+    """The index of the adversary of largest |Adv_a| over all pairs."""
+    epsilon: float | None
+    """Approximate lower bound on the ε of any (ε, ``delta``)-certified removal; None below five pairs."""
+    delta: float
+    """The δ that ``epsilon`` belongs to."""
     noise: NoiseFloor
     """What max_a |Adv_a| is by chance alone, and the p-value of "no different from Retrain"."""
 
@@ -38,17 +50,23 @@ def assess(
     *,
     level: float = 0.95,
     n_relabellings: int = 2000,
+    delta: float = 1e-5,
 ) -> Assessment:
-    """Quality, advantages, intervals and noise floor of one method; deterministic given ``rng``."""
-    simultaneous = simultaneous_intervals(outcomes, level)
+    """Quality, advantages, intervals, ε and noise floor of one method; deterministic given ``rng``."""
+    supremum = estimate_supremum(outcomes, level)
     by_pair = np.array([outcome.advantage for outcome in outcomes])  # (P, J)
     advantage = by_pair.mean(axis=0)
     return Assessment(
         by_pair=by_pair,
         advantage=advantage,
         intervals=tuple(signed_interval(outcomes, adversary, level) for adversary in range(len(advantage))),
-        quality=quality(advantage),
-        quality_interval=quality_interval(simultaneous, level),
-        best=best_adversary(advantage),
+        quality=supremum.quality,
+        quality_plugin=supremum.quality_plugin,
+        crossfit_advantage=supremum.crossfit_advantage,
+        basis=supremum.basis,
+        quality_interval=supremum.interval,
+        best=supremum.best,
+        epsilon=empirical_epsilon(outcomes, delta, level),
+        delta=delta,
         noise=noise_floor(outcomes, rng, n_relabellings),
     )

@@ -35,7 +35,7 @@ class Interval:
     basis: Basis
 
     def __post_init__(self) -> None:
-        _check_level(self.level)
+        check_level(self.level)
         if not self.low <= self.high:
             raise ValueError(f"an interval must not end before it starts, but it goes from {self.low} to {self.high}")
 
@@ -45,7 +45,7 @@ def pair_interval(by_pair: Floats, level: float = 0.95) -> Interval:
 
     Pairs that agree exactly give an interval of width zero.
     """
-    _check_level(level)
+    check_level(level)
     values = frozen_floats(by_pair, "advantages by pair")
     if values.ndim != 1 or len(values) < 2:
         raise ValueError(f"an interval over pairs needs at least two pairs, but the shape is {values.shape}")
@@ -59,8 +59,8 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
     SE² of a pair is ¼(Var mean_F d + Var mean_T d); pairs combine as √(Σ SE²)/P, with Satterthwaite's degrees of
     freedom. Where a set has one point of positive weight, nothing is known about its spread: the interval is [−1, 1].
     """
-    _check_level(level)
-    _check_outcomes(outcomes)
+    check_level(level)
+    check_outcomes(outcomes)
     variances, degrees = np.array(
         [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in _sides(o)]
     ).T  # each (2P,)
@@ -77,7 +77,7 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
 
 def signed_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95) -> Interval:
     """The interval of one adversary: over pairs when there are at least ``MIN_PAIRS``, else given these models."""
-    _check_outcomes(outcomes)
+    check_outcomes(outcomes)
     if len(outcomes) < MIN_PAIRS:
         return welch_interval(outcomes, adversary, level)
     return pair_interval(np.array([outcome.advantage[adversary] for outcome in outcomes]), level)
@@ -85,8 +85,8 @@ def signed_interval(outcomes: Sequence[PairOutcome], adversary: int, level: floa
 
 def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95) -> list[Interval]:
     """One interval per adversary, all of which hold together with probability at least ``level`` (Bonferroni)."""
-    _check_level(level)
-    _check_outcomes(outcomes)
+    check_level(level)
+    check_outcomes(outcomes)
     n_adversaries = outcomes[0].n_adversaries
     each = 1 - (1 - level) / n_adversaries
     return [signed_interval(outcomes, adversary, each) for adversary in range(n_adversaries)]
@@ -114,16 +114,18 @@ def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
 
 def _around(centre: float, standard_error: float, df: float, level: float, basis: Basis) -> Interval:
     half = student.quantile((1 + level) / 2, df) * standard_error if standard_error > 0 else 0.0
-    low, high = (float(np.clip(end, -1, 1)) for end in (centre - half, centre + half))
+    low, high = (max(-1.0, min(1.0, end)) for end in (centre - half, centre + half))
     return Interval(low, high, level, basis)
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """ValueError unless 0 < level < 1."""
     if not 0 < level < 1:
         raise ValueError(f"a confidence level lies strictly between 0 and 1, not at {level}")
 
 
-def _check_outcomes(outcomes: Sequence[PairOutcome]) -> None:
+def check_outcomes(outcomes: Sequence[PairOutcome]) -> None:
+    """ValueError unless there is at least one pair, and every pair was measured with as many adversaries."""
     if not outcomes:
         raise ValueError("an interval needs the outcome of at least one pair")
     if len({outcome.n_adversaries for outcome in outcomes}) > 1:

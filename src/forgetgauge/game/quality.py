@@ -1,6 +1,7 @@
 """Unlearning Quality Q = 1 − sup_A Adv(A, Ul) over a declared set of adversaries, and its interval.
 
-This is where the absolute value and the maximum are taken: once, after every average.
+This is where the absolute value and the maximum are taken: once, after every average. ``supremum`` says what doing so
+costs, and how to estimate Q without paying for it.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,8 @@ def best_adversary(advantages: Floats) -> int:
     return int(np.argmax(np.abs(_checked(advantages))))
 
 
-def quality(advantages: Floats) -> float:
-    """Q = 1 − max_a |Adv_a| from the mean signed advantage of each adversary, (n_adversaries,)."""
+def quality_plugin(advantages: Floats) -> float:
+    """1 − max_a |Adv_a| from the mean signed advantage of each adversary, (n_adversaries,); biased low."""
     return 1 - float(np.abs(_checked(advantages)).max())
 
 

@@ -68,8 +68,9 @@ def descend(
     optimiser: Optimiser = "sgd",
     schedule: Schedule = "constant",
     milestones: tuple[float, ...] = (),
+    after_step: Callable[[torch.optim.Optimizer], None] | None = None,
 ) -> None:
-    """Minimise `loss(positions)` over the batches, changing the parameters in place."""
+    """Minimise `loss(positions)` over the batches, changing the parameters in place; `after_step` may correct them."""
     parameters = list(parameters)
     if optimiser == "adamw":
         steps: torch.optim.Optimizer = torch.optim.AdamW(parameters, lr=lr, weight_decay=weight_decay)
@@ -81,3 +82,5 @@ def descend(
         steps.zero_grad()
         loss(torch.from_numpy(batch)).backward()  # type: ignore[no-untyped-call]
         steps.step()
+        if after_step is not None:
+            after_step(steps)

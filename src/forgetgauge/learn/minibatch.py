@@ -37,12 +37,12 @@ class Minibatch:
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 1:
             raise ValueError("epochs and batch_size must be at least 1")
-        if not self.lr > 0:
-            raise ValueError("lr must be greater than 0")
+        if not self.lr > 0 or self.momentum < 0 or self.weight_decay < 0:
+            raise ValueError("lr must be greater than 0, momentum and weight_decay must not be negative")
 
     def build(self, points: Points, seed: int) -> nn.Module:
         """An untrained model for such points."""
-        return build_model(self.model, self.model_params, tuple(points.inputs.shape[1:]), points.n_classes, seed)
+        return build_model(self.model, self.model_params, tuple(points.whole_inputs.shape[1:]), points.n_classes, seed)
 
     def n_gradients(self, n_points: int) -> int:
         """Per-example gradients of one fit."""
@@ -74,7 +74,7 @@ class Minibatch:
         """Why models on these points would be trained one by one; None where they train as a stack."""
         if len(points) == 1:
             return "a stack of one is a model alone"
-        if any(p.inputs is not points[0].inputs for p in points):
+        if any(p.whole_inputs is not points[0].whole_inputs for p in points):
             return "the points are of different data sets"
         return why_solo(self.build(points[0], 0).train(), points[0].x[:4], points[0].y[:4], F.cross_entropy)
 
@@ -83,7 +83,7 @@ class Minibatch:
 
     def _fit_stack(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         stack = Stack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
-        inputs, labels = points[0].inputs, points[0].labels
+        inputs, labels = points[0].whole_inputs, points[0].whole_labels
         index = torch.from_numpy(np.stack([p.index for p in points]))  # (K, n)
 
         def loss(at: Tensor) -> Tensor:  # at: (K, batch)

@@ -13,7 +13,7 @@ from forgetgauge.streams import Streams, identity_key
 
 def draw_halves(data: str, n: int, seed: int, fraction: float) -> tuple[Ints, Ints]:
     """(target half, shadow half): D is the first. A smaller η keeps a part of what a larger one keeps."""
-    order = _streams(draw="halves", data=data, seed=seed).generator("order").permutation(n)
+    order = draw_streams(draw="halves", data=data, seed=seed).generator("order").permutation(n)
     target, shadow = order[: n // 2], order[n // 2 :]
     return target[: round(fraction * len(target))], shadow[: round(fraction * len(shadow))]
 
@@ -25,17 +25,44 @@ def half_sizes(n: int, fraction: float) -> tuple[int, int]:
 
 def draw_swap_pair(data: str, n: int, seed: int, fraction: float, alpha: float, pair: int) -> SwapPair:
     """The pair-th swap pair of D, uniform over S_α; its indices are positions in the target half of n points."""
-    named = _streams(draw="pair", data=data, n=n, seed=seed, fraction=fraction, alpha=alpha, pair=pair)
+    named = draw_streams(draw="pair", data=data, n=n, seed=seed, fraction=fraction, alpha=alpha, pair=pair)
     return draw_pair(n, alpha, named.generator("split"))
 
 
-def draw_shadow_members(data: str, n: int, seed: int, fraction: float, size: int, shadow: int) -> Bools:
-    """(n,) which points of the shadow half the shadow-th shadow model is trained on: `size` of them, uniformly."""
-    named = _streams(draw="shadow", data=data, n=n, seed=seed, fraction=fraction, size=size, shadow=shadow)
-    member = np.zeros(n, dtype=bool)
-    member[named.generator("members").permutation(n)[:size]] = True
-    return member
+def draw_shadow(
+    data: str, n: int, seed: int, fraction: float, size: int, which: int, forget: int = 0
+) -> tuple[Bools, Bools]:
+    """(members, forgotten), each (n,): which `size` points of the shadow half a shadow model is trained on, and which
+    `forget` of these it is asked to forget; uniform."""
+    named = draw_streams(draw="shadow", data=data, n=n, seed=seed, fraction=fraction, size=size, which=which)
+    return _members(named, "members", n, size, forget)
 
 
-def _streams(**identity: Any) -> Streams:
+def draw_reference(
+    data: str, sizes: tuple[int, int], seed: int, fraction: float, size: int, which: int, forget: int = 0
+) -> tuple[Bools, Bools]:
+    """(members, forgotten) over target half, then shadow half: a reference model knows half of its points from each.
+
+    So a point of D is in about every third to every second reference model, whatever α is, and their training sets are
+    as large as the target's. What is forgotten is of D. The draw is independent of every swap pair.
+    """
+    named = draw_streams(
+        draw="reference", data=data, sizes=list(sizes), seed=seed, fraction=fraction, size=size, which=which
+    )
+    of_target = min((size + 1) // 2, sizes[0])
+    target = _members(named, "target", sizes[0], of_target, min(forget, of_target))
+    shadow = _members(named, "shadow", sizes[1], size - of_target, 0)
+    return np.concatenate([target[0], shadow[0]]), np.concatenate([target[1], shadow[1]])
+
+
+def _members(named: Streams, purpose: str, n: int, size: int, forget: int) -> tuple[Bools, Bools]:
+    order = named.generator(purpose).permutation(n)
+    members, forgotten = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    members[order[:size]] = True
+    forgotten[order[:forget]] = True
+    return members, forgotten
+
+
+def draw_streams(**identity: Any) -> Streams:
+    """The streams of a draw, named by all it depends on."""
     return Streams(identity_key(identity))

@@ -2,10 +2,12 @@
 
     initialise ┐
     train(original: pair, side, seed) ─► unlearn(method) ─► signals on F ∪ T ─► decide(adversary)
-    train(shadow k) ──────────────────────────────────────► signals ─► fit(adversary) ┘
+    train(shadow k) ──────────────────[► unlearn(method)]─► signals ─► fit(adversary) ┘
+    train(reference k, on a part of D) [► unlearn(method)]─► signals ─┘
 
-Originals are shared by all methods, shadows and fits by all pairs. No key holds a count, so adding a method, an
-adversary, a pair or a seed leaves every other key as it was.
+Originals are shared by all methods of a learner, shadows, references and fits by all pairs. References, background
+signals and unlearned shadows are made only where an adversary asks for them. No key holds a count of pairs, seeds,
+methods or adversaries, so adding one of them leaves every other key as it was.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from forgetgauge.plan.jobs import Job
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
+PAIR, TARGET_HALF, SHADOW_HALF = "pair", "target half", "shadow half"
+"""What signals are taken on: F ∪ T of a pair, all of D, or all of the shadow half."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Named:
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
     code: str = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As it stands in keys."""
+        return {"name": self.name, "params": dict(self.params), "code": self.code}
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,19 @@ class Method:
     """Whether it starts from the trained model (Retrain does not)."""
     stacked: bool = False
     """Whether it treats many models at once."""
+    learner: Named | None = None
+    """The learner it brings along, where the game's own would not do."""
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """An adversary as the plan sees it."""
+
+    adversary: Named
+    needs: tuple[str, ...] = ()
+    """What it asks for besides shadow models: the plan knows these words, not the adversaries."""
+    columns: tuple[str, ...] = ()
+    """White-box columns it reads."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +79,22 @@ class Game:
     pairs: int
     seeds: int
     level: float
+    delta: float
     share_retrain: bool
     sensitivity: Mapping[str, Any]
     """`{"kind": "uniform"}`, or `by-class` with weights, or `file` with its digest."""
     learner: Named
     n_shadows: int
+    n_references: int
     methods: Mapping[str, Method]
-    adversaries: Mapping[str, Named]
+    adversaries: Mapping[str, Opponent]
     model_bytes: int
     """Size of one model's weights, for the estimate of disk use."""
+    queries: tuple[int, ...] = ()
+    """Numbers of oracle queries of the strong adversaries."""
+    oracle_draws: int = 2000
+    until: Mapping[str, float] | None = None
+    """`half_width` and `max_pairs` of an adaptive run; `pilot_pairs` once it has begun."""
     value: Any = None
     """The swept value, in a sweep."""
 
@@ -73,6 +102,10 @@ class Game:
     def sizes(self) -> tuple[int, int]:
         """(|R|, |F|)."""
         return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
+
+    def learner_of(self, method: str) -> Named:
+        """The learner whose models a method unlearns."""
+        return self.methods[method].learner or self.learner
 
 
 @dataclass(frozen=True, order=True)
@@ -103,6 +136,8 @@ class Graph:
     jobs: dict[str, Job]
     initialise: str
     cells: dict[Cell, CellJobs]
+    fits: dict[tuple[str, str], str]
+    """(method, adversary) -> key of the fit that attacks it; methods share it unless it is unlearning-aware."""
 
 
 def build_graph(game: Game) -> Graph:
@@ -116,102 +151,128 @@ class _Builder:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.jobs: dict[str, Job] = {}
-        self.where = {
-            "data": game.data_digest,
-            "seed": game.seed,
-            "fraction": game.fraction,
-        }
-        self.learner = _identity(game.learner)
-        n_retain, n_forget = game.sizes
-        self.train_size = n_retain + n_forget
+        self.where = {"data": game.data_digest, "seed": game.seed, "fraction": game.fraction}
+        self.n_retain, self.n_forget = game.sizes
 
     def build(self) -> Graph:
         initialise = self._add(
             Job("initialise", {**self.where, "sensitivity": dict(self.game.sensitivity)}, label="initialise the game")
         )
         places = list(product(range(self.game.pairs), range(self.game.seeds), SIDES))
-        if any(method.uses_original for method in self.game.methods.values()):
-            for pair, seed, side in places:  # first in the plan, because most of the other jobs wait for them
-                self._original(pair, side, seed)
-        fits = self._fits()
+        for (pair, seed, side), method in product(places, self.game.methods):
+            if self.game.methods[method].uses_original:  # first in the plan, because most other jobs wait for them
+                self._original(self.game.learner_of(method), pair, side, seed)
+        fits = {
+            (method, name): self._fit(method, name) for method in self.game.methods for name in self.game.adversaries
+        }
         cells = {
             Cell(method, pair, side, seed): self._cell(method, pair, side, seed, fits)
             for pair, seed, side in places
             for method in self.game.methods
         }
-        return Graph(self.game, self.jobs, initialise, cells)
+        return Graph(self.game, self.jobs, initialise, cells, fits)
 
     def _add(self, job: Job) -> str:
         self.jobs.setdefault(job.key, job)
         return job.key
 
-    def _fits(self) -> dict[str, str]:
-        shadows = {}
-        for shadow in range(self.game.n_shadows):
-            which = {**self.where, "role": "shadow", "size": self.train_size, "shadow": shadow}
-            model = self._train(which, f"shadow {shadow}")
-            looked_at = {**which, "learner": self.learner}
-            shadows[f"shadow-{shadow}"] = self._add(
-                Job("signals", looked_at, {"model": model}, f"signals of shadow {shadow}", group="signals")
-            )
-        classes = {"n_classes": self.game.n_classes}
-        return {
-            name: self._add(
-                Job("fit", {"adversary": _identity(adversary), **classes}, shadows, f"fit {name}", group=f"fit {name}")
-            )
-            for name, adversary in self.game.adversaries.items()
-        }
+    # -- models --------------------------------------------------------------------------------------------------
 
-    def _train(self, which: Mapping[str, Any], label: str) -> str:
-        params = {**which, "learner": self.learner}
-        group = f"train {which['role']} {_short(self.learner)} {self.train_size}"
+    def _target(self, pair: int, side: int, seed: int) -> dict[str, Any]:
+        return {
+            **self.where, "role": "target", "alpha": self.game.alpha, "pair": pair, "side": side, "replicate": seed
+        }  # fmt: skip
+
+    def _helper(self, role: str, which: int) -> dict[str, Any]:
+        """A shadow or reference model: trained on as many points as a target, and perhaps told to forget some."""
+        return {**self.where, "role": role, "size": self.n_retain + self.n_forget, "which": which}
+
+    def _original(self, learner: Named, pair: int, side: int, seed: int) -> str:
+        return self._train(learner, self._target(pair, side, seed), f"original of pair {pair} side {side} seed {seed}")
+
+    def _train(self, learner: Named, which: Mapping[str, Any], label: str) -> str:
+        params = {**which, "learner": learner.identity}
+        group = f"train {which['role']} {_short(learner.identity)} {self.n_retain + self.n_forget}"
         return self._add(Job("train", params, {}, f"train {label}", group, coupled=True))
 
-    def _target(self, pair: int) -> dict[str, Any]:
-        return {**self.where, "role": "target", "alpha": self.game.alpha, "pair": pair}
-
-    def _original(self, pair: int, side: int, seed: int) -> str:
-        which = {**self._target(pair), "side": side, "replicate": seed}
-        return self._train(which, f"original of pair {pair} side {side} seed {seed}")
-
-    def _cell(self, method: str, pair: int, side: int, seed: int, fits: Mapping[str, str]) -> CellJobs:
-        where = self._target(pair)
-        place = f"pair {pair} side {side} seed {seed}"
-        how = self.game.methods[method]
-        inputs = {}
-        if how.uses_original:
-            inputs["model"] = self._original(pair, side, seed)
-        shared = self.game.share_retrain and not how.uses_original
+    def _unlearn(self, method: str, which: Mapping[str, Any], label: str) -> str:
+        """A method applied to the model of `which`."""
+        how, learner = self.game.methods[method], self.game.learner_of(method)
+        inputs = {"model": self._train(learner, which, label)} if how.uses_original else {}
         params: dict[str, Any] = {
-            **where,
-            "side": 0 if shared else side,
-            "replicate": seed,
-            "unlearner": _identity(how.unlearner),
-            "learner": self.learner,
+            **which,
+            "unlearner": how.unlearner.identity,
+            "learner": learner.identity,
         }
-        group = f"unlearn {_short(params['unlearner'])} {_short(self.learner)} {self.game.sizes}"
-        unlearn = self._add(Job("unlearn", params, inputs, f"{method} of {place}", group, coupled=how.stacked))
-        looked_at = {**where, "side": side, "learner": self.learner}
-        signals = self._add(
-            Job("signals", looked_at, {"model": unlearn}, f"signals of {method}, {place}", group="signals")
-        )
-        decide = {
-            name: self._add(
-                Job(
-                    "decide",
-                    {"adversary": _identity(adversary)},
-                    {"fit": fits[name], "signals": signals},
-                    f"{name} on {method}, {place}",
-                    group=f"decide {name}",
-                )
-            )
-            for name, adversary in self.game.adversaries.items()
-        }
+        if which["role"] == "target":
+            if self.game.share_retrain and not how.uses_original:
+                params["side"] = 0
+        else:
+            params["forget"] = self.n_forget
+        group = f"unlearn {which['role']} {_short(how.unlearner.identity)} {_short(learner.identity)} {self.game.sizes}"
+        return self._add(Job("unlearn", params, inputs, f"{method} of {label}", group, coupled=how.stacked))
+
+    def _signals(
+        self,
+        model: str,
+        which: Mapping[str, Any],
+        learner: Named,
+        look_at: str,
+        label: str,
+        columns: tuple[str, ...] = (),
+    ) -> str:
+        """White-box columns make another job, so that asking for them leaves the plain signals as they are."""
+        params = {**which, "learner": learner.identity, "look_at": look_at}
+        if columns:
+            params["columns"] = list(columns)
+        return self._add(Job("signals", params, {"model": model}, f"signals of {label}", group=f"signals {look_at}"))
+
+    # -- adversaries ---------------------------------------------------------------------------------------------
+
+    def _fit(self, method: str, name: str) -> str:
+        opponent = self.game.adversaries[name]
+        aware = "unlearned" in opponent.needs
+        inputs = self._panel("shadow", method, opponent, self.game.n_shadows)
+        if "outsiders" in opponent.needs:
+            inputs |= self._panel("outsider", method, opponent, self.game.n_shadows)
+        if "references" in opponent.needs:
+            inputs |= self._panel("reference", method, opponent, self.game.n_references)
+        params = {"adversary": opponent.adversary.identity, "n_classes": self.game.n_classes}
+        label = f"fit {name}" + (f" to {method}" if aware else "")
+        return self._add(Job("fit", params, inputs, label, group=f"fit {name}"))
+
+    def _panel(self, panel: str, method: str, opponent: Opponent, n_models: int) -> dict[str, str]:
+        """`shadow`s on the shadow half, `reference`s on D, or `outsider`s: shadow models that look at D."""
+        role = "reference" if panel == "reference" else "shadow"
+        look_at = SHADOW_HALF if panel == "shadow" else TARGET_HALF
+        learner = self.game.learner_of(method)
+        keys = {}
+        for which in range(n_models):
+            identity, label = self._helper(role, which), f"{role} {which}"
+            if "unlearned" in opponent.needs:
+                model = self._unlearn(method, identity, label)
+                identity, label = {**identity, "forget": self.n_forget}, f"{method}, {label}"
+            else:
+                model = self._train(learner, identity, label)
+            keys[f"{panel}-{which}"] = self._signals(model, identity, learner, look_at, label, opponent.columns)
+        return keys
+
+    def _cell(self, method: str, pair: int, side: int, seed: int, fits: Mapping[tuple[str, str], str]) -> CellJobs:
+        place, learner = f"pair {pair} side {side} seed {seed}", self.game.learner_of(method)
+        which = self._target(pair, side, seed)
+        unlearn = self._unlearn(method, which, place)
+        looked_at = {key: value for key, value in which.items() if key != "replicate"}
+        signals = self._signals(unlearn, looked_at, learner, PAIR, f"{method}, {place}")
+        decide = {}
+        for name, opponent in self.game.adversaries.items():
+            seen = self._signals(unlearn, looked_at, learner, PAIR, f"{method}, {place}", opponent.columns)
+            inputs = {"fit": fits[method, name], "signals": seen}
+            if "background" in opponent.needs:
+                label = f"{method}, {place}, on the shadow half"
+                inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, opponent.columns)
+            params = {"adversary": opponent.adversary.identity}
+            decide[name] = self._add(Job("decide", params, inputs, f"{name} on {method}, {place}", f"decide {name}"))
         return CellJobs(unlearn, signals, decide)
-
-
-def _identity(named: Named) -> dict[str, Any]:
-    return {"name": named.name, "params": dict(named.params), "code": named.code}
 
 
 def _short(identity: Mapping[str, Any]) -> str:

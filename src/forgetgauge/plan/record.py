@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
-from forgetgauge.plan.graph import Game, Method, Named
+from forgetgauge.plan.graph import Game, Method, Named, Opponent
 
 
 def game_to_json(game: Game) -> dict[str, Any]:
     """Plain JSON."""
-    return dataclasses.asdict(game)
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(game)))
+    return plain
 
 
 def game_from_json(record: dict[str, Any]) -> Game:
@@ -18,10 +20,17 @@ def game_from_json(record: dict[str, Any]) -> Game:
     nested = {
         "data": Named(**record["data"]),
         "learner": Named(**record["learner"]),
-        "methods": {
-            name: Method(**{**method, "unlearner": Named(**method["unlearner"])})
-            for name, method in record["methods"].items()
-        },
-        "adversaries": {name: Named(**adversary) for name, adversary in record["adversaries"].items()},
+        "methods": {name: _method(method) for name, method in record["methods"].items()},
+        "adversaries": {name: _opponent(opponent) for name, opponent in record["adversaries"].items()},
+        "queries": tuple(record["queries"]),
     }
     return Game(**{**record, **nested})
+
+
+def _method(record: dict[str, Any]) -> Method:
+    learner = Named(**record["learner"]) if record["learner"] else None
+    return Method(**{**record, "unlearner": Named(**record["unlearner"]), "learner": learner})
+
+
+def _opponent(record: dict[str, Any]) -> Opponent:
+    return Opponent(Named(**record["adversary"]), tuple(record["needs"]), tuple(record["columns"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -53,7 +54,7 @@ def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
     place = raw
     for table in tables:
         if isinstance(place.get(table), list):
-            place[table] = _as_table(place[table])
+            place[table] = _as_table(table, place[table], "--set")
         place = place.setdefault(table, {})
         if not isinstance(place, dict):
             raise UserError(f"{path}: {table} is a value, not a table")
@@ -67,15 +68,22 @@ def _toml_value(text: str) -> Any:
         return text
 
 
-def _as_table(names: Any) -> Any:
-    return {name: {} for name in names} if isinstance(names, list) and all(isinstance(n, str) for n in names) else names
+def _as_table(what: str, names: Any, source: str) -> Any:
+    """A list of names as the table that gives each of them no parameters."""
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        return names
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{source}: {what} names '{twice[0]}' twice")
+    return {name: {} for name in names}
 
 
 def parse_spec(raw: Mapping[str, Any], source: str) -> RunSpec:
     """Check every key and value."""
     tables = copy.deepcopy(dict(raw))
-    if "unlearners" in tables:
-        tables["unlearners"] = _as_table(tables["unlearners"])
+    for several in ("unlearners", "adversaries"):
+        if several in tables:
+            tables[several] = _as_table(several, tables[several], source)
     game = tables.get("game")
     if isinstance(game, dict) and game.get("sensitivity") == "uniform":
         del game["sensitivity"]
@@ -93,7 +101,12 @@ def _out_of_range(spec: RunSpec) -> str | None:
         return f"data.fraction = {spec.data.fraction} is not greater than 0 and at most 1"
     if not 0.5 <= spec.game.level < 1:
         return f"game.level = {spec.game.level} is not between 0.5 and 1"
-    counts = {"game.pairs": spec.game.pairs, "game.seeds": spec.game.seeds, "shadows.count": spec.shadows.count}
+    counts = {
+        "game.pairs": spec.game.pairs,
+        "game.seeds": spec.game.seeds,
+        "shadows.count": spec.shadows.count,
+        "shadows.references": spec.shadows.references,
+    }
     for key, count in counts.items():
         if count < 1:
             return f"{key} = {count} is not at least 1"
@@ -103,9 +116,14 @@ def _out_of_range(spec: RunSpec) -> str | None:
         return "unlearners is empty: name at least one"
     if not spec.adversaries:
         return "adversaries is empty: name at least one"
-    twice = [name for name in spec.adversaries if spec.adversaries.count(name) > 1]
-    if twice:
-        return f"adversaries names '{twice[0]}' twice"
+    if not 0 <= spec.game.delta < 0.5:
+        return f"game.delta = {spec.game.delta} is not at least 0 and below 0.5"
+    if any(q < 1 for q in spec.strong.queries) or spec.strong.draws < 1:
+        return "strong.queries and strong.draws must be at least 1"
+    if spec.until is not None and not (spec.until.half_width > 0 and spec.until.max_pairs >= spec.game.pairs):
+        return "until needs half_width > 0 and max_pairs of at least game.pairs"
+    if spec.until is not None and spec.game.pairs < 5:
+        return f"until needs a pilot of at least 5 pairs, but game.pairs = {spec.game.pairs}"
     if spec.game.sensitivity.by_class is not None and spec.game.sensitivity.file is not None:
         return "game.sensitivity has both by_class and file: give one"
     if spec.sweep is not None and not spec.sweep.values:
@@ -140,7 +158,12 @@ def validated(kind: type[SpecT], values: Any, source: str) -> SpecT:
 
 def checked_json(kind: type[SpecT], values: Any) -> SpecT:
     """Strictly typed (no "8" for 8), which pydantic allows for a dataclass from JSON text only."""
-    return pydantic.TypeAdapter(kind).validate_json(json.dumps(values, default=str), strict=True)
+    return pydantic.TypeAdapter(kind).validate_json(json.dumps(values, default=_as_json), strict=True)
+
+
+def _as_json(value: Any) -> Any:
+    """A numpy number as the number it is; anything else (a TOML date, say) as its text, which no key accepts."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _first_line(kind: type[Any], error: Any) -> str:
@@ -184,7 +207,11 @@ def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[
         message = first["msg"].removeprefix("Value error, ")
         shown = f"{place} = {first['input']!r}: " if place else ""
         raise UserError(f"{what}: {shown}{message[0].lower()}{message[1:]}") from None
-    return {name: _plain(getattr(made, name)) for name in names}
+    completed = {name: _plain(getattr(made, name)) for name in names}
+    for name, value in completed.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{what}: {name} = {value} is not a finite number")
+    return completed
 
 
 def _plain(value: Any) -> Any:

@@ -47,6 +47,8 @@ class GameSpec:
     """Use one retrained model for both sides: Q(Retrain) = 1 by construction, no longer a check."""
     level: float = 0.95
     """Confidence level of all intervals."""
+    delta: float = 1e-5
+    """δ of the certified removal whose ε is bounded from below."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,31 @@ class ShadowSpec:
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     count: int = 8
-    """How many."""
+    """How many on the shadow half."""
+    references: int = 16
+    """How many on random parts of the target half, where an adversary asks for them."""
+
+
+@dataclass(frozen=True)
+class StrongSpec:
+    """Strong adversaries: every score attack again, with several oracle queries under one secret bit."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    queries: list[int] = field(default_factory=lambda: [1, 4, 16, 64])
+    """Numbers of queries; the report draws Q against them."""
+    draws: int = 2000
+    """Monte Carlo draws of the oracle per model and set."""
+
+
+@dataclass(frozen=True)
+class UntilSpec:
+    """Add pairs until the intervals of all advantages are narrow enough (Stein's two-stage rule)."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    half_width: float = 0.02
+    """Wanted half width of the simultaneous intervals; `game.pairs` is the pilot."""
+    max_pairs: int = 64
+    """No more than these, narrow enough or not."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,10 @@ class RunSpec:
     shadows: ShadowSpec = field(default_factory=ShadowSpec)
     unlearners: dict[str, dict[str, Any]] = field(default_factory=lambda: {"retrain": {}, "none": {}})
     """Id -> parameters; `method` names the unlearner where the id is not its name."""
-    adversaries: list[str] = field(default_factory=lambda: ["correctness", "confidence", "entropy", "modified-entropy"])
-    """The declared class of adversaries: Q is 1 − the largest of their advantages."""
+    adversaries: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {"correctness": {}, "confidence": {}, "entropy": {}, "modified-entropy": {}}
+    )
+    """The declared class of adversaries, id -> parameters: Q is 1 − the largest of their advantages."""
+    strong: StrongSpec = field(default_factory=StrongSpec)
+    until: UntilSpec | None = None
     sweep: SweepSpec | None = None

@@ -1,7 +1,7 @@
 """The result as one HTML file: it loads nothing, runs nothing, and the same result gives the same bytes.
 
 Sentences are made in `verdict`, positions in `picture`, markup in `report.html.j2`. Every number shown stands in
-the result or is a difference of two that do. All names are escaped by the template engine, whoever chose them.
+the result, or is 1 minus one that does. All names are escaped by the template engine, whoever chose them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from functools import cache
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.report.picture import Estimate, Overview, Scale, advantage_scale, overview, quality_scale
-from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.picture import (
+    Estimate,
+    Overview,
+    Scale,
+    advantage_scale,
+    magnitude,
+    overview,
+    quality_scale,
+)
+from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, Result
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.table import by_quality
 from forgetgauge.report.verdict import Verdict, known_methods, level_of, role_of, sweep_verdict, verdict
 from forgetgauge.report.wording import (
+    bound,
     bracket,
     count,
     listed,
@@ -63,9 +72,55 @@ def _template() -> jinja2.Template:
     )
     environment.filters.update(
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
-        count=count, seconds=seconds, setting=setting, listed=listed,
+        count=count, seconds=seconds, setting=setting, listed=listed, bound=bound,
     )  # fmt: skip
     return environment.get_template("report.html.j2")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One method against another: Q of the row minus Q of the column."""
+
+    other: str
+    difference: float
+    interval: tuple[float, float]
+    verdict: str
+    """`better`, `worse` or `not settled`, said of the row."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Every two methods once: an upper triangle, highest Q first."""
+
+    columns: list[str]
+    rows: list[tuple[str, list[Difference | None]]]
+    """Each row stands against the methods after it; None where the two were not compared."""
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """The adversary of largest |advantage| at some number of queries."""
+
+    adversary: str
+    quality: float
+    """1 − its |advantage|: a plug-in maximum."""
+    interval: tuple[float, float] | None
+    """Of that adversary alone."""
+
+
+@dataclass(frozen=True)
+class StrongView:
+    """Q against the number of queries."""
+
+    queries: list[int]
+    rows: list[tuple[str, list[Strongest | None]]]
+    picture: Overview | None
+    """None where there is one number of queries only."""
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether pairs were enough for any."""
+        return any(cell is not None and cell.interval is not None for _, cells in self.rows for cell in cells)
 
 
 @dataclass(frozen=True)
@@ -77,7 +132,7 @@ class GameView:
     game: GameResult
     verdict: Verdict
     rows: list[tuple[str, MethodResult]]
-    """Best first."""
+    """Highest Q first."""
     roles: dict[str, str]
     """Method -> `retrain`, `none` or `tested`."""
     adversaries: list[str]
@@ -88,6 +143,9 @@ class GameView:
     heat_top: float
     """The |advantage| of the strongest tint."""
     level: str
+    differences: Differences | None
+    strong: StrongView | None
+    has_diagnostics: bool
 
     def heat(self, method: MethodResult, advantage: float) -> int:
         """0 where chance alone may give as much, else 1 … 5."""
@@ -109,9 +167,63 @@ def _view(game: GameResult, result: Result) -> GameView:
         },
         quality=quality_scale(_least(result.games)),
         advantage=advantage_scale(_each_advantage(result.games)),
-        heat_top=max([_LEAST_HOT, *(1 - method.quality for other in result.games for method in known_methods(other))]),
+        heat_top=max([_LEAST_HOT, *(abs(a.advantage) for other in result.games for a in _played(other))]),
         level=level_of(game),
+        differences=_differences(game),
+        strong=_strong(game),
+        has_diagnostics=any(found.diagnostics for found in _played(game)),
     )
+
+
+def _differences(game: GameResult) -> Differences | None:
+    compared = {name for found in game.comparisons for name in (found.first, found.second)}
+    names = [name for name, _ in by_quality(game.methods) if name in compared]
+    if len(names) < 2:
+        return None
+    rows = [(name, [_difference(game, name, other) for other in names[i + 1 :]]) for i, name in enumerate(names[:-1])]
+    return Differences(names[1:], rows)
+
+
+def _difference(game: GameResult, row: str, column: str) -> Difference | None:
+    """The comparison of the two, turned round where it was made the other way."""
+    settled = {row: "better", column: "worse", None: "not settled"}
+    for found in game.comparisons:
+        low, high = found.interval
+        if (found.first, found.second) == (row, column):
+            return Difference(column, found.difference, (low, high), settled[found.better])
+        if (found.first, found.second) == (column, row):
+            return Difference(column, -found.difference, (-high, -low), settled[found.better])
+    return None
+
+
+def _strong(game: GameResult) -> StrongView | None:
+    queries = sorted({strong.queries for found in _played(game) for strong in found.strong})
+    if not queries:
+        return None
+    rows = [(name, [_strongest(method, q) for q in queries]) for name, method in by_quality(game.methods)]
+    curves = {name: [_estimate_of(found) for found in way] for name, way in rows}
+    return StrongView(queries, rows, overview(queries, curves, logarithmic=True) if len(queries) > 1 else None)
+
+
+def _strongest(method: MethodResult, queries: int) -> Strongest | None:
+    played = [
+        (name, strong)
+        for name, found in method.by_adversary.items()
+        for strong in found.strong
+        if strong.queries == queries
+    ]
+    if not played:
+        return None
+    name, strong = max(played, key=lambda item: abs(item[1].advantage))
+    return Strongest(name, 1 - abs(strong.advantage), magnitude(strong.interval) if strong.interval else None)
+
+
+def _estimate_of(found: Strongest | None) -> Estimate | None:
+    return None if found is None else (found.quality, *(found.interval or (found.quality, found.quality)))
+
+
+def _played(game: GameResult) -> list[AdversaryResult]:
+    return [found for method in game.methods.values() for found in method.by_adversary.values()]
 
 
 def _adversaries(games: Iterable[GameResult]) -> list[str]:
@@ -128,13 +240,13 @@ def _least(games: Iterable[GameResult]) -> Iterable[float]:
     """The ends that the axis of Q must reach, the same for all games so that they compare."""
     for game in games:
         yield from (end for method in known_methods(game) for end in (method.low, method.quality))
+        yield from (method.quality_plugin for method in game.methods.values() if method.quality_plugin is not None)
         if game.noise_floor is not None:
             yield 1 - game.noise_floor.q95
 
 
 def _each_advantage(games: Iterable[GameResult]) -> list[float]:
-    methods = [method for game in games for method in game.methods.values()]
-    found = [adversary for method in methods for adversary in method.by_adversary.values()]
+    found = [adversary for game in games for adversary in _played(game)]
     return [value for adversary in found for value in (*adversary.by_pair, *adversary.interval, adversary.advantage)]
 
 

@@ -16,6 +16,7 @@ _MAX_INTERVALS = 5  # more tick labels than this run into each other on a teleph
 _LEAST_SPAN = 0.1  # a picture of chance differences alone must not look like a picture of large ones
 _LABEL_LETTERS = 16
 _LOG_RATIO = 30  # values that span more than this are shown on a logarithmic axis
+_SHIFT_PX = 3  # between the lines of neighbouring methods, so that their intervals do not hide each other
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,17 @@ def advantage_scale(advantages: Iterable[float]) -> Scale:
     return Scale(min(shown) - air, max(shown) + air)
 
 
-def value_scale(values: Sequence[float]) -> Scale:
-    """An axis of the swept values, each with its own tick; logarithmic where they span orders of magnitude."""
+def value_scale(values: Sequence[float], logarithmic: bool | None = None) -> Scale:
+    """An axis of values, each with its own tick; unless told, logarithmic where they span orders of magnitude."""
     low, high = min(values), max(values)
-    return Scale(low, high, tuple(sorted(set(values))), logarithmic=low > 0 and high / low >= _LOG_RATIO)
+    if logarithmic is None:
+        logarithmic = low > 0 and high / low >= _LOG_RATIO
+    return Scale(low, high, tuple(sorted(set(values))), logarithmic)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One Q of a sweep: `x` in percent, the rest in pixels from the top."""
+    """One Q of a curve: `x` in percent, the rest in pixels from the top."""
 
     x: float
     y: float
@@ -68,7 +71,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Segment:
-    """A line between neighbouring values of a sweep."""
+    """A line between neighbouring values."""
 
     start: Point
     end: Point
@@ -76,13 +79,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class Series:
-    """One method's way through a sweep."""
+    """One method's way through the values."""
 
     name: str
     points: tuple[Point, ...]
     segments: tuple[Segment, ...]
     """None across a value at which the method has no Q."""
     label_y: float
+    shift: float
+    """Pixels to the right of where its values stand."""
 
     @property
     def label(self) -> str:
@@ -92,7 +97,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Overview:
-    """Q against the swept value."""
+    """Q against a number: the swept value, or how many queries an adversary has."""
 
     height: int
     values: Scale
@@ -114,10 +119,14 @@ Estimate = tuple[float, float, float]
 
 
 def overview(
-    values: Sequence[float], by_method: Mapping[str, Sequence[Estimate | None]], height: int = 260
+    values: Sequence[float],
+    by_method: Mapping[str, Sequence[Estimate | None]],
+    *,
+    height: int = 260,
+    logarithmic: bool | None = None,
 ) -> Overview:
-    """The picture of a sweep; `by_method` holds one estimate, or None, for each value."""
-    across = value_scale(values)
+    """The picture of one curve per method; `by_method` holds one estimate, or None, for each value."""
+    across = value_scale(values, logarithmic)
     up = quality_scale(low for estimates in by_method.values() for found in estimates if found for low in found[:2])
     order = sorted(range(len(values)), key=lambda i: values[i])
 
@@ -133,10 +142,16 @@ def overview(
     shown = [name for name, points in lasts.items() if points]
     label_ys = spread([lasts[name][-1].y for name in shown], gap=17, low=0, high=height)
     series = tuple(
-        Series(name, tuple(lasts[name]), _segments(ways[name]), label_y)
-        for name, label_y in zip(shown, label_ys, strict=True)
+        Series(name, tuple(lasts[name]), _segments(ways[name]), label_y, _SHIFT_PX * (i - (len(shown) - 1) / 2))
+        for i, (name, label_y) in enumerate(zip(shown, label_ys, strict=True))
     )
     return Overview(height, across, up, series)
+
+
+def magnitude(interval: tuple[float, float]) -> tuple[float, float]:
+    """The interval of Q = 1 − |advantage| that follows from one of a signed advantage."""
+    low, high = interval
+    return 1 - max(abs(low), abs(high)), 1 - max(0.0, low, -high)
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:

@@ -11,12 +11,41 @@ from typing import Any, ClassVar, Literal
 
 from forgetgauge.errors import UserError
 
-SCHEMA = 1
+SCHEMA = 2
 _STRICT = {"extra": "forbid", "allow_inf_nan": False}  # read by pydantic in `read_result`; nothing here imports it
 TIMINGS = frozenset({"seconds", "total_seconds"})
 """Keys that may differ between two runs of the same thing."""
 
 Basis = Literal["over pairs", "given these models"]
+
+
+@dataclass(frozen=True)
+class DiagnosticResult:
+    """How well an adversary's score separates F from T; diagnostics beside Q, not Q: their thresholds saw F and T."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    auc: float
+    """Area under the ROC curve, averaged over the swap: ½ is no separation."""
+    tpr_at_fpr_1_percent: float
+    """True positives at 1 % false positives."""
+    tpr_at_fpr_1_permille: float
+    """True positives at 0.1 % false positives."""
+    ks: float
+    """Upper envelope: no one threshold on this score has a larger advantage on a pair. Above 0 even for Retrain."""
+
+
+@dataclass(frozen=True)
+class StrongResult:
+    """An adversary that asks the oracle several times under one secret bit."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    queries: int
+    """q."""
+    advantage: float
+    """Signed SWAP advantage of the mean margin of q points against a threshold of its own."""
+    interval: tuple[float, float] | None
+    """Over pairs, this adversary taken alone; None below five pairs."""
+    by_pair: list[float]
 
 
 @dataclass(frozen=True)
@@ -30,6 +59,9 @@ class AdversaryResult:
     """For that advantage, this adversary taken alone."""
     by_pair: list[float]
     """Signed advantage of each swap pair, averaged over its seeds."""
+    diagnostics: DiagnosticResult | None = None
+    strong: list[StrongResult] = field(default_factory=list)
+    """The same adversary with more queries."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +70,18 @@ class MethodResult:
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     quality: float | None
-    """Q = 1 − max over adversaries of |advantage|; None where no pair was completed."""
+    """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
+    optimistic about the maximum; None where no pair was completed."""
+    quality_plugin: float | None
+    """The paper's 1 − max over adversaries of |advantage|: chosen and scored on the same pairs, biased low."""
+    chosen_on: str | None
+    """Whether `quality` chose its adversary on other pairs, or (too few of them) on other points of the same models."""
     interval: tuple[float, float] | None
-    """For Q, simultaneous over the adversaries (Bonferroni)."""
+    """For Q, the maximum over the adversaries included."""
+    interval_basis: Basis | None
+    """`over pairs`, or `given these models` where this method completed too few pairs."""
+    epsilon: float | None
+    """Approximate: any (ε, δ)-certified removal this method could claim has at least this ε; None below five pairs."""
     adversary: str | None
     """The adversary with the largest |advantage|."""
     by_adversary: dict[str, AdversaryResult]
@@ -52,10 +93,10 @@ class MethodResult:
     """Swap pairs that were completed."""
     accuracy: dict[str, float]
     """Mean accuracy on `retain`, `forget`, `unseen` (T) and, where the data set has one, the official `test` set."""
-    n_gradients: float
-    """Per-example gradients evaluated per unlearned model."""
-    seconds: float
-    """Wall time per unlearned model."""
+    n_gradients: float | None
+    """Per-example gradients evaluated per unlearned model; None where it is not known (an audit)."""
+    seconds: float | None
+    """Wall time per unlearned model: its share of the task it was done in, which for stacked methods is a stack."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +126,21 @@ class NoiseFloorResult:
 
 
 @dataclass(frozen=True)
+class ComparisonResult:
+    """Two methods."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    first: str
+    second: str
+    difference: float
+    """Q of the first minus Q of the second (plug-in)."""
+    interval: tuple[float, float]
+    """Paired, for the difference of the true qualities."""
+    better: str | None
+    """The better one, where the interval says so."""
+
+
+@dataclass(frozen=True)
 class GameResult:
     """One game: a table of methods."""
 
@@ -95,6 +151,10 @@ class GameResult:
     """Every choice of the game, resolved."""
     methods: dict[str, MethodResult]
     noise_floor: NoiseFloorResult | None
+    comparisons: list[ComparisonResult]
+    """Every two methods on the same pairs, each interval at the level of the game on its own."""
+    rank_stability: float | None
+    """Mean Kendall τ between each pair's ranking of the methods and the overall one."""
     interval_basis: Basis | None
     """`over pairs` (what new splits and trainings would give), or `given these models` where pairs are too few."""
 

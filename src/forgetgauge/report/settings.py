@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetgauge.report.result import Result
-from forgetgauge.report.wording import seconds, setting
+from forgetgauge.report.wording import listed, seconds, setting
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,14 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         "|F| = |T|": _joined(spec, "n_forget"),
         "swap pairs": _joined(spec, "pairs"),
         "trainings per side of a pair": _joined(spec, "seeds"),
+        "pairs chosen by a pilot": setting(spec["until"]) if spec.get("until") else "",
         "shadow models": _joined(spec, "n_shadows"),
+        "reference models": _joined(spec, "n_references"),
+        "queries of strong adversaries": ", ".join(map(setting, spec.get("queries", ()))),
+        "plays of the oracle, each": _joined(spec, "oracle_draws") if spec.get("queries") else "",
         "seed": _joined(spec, "seed"),
         "level of intervals": _joined(spec, "level"),
+        "δ of (ε, δ)-certified removal": _joined(spec, "delta"),
         "sensitivity": _sensitivity(spec.get("sensitivity", {})),
         "Retrain shared by both sides": {True: "yes", False: "no"}.get(spec.get("share_retrain", ""), ""),
         "learner": _named(spec.get("learner", {})),
@@ -59,11 +64,24 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _unlearner_settings(spec: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _named(method.get("unlearner", {}), name) for name, method in spec.get("methods", {}).items()}
+    return {name: _unlearner(method, name) for name, method in spec.get("methods", {}).items()}
+
+
+def _unlearner(method: Mapping[str, Any], name: str) -> str:
+    """With the learner it brings along, where it does."""
+    learner = method.get("learner")
+    own = [f"learner {_named(learner)}"] if learner else []
+    return "; ".join([_named(method.get("unlearner", {}), name), *own])
 
 
 def _adversary_settings(spec: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _named(adversary, name) for name, adversary in spec.get("adversaries", {}).items()}
+    return {name: _opponent(opponent, name) for name, opponent in spec.get("adversaries", {}).items()}
+
+
+def _opponent(opponent: Mapping[str, Any], name: str) -> str:
+    """With what it was shown beyond the shadow models."""
+    needs = [f"needs {listed(opponent['needs'])}"] if opponent.get("needs") else []
+    return "; ".join([_named(opponent.get("adversary", {}), name), *needs])
 
 
 def _joined(spec: Mapping[str, Any], *keys: str) -> str:

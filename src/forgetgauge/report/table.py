@@ -1,10 +1,11 @@
-"""The result as plain text: one row per method, best first, and a line on how to read it."""
+"""The result as plain text: one row per method, highest Q first, and a line on how to read it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.wording import bound
 
 
 def render_table(result: Result) -> str:
@@ -20,8 +21,13 @@ def render_table(result: Result) -> str:
 
 
 def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult]]:
-    """Best first; methods without a single completed pair last."""
-    return sorted(methods.items(), key=lambda item: (item[1].quality is None, -(item[1].quality or 0), item[0]))
+    """Highest Q first, then by the plug-in (many are at 1); methods without a single completed pair last."""
+
+    def order(item: tuple[str, MethodResult]) -> tuple[bool, float, float, str]:
+        name, method = item
+        return method.quality is None, -(method.quality or 0), -(method.quality_plugin or 0), name
+
+    return sorted(methods.items(), key=order)
 
 
 def _game_table(game: GameResult) -> str:
@@ -31,7 +37,7 @@ def _game_table(game: GameResult) -> str:
         for name in ("retain", "forget", "unseen", "test")
         if any(name in m.accuracy for m in game.methods.values())
     ]
-    header = ["method", "Q", f"{level} interval", "adversary", *(f"acc {name}" for name in shown), "s/model"]
+    header = ["method", "Q", f"{level} interval", "ε ≥", "adversary", *(f"acc {name}" for name in shown), "s/model"]
     rows = [[name, *_cells(method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
     if game.noise_floor is not None:
@@ -39,15 +45,23 @@ def _game_table(game: GameResult) -> str:
             f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
             f"(95 % of relabellings, {game.noise_floor.method}). Intervals: {game.interval_basis}."
         )
+    weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
+    if weaker:
+        lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")
     return "\n".join(lines)
 
 
 def _cells(method: MethodResult, accuracies: Sequence[str]) -> list[str]:
     utility = [f"{method.accuracy[name]:.3f}" if name in method.accuracy else "–" for name in accuracies]
     if method.quality is None or method.interval is None or method.adversary is None:
-        return ["–", "no pair completed", "–", *utility, f"{method.seconds:.2f}"]
+        return ["–", "no pair completed", "–", "–", *utility, _seconds(method)]
     low, high = method.interval
-    return [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", method.adversary, *utility, f"{method.seconds:.2f}"]
+    found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", bound(method.epsilon), method.adversary]
+    return [*found, *utility, _seconds(method)]
+
+
+def _seconds(method: MethodResult) -> str:
+    return "–" if method.seconds is None else f"{method.seconds:.2f}"
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:

@@ -1,4 +1,7 @@
-"""What a reader in a hurry takes home: one sentence on the best method, then what Retrain and None say of the game."""
+"""What a reader in a hurry takes home: one sentence on the method of highest Q, then what it may be said to beat.
+
+“Better” is said only where the paired comparison says so; that two intervals overlap, or do not, decides nothing.
+"""
 
 from __future__ import annotations
 
@@ -35,22 +38,19 @@ class Known:
         """Whether nothing left to see is among what the interval allows."""
         return self.high >= 1
 
-    def overlaps(self, other: Known) -> bool:
-        """Whether the two intervals share a value."""
-        return self.low <= other.high and other.low <= self.high
-
 
 def verdict(game: GameResult) -> Verdict:
-    """One sentence on the best method, then what Retrain and None say about the game itself."""
+    """One sentence on the method of highest Q, then what the comparisons, Retrain and None say."""
     known = known_methods(game)
     if not known:
         return Verdict("No method completed a swap pair, so there is no Q to report.", [])
     retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
     tested = tested_methods(game, known)
     remarks = [
-        *_on_rivals(tested),
+        *_on_rivals(game, tested),
+        *_on_stability(game),
         *_on_retrain(game, retrain),
-        *_on_none(none, tested),
+        *_on_none(game, none, tested),
         *_on_absent(game),
         *_on_basis(game),
     ]
@@ -58,7 +58,7 @@ def verdict(game: GameResult) -> Verdict:
 
 
 def known_methods(game: GameResult) -> list[Known]:
-    """The methods that have a Q, best first."""
+    """The methods that have a Q, the highest first."""
     return [
         Known(name, method.quality, *method.interval)
         for name, method in by_quality(game.methods)
@@ -82,13 +82,31 @@ def role_of(game: GameResult, method: str) -> str:
     return unlearner if unlearner in ("retrain", "none") else "tested"
 
 
+def standings(game: GameResult, method: str, others: Sequence[str]) -> dict[str, list[str]]:
+    """The others, sorted by what their comparison with the method says: `better`, `worse`, `open` or `unknown`."""
+    sides = {frozenset((found.first, found.second)): found for found in game.comparisons}
+    standing: dict[str, list[str]] = {"better": [], "worse": [], "open": [], "unknown": []}
+    for other in others:
+        found = sides.get(frozenset((method, other)))
+        settled = {method: "better", other: "worse", None: "open"}
+        standing["unknown" if found is None else settled[found.better]].append(other)
+    return standing
+
+
 def _headline(game: GameResult, tested: Sequence[Known]) -> str:
     if not tested:
         return "Only reference methods have a Q: no unlearning method was measured."
     best = tested[0]
-    among = f"leaves the least to see of the {len(tested)} methods tested" if len(tested) > 1 else "was tested"
+    among = _standing(game, tested) if len(tested) > 1 else "was tested"
     interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
     return f"{best.name} {among}: Q{JOINED}={JOINED}{best.quality:.3f}, {interval}."
+
+
+def _standing(game: GameResult, tested: Sequence[Known]) -> str:
+    best, *others = [method.name for method in tested]
+    if len(standings(game, best, others)["better"]) == len(others):
+        return f"leaves less to see than {'the other method' if len(others) == 1 else 'every other method'} tested"
+    return f"has the highest Q of the {len(tested)} methods tested"
 
 
 def level_of(game: GameResult) -> str:
@@ -96,23 +114,37 @@ def level_of(game: GameResult) -> str:
     return f"{100 * game.spec['level']:g}{NARROW}% " if "level" in game.spec else ""
 
 
-def _on_rivals(tested: Sequence[Known]) -> list[str]:
+def _on_rivals(game: GameResult, tested: Sequence[Known]) -> list[str]:
     if not tested:
         return []
     best, *others = tested
-    rivals = [other.name for other in others if other.overlaps(best)]
+    found = standings(game, best.name, [other.name for other in others])
     remarks = []
     if best.holds_one():
         remarks.append(f"The interval of {best.name} holds 1: these adversaries found nothing they could rely on.")
-    if rivals:
-        remarks.append(f"Its interval overlaps {_that_of(rivals)}, so this run does not settle which is better.")
-    elif others:
-        remarks.append("No other tested method’s interval reaches it.")
+    if found["better"] and len(found["better"]) < len(others):
+        remarks.append(f"It is better than {listed(found['better'])}.")
+    if found["open"]:
+        remarks.append(f"Whether it is better than {listed(found['open'])} this run does not settle.")
+    if found["worse"]:
+        remarks.append(f"Yet compared pair by pair, {_are(found['worse'])} better than {best.name}.")
+    if found["unknown"]:
+        remarks.append(f"For want of the same pairs, it is not compared with {listed(found['unknown'])}.")
     return remarks
 
 
-def _that_of(names: Sequence[str]) -> str:
-    return f"{'that' if len(names) == 1 else 'those'} of {listed(names)}"
+def _are(names: Sequence[str]) -> str:
+    return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def _on_stability(game: GameResult) -> list[str]:
+    if game.rank_stability is None:
+        return []
+    tau = f"{game.rank_stability:.2f}".replace("-", "−")
+    return [
+        f"Single pairs rank the methods as the whole run does to a mean Kendall’s τ{JOINED}of{JOINED}{tau}, where 1 "
+        "means that all agree and chance gives somewhat more than 0."
+    ]
 
 
 def _on_retrain(game: GameResult, retrain: Known | None) -> list[str]:
@@ -130,7 +162,7 @@ def _on_retrain(game: GameResult, retrain: Known | None) -> list[str]:
     ]
 
 
-def _on_none(none: Known | None, tested: Sequence[Known]) -> list[str]:
+def _on_none(game: GameResult, none: Known | None, tested: Sequence[Known]) -> list[str]:
     if none is None:
         return []
     if none.holds_one():
@@ -139,12 +171,13 @@ def _on_none(none: Known | None, tested: Sequence[Known]) -> list[str]:
             "unlearning from doing nothing. A larger α, more pairs or stronger adversaries may."
         ]
     remarks = [f"None, which unlearns nothing, is at {none}: {1 - none.quality:.3f} below 1."]
-    level = [method.name for method in tested if method.overlaps(none)]
-    below = [method.name for method in tested if method.high < none.low]
-    if level:
-        remarks.append(f"By their intervals, {listed(level)} cannot be told from None.")
-    if below:
-        remarks.append(f"Below None: {listed(below)}. Here unlearning made the forgotten data easier to see.")
+    found = standings(game, none.name, [method.name for method in tested])
+    if found["worse"]:
+        remarks.append(f"{_are(found['worse'])} better than None.")
+    if found["open"]:
+        remarks.append(f"{listed(found['open'])} cannot be told from None.")
+    if found["better"]:
+        remarks.append(f"None is better than {listed(found['better'])}: unlearning made the forgotten easier to see.")
     return remarks
 
 
@@ -154,16 +187,19 @@ def _on_absent(game: GameResult) -> list[str]:
 
 
 def _on_basis(game: GameResult) -> list[str]:
-    if game.interval_basis != "given these models":
-        return []
-    return [
-        f"With fewer than {MIN_PAIRS} pairs, intervals are given these models: "
-        "other splits or trainings may differ by more."
-    ]
+    remarks = []
+    if game.interval_basis == "given these models":
+        remarks.append(
+            f"With fewer than {MIN_PAIRS} pairs, intervals and comparisons are given these models: "
+            "other splits or trainings may differ by more."
+        )
+    if unsplit := [name for name, method in game.methods.items() if method.chosen_on == "plug-in"]:
+        remarks.append(f"Too small to choose an adversary on other data: {listed(unsplit)}, at the paper’s estimate.")
+    return remarks
 
 
 def sweep_verdict(result: Result) -> Verdict:
-    """Which method is best at which value, and whether Retrain is grounded at all of them."""
+    """Which method has the highest Q at which value, and whether Retrain is grounded at all of them."""
     best: dict[str, list[str]] = {}
     astray = []
     for game in result.games:
@@ -181,13 +217,13 @@ def _sweep_headline(result: Result, best: Mapping[str, Sequence[str]]) -> str:
     if not best:
         return f"No unlearning method has a Q at any value of {result.sweep}."
     if [len(values) for values in best.values()] == [n_games]:
-        return f"{next(iter(best))} leaves the least to see at every value of {result.sweep}."
+        return f"{next(iter(best))} has the highest Q of the methods tested at every value of {result.sweep}."
     where = "; ".join(f"{name} at {listed(values)}" for name, values in best.items())
-    return f"Which method leaves the least to see depends on {result.sweep}: {where}."
+    return f"Which method has the highest Q changes with {result.sweep}: {where}."
 
 
 def _sweep_grounding(result: Result, astray: Sequence[str]) -> str:
     if not astray:
-        return "Retrain’s interval holds 1 in every game. Each game is told in full below."
+        return "Retrain’s interval holds 1 in every game. Which differences are real is told game by game below."
     where = f"{result.sweep} = {listed(astray)}"
     return f"Retrain’s interval does not hold 1, or it has none, at {where}: read these with care."

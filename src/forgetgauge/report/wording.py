@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,11 @@ def bracket(interval: tuple[float, float]) -> str:
 def signed_bracket(interval: tuple[float, float]) -> str:
     """[low, high], with signs."""
     return f"[{signed(interval[0])},{JOINED}{signed(interval[1])}]"
+
+
+def bound(value: float | None) -> str:
+    """A lower bound: two decimals, rounded down, so that what is shown holds too; a dash where there is none."""
+    return "–" if value is None else f"{math.floor(100 * value + 1e-9) / 100:.2f}"
 
 
 def p_value(value: float) -> str:

@@ -7,18 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from forgetgauge import plugins
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Graph, Named, build_graph
+from forgetgauge.plan.graph import PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.report.assemble import assemble
+from forgetgauge.report.assemble import assemble, pairs_wanted
 from forgetgauge.report.result import Result
 from forgetgauge.run.executors import Executor, Inline, Processes
 from forgetgauge.run.packing import jobs_to_do
+from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.run.scheduler import Ending, Progress, execute
 from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.store.runfolder import RunFolder
+
+HEADER_BYTES = 250
+"""Of an artefact's own description, roughly."""
 
 ExecutorName = Literal["inline", "processes"]
 
@@ -58,9 +61,12 @@ class Campaign:
     def read(folder: RunFolder) -> Campaign:
         """The campaign a run folder was made for."""
         run = folder.read_run()
-        games = [game_from_json(record) for record in run["games"]]
-        sources = Sources({game.data_digest: game.data.name for game in games})
-        return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"]))
+        try:
+            games = [game_from_json(record) for record in run["games"]]
+            sources = Sources({game.data_digest: game.data.name for game in games})
+            return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
 
 def play(
@@ -74,24 +80,26 @@ def play(
     """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     folder.create()
+    n_run = 0
     with folder.locked():
-        folder.write_run(campaign.to_json())
         workers: Executor = (
             Processes(folder.objects.folder, campaign.resolved.sources)
             if executor == "processes"
             else Inline(folder.objects.folder, campaign.resolved.sources)
         )
         try:
-            ending = execute(
-                campaign.jobs,
-                folder,
-                workers,
-                keep_weights=campaign.keep_weights,
-                deadline=deadline,
-                tell=tell,
-            )
+            while True:
+                folder.write_run(campaign.to_json())
+                ending = execute(
+                    campaign.jobs, folder, workers, keep_weights=campaign.keep_weights, deadline=deadline, tell=tell
+                )
+                n_run += ending.n_run
+                if ending.out_of_time or not any(_in_pilot(graph.game) for graph in campaign.graphs):
+                    break
+                campaign = _after_pilot(campaign, folder)
         finally:
             workers.close()
+        ending = replace(ending, n_run=n_run)
         if ending.out_of_time:
             return ending, None
         result = assemble(
@@ -104,33 +112,60 @@ def play(
     return ending, result
 
 
+def _in_pilot(game: Game) -> bool:
+    return game.until is not None and "pilot_pairs" not in game.until
+
+
+def _after_pilot(campaign: Campaign, folder: RunFolder) -> Campaign:
+    """The campaign with as many pairs as each game's pilot says it takes."""
+    games = []
+    for graph in campaign.graphs:
+        game = graph.game
+        if _in_pilot(game):
+            until = {**(game.until or {}), "pilot_pairs": game.pairs}
+            game = replace(game, pairs=pairs_wanted(graph, folder), until=until)
+        games.append(game)
+    return Campaign.plan(replace(campaign.resolved, games=games))
+
+
 def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     """The campaign of a run folder with further adversaries; refused where that would mean training."""
     resolved = Campaign.read(folder).resolved
-    further = {name: Named(name, {}, plugins.code_of(plugins.adversaries, name)) for name in names}
-    for name in names:
-        plugins.adversaries.load(name)
+    further = {name: resolve_opponent(name, {}) for name in names}
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
     campaign = Campaign.plan(replace(resolved, games=games))
     jobs = campaign.jobs
-    unseen = [key for key in jobs_to_do(jobs, folder.open_ledger().state) if jobs[key].kind not in ("fit", "decide")]
-    if unseen:
-        raise UserError(f"{folder.path}: {len(unseen)} jobs of the run itself are not done: finish it first")
-    return campaign
+    to_do = [jobs[key] for key in jobs_to_do(jobs, folder.open_ledger().state)]
+    heavy = [job for job in to_do if job.kind in HEAVY]
+    if not heavy:
+        return campaign
+    asked = ", ".join(f"'{name}'" for name, opponent in further.items() if opponent.needs)
+    if asked:
+        raise UserError(
+            f"{folder.path}: {asked} needs models or weights that are not there ({len(heavy)} would have to be made); "
+            'name it in the run file and run that, with keep = "weights" to be spared this'
+        )
+    raise UserError(f"{folder.path}: {len(to_do)} jobs of the run itself are not done: finish it first")
 
 
 def disk_estimate(campaign: Campaign) -> tuple[int, int]:
     """(bytes of all signals, fits and decisions; bytes of all weights if none were dropped), before anything is run."""
     light = weights = 0
+    counted: set[str] = set()
     for graph in campaign.graphs:
         game = graph.game
         n_retain, n_forget = game.sizes
-        rows = {"target": 2 * n_forget, "shadow": n_retain + 2 * n_forget}
-        for job in graph.jobs.values():
+        half = n_retain + 2 * n_forget
+        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half}
+        for key, job in graph.jobs.items():
+            if key in counted:
+                continue  # shared with an earlier game of the sweep
+            counted.add(key)
+            light += HEADER_BYTES
             if job.kind in HEAVY:
                 weights += game.model_bytes
             elif job.kind == "signals":
-                light += rows[job.params["role"]] * (4 * game.n_classes + 8)  # float32 logits, int64 label
+                light += rows[job.params["look_at"]] * (4 * game.n_classes + 8)  # float32 logits, int64 label
             elif job.kind == "decide":
-                light += 2 * n_forget
+                light += 2 * n_forget * (1 + 8)  # a bit and a margin
     return light, weights

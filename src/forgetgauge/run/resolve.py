@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetgauge import plugins
-from forgetgauge.errors import UserError
+from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import draw_halves, draw_swap_pair, half_sizes
-from forgetgauge.plan.graph import Game, Method, Named
+from forgetgauge.plan.graph import Game, Method, Named, Opponent
 from forgetgauge.plan.runfile import complete_params, sweep_games
 from forgetgauge.plan.spec import RunSpec, SensitivitySpec
 from forgetgauge.run.tasks import Resolved, Sources
@@ -48,16 +51,15 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     from forgetgauge.data.loading import load_dataset
 
-    for name in spec.adversaries:
-        plugins.adversaries.load(name)
-    methods = {name: _resolve_method(name, params) for name, params in spec.unlearners.items()}
+    adversaries = {name: resolve_opponent(name, params) for name, params in spec.adversaries.items()}
+    learner = _resolve_named(plugins.learners, {"name": "minibatch", **spec.learner})
+    methods = {name: _resolve_method(name, params, learner) for name, params in spec.unlearners.items()}
     dataset = load_dataset(spec.data.name)
     n_points = len(dataset.points)
     n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
-    learner = _resolve_named(plugins.learners, {"name": "minibatch", **spec.learner})
     game = Game(
         data=Named(spec.data.name, {}, plugins.code_of(plugins.data, spec.data.name)),
         data_digest=dataset.digest,
@@ -69,13 +71,18 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         pairs=spec.game.pairs,
         seeds=spec.game.seeds,
         level=spec.game.level,
+        delta=spec.game.delta,
         share_retrain=spec.game.share_retrain,
         sensitivity=_resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights),
         learner=learner,
         n_shadows=spec.shadows.count,
+        n_references=spec.shadows.references,
         methods=methods,
-        adversaries={name: Named(name, {}, plugins.code_of(plugins.adversaries, name)) for name in spec.adversaries},
+        adversaries=adversaries,
         model_bytes=_model_bytes(learner, dataset),
+        queries=tuple(sorted(set(spec.strong.queries))),
+        oracle_draws=spec.strong.draws,
+        until=dataclasses.asdict(spec.until) if spec.until else None,
         value=value,
     )
     _check_mass(game, dataset, weights)
@@ -87,7 +94,7 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
     if game.sensitivity["kind"] == "uniform":
         return
     target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
-    labels = dataset.points.labels.numpy()[target]
+    labels = dataset.points.whole_labels.numpy()[target]
     weight = sensitivity_weights(game.sensitivity, labels, target, Sources({}, weights))
     for pair in range(game.pairs):
         drawn = draw_swap_pair(game.data_digest, len(target), game.seed, game.fraction, game.alpha, pair).split
@@ -95,21 +102,75 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 
 
-def _resolve_method(name: str, params: Mapping[str, Any]) -> Method:
-    given = {key: value for key, value in params.items() if key != "method"}
+def _resolve_method(name: str, params: Mapping[str, Any], learner: Named) -> Method:
+    given = {key: value for key, value in params.items() if key not in ("method", "learner")}
+    chosen = _chosen(f"unlearners.{name}", name, params)
+    unlearner = _resolve_named(plugins.unlearners, {**given, "name": chosen}, f"unlearners.{name}")
+    thing = plugins.unlearners.load(chosen)
+    if not (hasattr(thing, "unlearn") or callable(thing)):
+        raise UserError(f"unlearners.{name}: '{chosen}' is a {type(thing).__name__}, neither function nor unlearner")
+    return Method(
+        unlearner,
+        getattr(thing, "uses_original", True),
+        hasattr(thing, "unlearn_many"),
+        _brought_learner(name, getattr(thing, "learner", None), params.get("learner", {}), learner),
+    )
+
+
+def _chosen(what: str, name: str, params: Mapping[str, Any]) -> str:
+    """What an id stands for: itself, or what its `method` names."""
+    if "name" in params:
+        raise UserError(f"{what}: unknown key 'name'; did you mean 'method'?")
     chosen = params.get("method", name)
     if not isinstance(chosen, str):
-        raise UserError(f"unlearners.{name}: method = {chosen!r} is not a string")
-    unlearner = _resolve_named(plugins.unlearners, {"name": chosen, **given}, f"unlearners.{name}")
-    thing = plugins.unlearners.load(chosen)
-    return Method(unlearner, getattr(thing, "uses_original", True), hasattr(thing, "unlearn_many"))
+        raise UserError(f"{what}: method = {chosen!r} is not a string")
+    return chosen
+
+
+def _brought_learner(name: str, brought: str | None, params: Any, learner: Named) -> Named | None:
+    """The learner a method brings along: the game's own parameters where it has them, and those given for it."""
+    if brought is None:
+        if params:
+            raise UserError(f"unlearners.{name}: learner is only for methods that bring a learner of their own")
+        return None
+    if not isinstance(params, Mapping):
+        raise UserError(f"unlearners.{name}: learner = {params!r} is not a table")
+    factory = plugins.learners.load(brought)
+    own = {field.name for field in dataclasses.fields(factory)} if dataclasses.is_dataclass(factory) else set()
+    shared = {key: value for key, value in learner.params.items() if key in own}
+    return _resolve_named(plugins.learners, {"name": brought, **shared, **params}, f"unlearners.{name}.learner")
+
+
+def resolve_opponent(name: str, params: Mapping[str, Any]) -> Opponent:
+    """An adversary by its id and parameters; `method` names it where the id is not its name."""
+    given = {key: value for key, value in params.items() if key != "method"}
+    chosen = _chosen(f"adversaries.{name}", name, params)
+    adversary = _resolve_named(plugins.adversaries, {**given, "name": chosen}, f"adversaries.{name}")
+    thing = plugins.adversaries.load(chosen)
+    if not (hasattr(thing, "fit") and hasattr(thing, "load")):
+        raise UserError(f"adversaries.{name}: '{chosen}' has no fit and load")
+    if isinstance(thing, type):
+        thing = thing(**adversary.params)
+    elif given:
+        raise UserError(f"adversaries.{name}: '{adversary.name}' takes no parameters")
+    needs = sorted(getattr(thing, "needs", frozenset()))
+    columns = [need for need in needs if need in WHITE_BOX_COLUMNS]
+    unknown = [str(need) for need in needs if need not in set(Need)]
+    if unknown:
+        raise UserError(f"adversaries.{name}: " + unknown_name("need", unknown[0], [str(need) for need in Need]))
+    if getattr(thing, "access", None) == Access.WHITE_BOX and not columns:
+        raise UserError(f"adversaries.{name}: it declares white-box access but asks for no white-box column")
+    return Opponent(adversary, tuple(str(need) for need in needs), tuple(str(column) for column in columns))
 
 
 def _resolve_named(catalogue: plugins.Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:
     name = table["name"]
     params = {key: value for key, value in table.items() if key != "name"}
     completed = complete_params(what or catalogue.what, catalogue.load(name), params)
-    return Named(name, completed, plugins.code_of(catalogue, name))
+    code = plugins.code_of(catalogue, name)
+    if catalogue is plugins.learners and isinstance(completed.get("model"), str):
+        code += plugins.code_of(plugins.models, completed["model"])  # the user's own model counts like a learner's code
+    return Named(name, completed, code)
 
 
 def _resolve_sensitivity(
@@ -145,8 +206,13 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
+    from forgetgauge.learn.learner import Learner
+
     made = plugins.learners.load(learner.name)
-    model = (made(**learner.params) if isinstance(made, type) else made).build(dataset.points, 0)
+    made = made(**learner.params) if isinstance(made, type) else made
+    if not isinstance(made, Learner):
+        raise UserError(f"learner '{learner.name}' lacks one of build, fit, fit_many, n_gradients")
+    model = made.build(dataset.points, 0)
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
 
 

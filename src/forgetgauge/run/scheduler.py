@@ -77,7 +77,7 @@ class _Scheduler:
         self.hopeless: dict[str, Failure] = {}
         self.n_losses: dict[str, int] = {}
         self.busy: list[Task] = []
-        self.n_run = 0
+        self.n_run = self.n_started = 0
         self.out_of_time = False
         self.pace = _Pace()
         self.n_models = sum(job.kind in HEAVY for job in jobs.values())
@@ -114,6 +114,7 @@ class _Scheduler:
                 self._report(waiting, f"{task.jobs[0].label}" + (f" and {n} more" if (n := len(task.jobs) - 1) else ""))
                 digests = {key: self.ledger.state.done[key].receipt.sha256 for key in task.inputs}
                 self.executor.start(task, digests)
+                self.n_started += 1
                 self.busy.append(task)
             if not self.busy:
                 return  # the rest hangs on failed jobs, or the time is up
@@ -125,15 +126,15 @@ class _Scheduler:
         """The first task whose inputs are all there and that would end in time."""
         for task in waiting:
             if all(self.ledger.state.is_available(key) for key in task.inputs):
-                if self.deadline is None or time.monotonic() + self._expected_seconds(task) < self.deadline:
+                # the first task of a call needs only some time left: else a limit below its length would stop for good
+                needed = self._expected_seconds(task) if self.n_started else 0.0
+                if self.deadline is None or time.monotonic() + needed < self.deadline:
                     return task
                 self.out_of_time = True
         return None
 
     def _settle(self, task: Task, outcome: Outcome) -> list[Task]:
         """Write down what became of a task; returns what must be tried again."""
-        if outcome.full_disk:
-            raise DiskFull(outcome.full_disk)
         if outcome.lost:
             self.ledger.record_lost(outcome.lost)
             self.finished.discard(outcome.lost)
@@ -142,12 +143,14 @@ class _Scheduler:
                 self._give_up(outcome.lost, Failure("its artefact is damaged again and again: check the disk", ""))
             return []
         if outcome.receipts:
-            self.ledger.record_done(dict(outcome.receipts), outcome.seconds)
+            self.ledger.record_done(dict(outcome.receipts), outcome.seconds * len(outcome.receipts) / len(task.jobs))
             self.n_run += len(outcome.receipts)
             self.finished.update(outcome.receipts)
             for key in outcome.receipts:
                 self.pace.add(self.jobs[key], self.ledger.state.done[key].seconds)
             self._drop_weights(task.inputs)
+        if outcome.full_disk:
+            raise DiskFull(outcome.full_disk)
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Adversary, Shadows, TargetContext
+from forgetgauge.attack.adversary import Adversary, Need, Panel, TargetContext, margin_of
 from forgetgauge.attack.signals import Signals
 from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.game import sensitivity
-from forgetgauge.game.splits import SwapPair
-from forgetgauge.plan.draws import draw_halves, draw_shadow_members, draw_swap_pair
+from forgetgauge.plan.draws import draw_halves
+from forgetgauge.plan.graph import PAIR
 from forgetgauge.plan.jobs import Job, Kind
+from forgetgauge.run.places import Places
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore
@@ -56,13 +58,13 @@ class Worker:
         units = [task.jobs] if task.jobs[0].coupled else [(job,) for job in task.jobs]
         for unit in units:
             try:
-                with one_thread(unit[0].kind):
+                with one_thread(unit[0].kind), seeded(unit[0]):
                     made = self._do(unit, inputs)
                 for job, (arrays, facts) in zip(unit, made, strict=True):
                     if job.key in task.wanted:
                         receipts[job.key] = self.store.write(job.key, arrays, facts)
             except DiskFull as error:
-                return Outcome(full_disk=str(error))
+                return Outcome(receipts, full_disk=str(error), seconds=time.perf_counter() - start)
             except Exception as error:  # whatever the user's own code raises is that job's failure, never the run's
                 failure = Failure(_one_line(error), traceback.format_exc())
                 failures.update({job.key: failure for job in unit if job.key in task.wanted})
@@ -95,7 +97,7 @@ class Worker:
     def _initialise(self, job: Job, _: dict[str, Artefact]) -> Made:
         dataset, where = self._dataset(job), job.params
         target, _shadow = self._halves(job)
-        labels = dataset.points.labels.numpy()[target]
+        labels = dataset.points.whole_labels.numpy()[target]
         weight = sensitivity_weights(where["sensitivity"], labels, target, self.sources)
         return {"target": target, "labels": labels, "weight": weight}, {}
 
@@ -103,7 +105,7 @@ class Worker:
 
     def _train(self, jobs: Sequence[Job]) -> list[Made]:
         learner = make_learner(jobs[0])
-        points = [self._training_points(job) for job in jobs]
+        points = [self._places(job).training for job in jobs]
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
         return [
             (weights_of(model), {"n_gradients": learner.n_gradients(len(p))})
@@ -116,62 +118,76 @@ class Worker:
         learner, unlearner = make_learner(jobs[0]), make_unlearner(jobs[0])
         requests = []
         for job, inputs in zip(jobs, given, strict=True):
-            retain, forget = self._challenge(job)
-            model = learner.build(retain, 0)
+            places = self._places(job)
+            model = learner.build(places.retain, 0)
             if "model" in inputs:
                 pour_weights(model, inputs["model"])
-            requests.append(Request(model, retain, forget, Context(learner, Streams(job.key))))
+            context = Context(learner, Streams(job.key), validation=places.elsewhere)
+            requests.append(Request(model, places.retain, places.forget, context))
         if isinstance(unlearner, StackedUnlearner):
             models = unlearner.unlearn_many(requests)
         else:
             models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
         return [
-            (weights_of(model), {"n_gradients": request.context.n_gradients})
+            (checked_weights(model, request.model), {"n_gradients": request.context.n_gradients})
             for model, request in zip(models, requests, strict=True)
         ]
 
     def _signals(self, job: Job, inputs: dict[str, Artefact]) -> Made:
         from forgetgauge.learn.predict import accuracy_of, logits_of
 
-        dataset, half = self._dataset(job), self._half(job)
-        model = self._poured(inputs["model"], dataset, job)
+        dataset, places = self._dataset(job), self._places(job)
+        learner = make_learner(job)
+        model = learner.build(dataset.points, 0)
+        pour_weights(model, inputs["model"])
+        points = places.look_at(job.params["look_at"])
+        arrays: dict[str, npt.NDArray[Any]] = {"logits": logits_of(model, points), "labels": points.y.numpy()}
+        if not np.isfinite(arrays["logits"]).all():
+            raise ValueError("the model's logits hold NaN or infinite values")
+        for column in job.params.get("columns", ()):
+            arrays[f"column {column}"] = white_box_column(column, model, points)
+        if job.params["role"] != "target":
+            return {**arrays, "role": places.role_of_each(points)}, {}
+        if job.params["look_at"] != PAIR:
+            return arrays, {}
 
-        def look(index: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-            points = dataset.points.subset(half[index])
-            return logits_of(model, points), points.y.numpy()
+        def accuracy(points: Points) -> float:
+            return accuracy_of(logits_of(model, points), points.y.numpy())
 
-        if job.params["role"] == "shadow":
-            member = self._shadow_members(job)
-            logits, labels = look(np.arange(len(half)))
-            return {"logits": logits, "labels": labels, "member": member}, {}
-        pair = self._pair(job)
-        side = pair.sides[job.params["side"]]
-        accuracy = {
-            "retain": accuracy_of(*look(side.retain)),
-            "forget": accuracy_of(*look(side.forget)),
-            "unseen": accuracy_of(*look(side.unseen)),
+        utility = {
+            "retain": accuracy(places.retain),
+            "forget": accuracy(places.forget),
+            "unseen": accuracy(places.unseen),
         }
         if dataset.test is not None:
-            accuracy["test"] = accuracy_of(logits_of(model, dataset.test), dataset.test.y.numpy())
-        logits, labels = look(pair.points)
+            utility["test"] = accuracy(dataset.test)
         cost = inputs["model"].facts["n_gradients"]  # kept here, since the weights may be dropped
-        return {"logits": logits, "labels": labels}, {"accuracy": accuracy, "n_gradients": cost}
+        return {**arrays, "points": places.pair.points}, {"accuracy": utility, "n_gradients": cost}
 
     # -- Adversary phase -----------------------------------------------------------------------------------------
 
     def _fit(self, job: Job, inputs: dict[str, Artefact]) -> Made:
-        shadows = [inputs[f"shadow-{i}"].arrays for i in range(len(inputs))]
-        signals = Signals(
-            np.concatenate([s["logits"] for s in shadows]), np.concatenate([s["labels"] for s in shadows])
-        )
-        member = np.concatenate([s["member"] for s in shadows])
-        attack = make_adversary(job).fit(Shadows(signals, member), TargetContext(job.params["n_classes"]))
-        return dict(attack.arrays()), {}
+        panels = {name: _panel(name, inputs) for name in ("shadow", "reference", "outsider")}
+        shadows = panels["shadow"]
+        assert shadows is not None
+        adversary = make_adversary(job)
+        attack = adversary.fit(shadows, TargetContext(job.params["n_classes"], panels["reference"], panels["outsider"]))
+        arrays = dict(attack.arrays())
+        if not getattr(adversary, "needs", frozenset()) & {Need.REFERENCES, Need.OUTSIDERS, Need.BACKGROUND}:
+            # what strong adversaries choose their threshold on; attacks that know each point of D need none
+            signals, member = shadows.rows
+            arrays |= {
+                "shadow margin": margin_of(attack, signals),
+                "shadow member": member,
+                "shadow model": shadows.row_model,
+            }
+        return arrays, {}
 
     def _decide(self, job: Job, inputs: dict[str, Artefact]) -> Made:
         attack = make_adversary(job).load(inputs["fit"].arrays)
-        seen = inputs["signals"].arrays
-        return {"says_forget": attack.decide(Signals(seen["logits"], seen["labels"]))}, {}
+        background = _signals_of(inputs["background"]) if "background" in inputs else None
+        signals = _signals_of(inputs["signals"], background)
+        return {"says_forget": attack.decide(signals), "margin": margin_of(attack, signals)}, {}
 
     # -- Which points --------------------------------------------------------------------------------------------
 
@@ -188,37 +204,35 @@ class Worker:
         where = job.params
         return draw_halves(where["data"], len(self._dataset(job).points), where["seed"], where["fraction"])
 
-    def _half(self, job: Job) -> npt.NDArray[np.int64]:
-        return self._halves(job)[1 if job.params["role"] == "shadow" else 0]
+    def _places(self, job: Job) -> Places:
+        return Places(job.params, self._dataset(job).points, *self._halves(job))
 
-    def _pair(self, job: Job) -> SwapPair:
-        where = job.params
-        n = len(self._half(job))
-        return draw_swap_pair(where["data"], n, where["seed"], where["fraction"], where["alpha"], where["pair"])
 
-    def _shadow_members(self, job: Job) -> npt.NDArray[np.bool_]:
-        where = job.params
-        n = len(self._half(job))
-        return draw_shadow_members(where["data"], n, where["seed"], where["fraction"], where["size"], where["shadow"])
+def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:
+    """The panel of the artefacts `name-0`, `name-1`, …"""
+    models = [inputs[f"{name}-{i}"].arrays for i in range(len(inputs)) if f"{name}-{i}" in inputs]
+    if not models:
+        return None
+    columns = [key for key in models[0] if key.startswith("column ")]
+    return Panel(
+        np.stack([arrays["logits"] for arrays in models]),
+        models[0]["labels"],
+        np.stack([arrays["role"] for arrays in models]),
+        {key.removeprefix("column "): np.stack([arrays[key] for arrays in models]) for key in columns},
+    )
 
-    def _challenge(self, job: Job) -> tuple[Points, Points]:
-        """(R, F) of the job's side."""
-        points, half = self._dataset(job).points, self._half(job)
-        side = self._pair(job).sides[job.params["side"]]
-        return points.subset(half[side.retain]), points.subset(half[side.forget])
 
-    def _training_points(self, job: Job) -> Points:
-        """R ∪ F of a target, or a shadow model's members."""
-        points, half = self._dataset(job).points, self._half(job)
-        if job.params["role"] == "shadow":
-            return points.subset(half[self._shadow_members(job)])
-        side = self._pair(job).sides[job.params["side"]]
-        return points.subset(half[np.concatenate([side.retain, side.forget])])
+def _signals_of(artefact: Artefact, background: Signals | None = None) -> Signals:
+    arrays = artefact.arrays
+    columns = {key.removeprefix("column "): arrays[key] for key in arrays if key.startswith("column ")}
+    return Signals(arrays["logits"], arrays["labels"], arrays.get("points"), background, columns)
 
-    def _poured(self, weights: Artefact, dataset: Dataset, job: Job) -> nn.Module:
-        model = make_learner(job).build(dataset.points, 0)
-        pour_weights(model, weights)
-        return model
+
+def white_box_column(name: str, model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
+    """(n,) one white-box signal."""
+    from forgetgauge.learn import white_box
+
+    return white_box.COLUMNS[name](model, points)
 
 
 def sensitivity_weights(
@@ -240,10 +254,13 @@ def make_learner(job: Job) -> Learner:
 
 def make_unlearner(job: Job) -> Any:
     """The unlearner a job names; a plain function of the user's is wrapped."""
+    from forgetgauge.unlearn.competition import CompetitionUnlearner, is_competition_function
     from forgetgauge.unlearn.unlearner import FunctionUnlearner, Unlearner
 
     identity = job.params["unlearner"]
     thing = plugins.unlearners.load(identity["name"])
+    if is_competition_function(thing):
+        return CompetitionUnlearner.of(thing, identity["params"])
     if not isinstance(thing, type) and not isinstance(thing, Unlearner):
         return FunctionUnlearner(thing, dict(identity["params"]))
     return _make(plugins.unlearners, identity)
@@ -265,6 +282,20 @@ def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
     return {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
 
 
+def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """The weights of what an unlearner gave back, which must be a model of the same architecture."""
+    from torch import nn
+
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"the unlearner gave back a {type(model).__name__}, not a model")
+    if "forward" in vars(model):
+        raise TypeError("the unlearner replaced the model's forward: only its weights and buffers are kept")
+    shapes = {name: tensor.shape for name, tensor in original.state_dict().items()}
+    if {name: tensor.shape for name, tensor in model.state_dict().items()} != shapes:
+        raise TypeError("the unlearner gave back a model of another architecture")
+    return weights_of(model)
+
+
 def pour_weights(model: nn.Module, weights: Artefact) -> None:
     """Stored weights into a model of the same architecture."""
     import torch
@@ -276,6 +307,25 @@ def pour_weights(model: nn.Module, weights: Artefact) -> None:
 def _one_line(error: BaseException) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+@contextmanager
+def seeded(job: Job) -> Iterator[None]:
+    """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
+    if job.kind not in ("train", "unlearn"):
+        yield
+        return
+    from forgetgauge.learn.descent import own_randomness
+
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(Streams(job.key).seed("random"))
+    np.random.seed(Streams(job.key).seed("numpy") % 2**32)  # noqa: NPY002
+    try:
+        with own_randomness(Streams(job.key)):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)  # noqa: NPY002
 
 
 @contextmanager

@@ -56,8 +56,8 @@ class RunFolder:
         return Ledger(self.path / "ledger.jsonl")
 
     def write_run(self, run: dict[str, Any]) -> None:
-        """Keep what was asked for, every choice resolved."""
-        self.write_text(self.run_file, json.dumps({"format": RUN_FORMAT, **run}, indent=1, sort_keys=True) + "\n")
+        """Keep what was asked for, every choice resolved; in its own order, which settles ties between adversaries."""
+        self.write_text(self.run_file, json.dumps({"format": RUN_FORMAT, **run}, indent=1) + "\n")
 
     def read_run(self) -> dict[str, Any]:
         """What was asked for."""

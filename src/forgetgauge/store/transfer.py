@@ -17,7 +17,7 @@ from forgetgauge.store.ledger import replay
 from forgetgauge.store.objects import KEY, CorruptArtefact, full_disk_is_one_line
 from forgetgauge.store.runfolder import RUN_FORMAT, RunFolder
 
-RUN, LEDGER, OBJECT_SUFFIX = "run.json", "ledger.jsonl", ".safetensors"
+RUN, LEDGER, RESULT, OBJECT_SUFFIX = "run.json", "ledger.jsonl", "result.json", ".safetensors"
 LARGEST_TEXT = 64 * 2**20
 
 
@@ -30,6 +30,8 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
     try:
         with full_disk_is_one_line(target.parent), tarfile.open(part, "w") as tar:
             _add(tar, RUN, folder.run_file.read_bytes())
+            if folder.result.exists():
+                _add(tar, RESULT, folder.result.read_bytes())
             events: list[dict[str, object]] = [{"event": "stacks", "stacks": sorted(set(state.stack_of.values()))}]
             for key, done in sorted(state.done.items()):
                 left_out = done.dropped or (heavy is not None and heavy(key))
@@ -68,13 +70,13 @@ def import_run(source: Path, folder: RunFolder) -> int:
                 return _take(tar, source, folder)
     except FileNotFoundError:
         raise UserError(f"{source}: no such file") from None
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, IsADirectoryError) as error:
         raise UserError(f"{source}: not a run exported by forgetgauge: {error}") from None
 
 
 def _refuse_odd(source: Path, entry: tarfile.TarInfo) -> None:
     is_object = entry.name.endswith(OBJECT_SUFFIX) and KEY.fullmatch(entry.name.removesuffix(OBJECT_SUFFIX))
-    if not entry.isreg() or not (is_object or entry.name in (RUN, LEDGER)):
+    if not entry.isreg() or not (is_object or entry.name in (RUN, LEDGER, RESULT)):
         raise UserError(f"{source}: refused: '{entry.name}' is nothing an export holds")
     if not is_object and entry.size > LARGEST_TEXT:
         raise UserError(f"{source}: refused: '{entry.name}' is larger than {LARGEST_TEXT // 2**20} MiB")
@@ -112,6 +114,8 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
             ledger.record_dropped([key])
     if not folder.run_file.exists():
         folder.write_text(folder.run_file, run.decode())
+        if RESULT in names:
+            folder.write_text(folder.result, _read(tar, RESULT).decode())
     return taken
 
 

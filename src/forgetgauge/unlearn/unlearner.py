@@ -1,6 +1,8 @@
 """Ul of the paper: a model, what it should keep, what it should forget; out comes another model.
 
-The set T of the game is not an argument, so it cannot leak into an unlearner.
+The set T of the game is not an argument: `retain.x` and `forget.x` hold nothing of it. Of the model that comes out the
+weights and buffers are kept (its `state_dict`), poured into the learner's architecture: another architecture, or a
+`forward` replaced on the object, is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ class Context:
     """The recipe that trained the model."""
     streams: Streams
     """All the randomness it may use."""
+    validation: Points | None = None
+    """Points of the half that the model knows nothing of, for methods that want to watch utility; never of T."""
     n_gradients: int = 0
     """Per-example gradients evaluated; an unlearner adds to it what it spends."""
 

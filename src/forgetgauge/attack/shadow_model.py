@@ -1,0 +1,102 @@
+"""Shokri's attack: a classifier per true class learns on the shadow models what a member's prediction looks like.
+
+The classifier is a logistic regression on the sorted log-posteriors and the true label's log-probability, standardised,
+both sides weighing the same; a class with fewer than 50 rows on a side takes the classifier of all classes together.
+Stored are its coefficients, so that nothing is unpickled and deciding needs numpy alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
+from forgetgauge.attack.signals import LOG_FLOOR, Floats, Signals
+from forgetgauge.game.adversary import Access
+
+ENOUGH_ROWS = 50  # of members and of others, for a class to have its own classifier
+
+
+def features(signals: Signals) -> Floats:
+    """(n, n_classes + 1): log-posteriors from the largest to the smallest, then that of the true label."""
+    shifted = signals.logits.astype(np.float64)
+    shifted -= shifted.max(axis=1, keepdims=True)
+    log_posterior = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    log_posterior = np.maximum(log_posterior, np.log(LOG_FLOOR))
+    true = np.take_along_axis(log_posterior, signals.labels[:, None], axis=1)
+    return np.concatenate([np.sort(log_posterior, axis=1)[:, ::-1], true], axis=1)
+
+
+@dataclass(frozen=True)
+class ClassifierAttack:
+    """Says “forget” where the classifier of the point's class gives P(in) ≥ ½."""
+
+    centre: Floats
+    """(n_classes, n_features), as the next two."""
+    scale: Floats
+    weight: Floats
+    intercept: Floats
+    """(n_classes,)."""
+
+    def score(self, signals: Signals) -> Floats:
+        """(n,) log-odds of being a member: P(in) without its rounding to 0 and 1."""
+        y = signals.labels
+        standardised = (features(signals) - self.centre[y]) / self.scale[y]
+        result: Floats = (standardised * self.weight[y]).sum(axis=1) + self.intercept[y]
+        return result
+
+    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
+        """(n,) P(in) ≥ ½."""
+        return self.margin(signals) >= 0
+
+    def margin(self, signals: Signals) -> Floats:
+        """(n,) the score: its threshold is 0."""
+        return self.score(signals)
+
+    def arrays(self) -> Arrays:
+        """The classifiers' coefficients."""
+        return {"centre": self.centre, "scale": self.scale, "weight": self.weight, "intercept": self.intercept}
+
+
+def fit_classifier(rows: Floats, member: npt.NDArray[np.bool_]) -> tuple[Floats, Floats, Floats, float]:
+    """(centre, scale, weight, intercept) of a logistic regression with both sides weighing the same."""
+    from sklearn.linear_model import LogisticRegression
+
+    centre, scale = rows.mean(axis=0), rows.std(axis=0)
+    scale = np.where(scale > 1e-12 * np.maximum(np.abs(centre), 1.0), scale, 1.0)
+    regression = LogisticRegression(class_weight="balanced", solver="newton-cholesky", tol=1e-8)
+    regression.fit((rows - centre) / scale, member)
+    return centre, scale, regression.coef_[0], float(regression.intercept_[0])
+
+
+@dataclass(frozen=True)
+class ShadowModels:
+    """Plain, or with `Need.UNLEARNED` aware: the shadow models passed through the same unlearner."""
+
+    access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset()
+
+    def fit(self, shadows: Panel, target: TargetContext) -> ClassifierAttack:
+        """A classifier per class, and one of all classes for those with few rows."""
+        signals, member = shadows.rows
+        if member.all() or not member.any():
+            raise ValueError("a classifier needs shadow points of both sorts: members and others")
+        rows = features(signals)
+        of_all = fit_classifier(rows, member)
+        fits = []
+        for label in range(target.n_classes):
+            of_class = signals.labels == label
+            enough = min((of_class & member).sum(), (of_class & ~member).sum()) >= ENOUGH_ROWS
+            fits.append(fit_classifier(rows[of_class], member[of_class]) if enough else of_all)
+        centre, scale, weight, intercept = (np.array(part, dtype=np.float64) for part in zip(*fits, strict=True))
+        return ClassifierAttack(centre, scale, weight, intercept)
+
+    def load(self, arrays: Arrays) -> ClassifierAttack:
+        """The attack again."""
+        return ClassifierAttack(arrays["centre"], arrays["scale"], arrays["weight"], arrays["intercept"])
+
+
+PLAIN = ShadowModels()
+AWARE = ShadowModels(needs=frozenset({Need.UNLEARNED}))

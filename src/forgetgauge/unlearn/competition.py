@@ -1,0 +1,151 @@
+"""Methods written for public unlearning competitions, run unmodified: `unlearning(net, retain_loader, forget_loader,
+val_loader)`, which returns the net or changes it in place.
+
+Such a function draws from the global generators of torch, numpy and Python. They are seeded from the job's own streams
+while it runs and put back afterwards, so the same inputs and streams give the same model. The loaders are plain
+`DataLoader`s over tensors; their order is the job's own too. What it costs is counted by the loaders: one gradient for
+each example they hand out of R or F.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError
+from forgetgauge.streams import Streams
+from forgetgauge.unlearn.unlearner import Context
+
+RETAIN, FORGET, VALIDATION = "retain_loader", "forget_loader", ("val_loader", "validation_loader")
+
+
+def is_competition_function(function: Any) -> bool:
+    """Whether a function takes a net first and then, by their usual names, the three loaders."""
+    parameters = _parameters(function)
+    names = [*parameters][1:]
+    own = {RETAIN, FORGET, *VALIDATION}
+    others = [p for name, p in parameters.items() if name in names and name not in own]
+    return (
+        {RETAIN, FORGET} <= {*names}
+        and any(name in names for name in VALIDATION)
+        and all(p.default is not p.empty or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in others)
+    )
+
+
+@dataclass(frozen=True)
+class CompetitionUnlearner:
+    """A function in the competition signature as an Unlearner."""
+
+    function: Callable[..., nn.Module | None]
+    batch_size: int = 64
+    """At most so many examples in a batch; fewer where a single one would be left over, which breaks batch norm."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the function, by name."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError("batch_size must be at least 1")
+
+    @staticmethod
+    def of(function: Callable[..., nn.Module | None], params: Mapping[str, Any]) -> CompetitionUnlearner:
+        """With the parameters of a run file: `batch_size` is the loaders', unless the function has one of its own."""
+        given = dict(params)
+        if "batch_size" in given and "batch_size" not in _parameters(function):
+            return CompetitionUnlearner(function, given.pop("batch_size"), given)
+        return CompetitionUnlearner(function, params=given)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Call the function with a copy of the model, in eval mode, and with three loaders."""
+        if context.validation is None:
+            raise UserError("a competition method needs validation points, but this context has none")
+        net, streams = copy.deepcopy(model).eval(), context.streams
+        served = _Served(retain.x, retain.y), _Served(forget.x, forget.y)
+        watched = TensorDataset(context.validation.x, context.validation.y)
+        with _seeded_globally(streams):
+            loaders = {
+                RETAIN: self._loader(served[0], streams.seed("retain order")),
+                FORGET: self._loader(served[1], streams.seed("forget order")),
+                **{name: self._loader(watched, streams.seed("order"), shuffle=False) for name in VALIDATION},
+            }
+            result = self._call(net, loaders)
+        context.n_gradients += sum(data.n_served for data in served)
+        if result is not None and not isinstance(result, nn.Module):
+            raise TypeError(f"{_name(self.function)} returned a {type(result).__name__}, not a model or None")
+        return _as_given(net if result is None else result, model)
+
+    def _call(self, net: nn.Module, loaders: Mapping[str, DataLoader[Any]]) -> Any:
+        parameters = _parameters(self.function)
+        first = next(iter(parameters))
+        named = {name: loader for name, loader in loaders.items() if name in parameters}
+        given = {first: net, **named, **self.params}
+        by_place = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY and p.name in given]
+        placed = [given.pop(name) for name in by_place]
+        return self.function(*placed, **given)
+
+    def _loader(self, data: TensorDataset, seed: int, *, shuffle: bool = True) -> DataLoader[Any]:
+        size = self.batch_size
+        while size > 2 and len(data) % size == 1:
+            size -= 1
+        generator = torch.Generator().manual_seed(seed)
+        return DataLoader(data, batch_size=size, shuffle=shuffle, generator=generator)
+
+
+class _Served(TensorDataset):
+    """Counts the examples it hands out."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        super().__init__(*tensors)
+        self.n_served = 0
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        self.n_served += 1
+        item: tuple[Tensor, ...] = super().__getitem__(index)  # type: ignore[no-untyped-call]
+        return item
+
+
+@contextmanager
+def _seeded_globally(streams: Streams) -> Iterator[None]:
+    """The three global generators under the job's own seeds; afterwards they are as they were."""
+    pythons, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 (other people's code draws from it)
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.manual_seed(streams.seed("torch"))
+            np.random.seed(streams.seed("numpy") % 2**32)  # noqa: NPY002
+            random.seed(streams.seed("python"))
+            yield
+        finally:
+            random.setstate(pythons)
+            np.random.set_state(numpys)  # noqa: NPY002
+
+
+def _as_given(net: nn.Module, model: nn.Module) -> nn.Module:
+    """On the CPU, in eval mode, and no parameter left frozen that was not."""
+    trainable = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    for name, parameter in net.named_parameters():
+        parameter.requires_grad_(trainable.get(name, True))
+        parameter.grad = None
+    return net.cpu().eval()
+
+
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    if isinstance(function, type) or not callable(function):
+        return {}
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C
+        return {}
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,50 @@
+"""Fine-tune: go on training on the retain set, θ ← θ − η ∇L_R, and hope that the rest fades (catastrophic forgetting).
+
+The baseline of Golatkar et al. 2020 and Warnecke et al. 2023. Nothing acts against F, so what it forgets is what
+moving on forgets: it is cheap, keeps the utility, and mostly stays near None.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.unlearn.unlearner import Context
+
+
+@dataclass(frozen=True)
+class FineTune:
+    """SGD on L_R, all layers."""
+
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    epochs: int = 10
+    batch_size: int = 64
+    batch_norm: Literal["frozen", "train"] = "frozen"
+    """`frozen` is eval mode; `train`, as published, moves the running statistics to R's (and turns dropout on)."""
+
+    def __post_init__(self) -> None:
+        check_steps(self.lr, self.epochs, self.batch_size)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Train a copy further; the forget set is not looked at."""
+        model = copy.deepcopy(model).train(self.batch_norm == "train")
+        with own_randomness(context.streams):
+            descend(
+                lambda at: F.cross_entropy(model(retain.x[at]), retain.y[at]),
+                model.parameters(),
+                batch_positions(len(retain), self.batch_size, self.epochs, context.streams.generator("order")),
+                n_steps=self.epochs * batches_per_epoch(len(retain), self.batch_size),
+                lr=self.lr,
+                momentum=self.momentum,
+                weight_decay=self.weight_decay,
+            )
+        context.n_gradients += self.epochs * len(retain)
+        return model.eval()

@@ -1,0 +1,98 @@
+"""SSD, selective synaptic dampening: weights that matter more for F than for the training set are shrunk towards 0.
+
+No training and no randomness. As F is a part of D = R ∪ F, per-sample importances obey I_F ≤ (|D| / |F|) · I_D, so a
+selection weight of |D| / |F| or more selects nothing: the default of 10 wants a forget set below a tenth of the data.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
+from forgetgauge.unlearn.squared_gradients import Tensors, mean_squares, squared_loss_gradient, trainable
+from forgetgauge.unlearn.unlearner import Context
+
+
+@dataclass(frozen=True)
+class SSD:
+    """Where I_F > α I_D, θ is multiplied by min((λ I_D / I_F)^exponent, 1); importances in eval mode."""
+
+    alpha: float = 10.0
+    """Selection weight: how many times more a weight must matter for F than for R ∪ F."""
+    dampening: float = 1.0
+    """λ: smaller shrinks the selected weights more."""
+    exponent: float = 1.0
+    per_sample: bool = True
+    """True: mean of squared per-sample gradients, the published definition. False: mean over batches of squared batch
+    gradients, as the published code has it; their scale depends on the batch size."""
+    batch_size: int = 128
+    """Of the batch gradients; F and R ∪ F are cut into batches of one and the same size, |F| at most."""
+
+    def __post_init__(self) -> None:
+        if not (self.alpha >= 0 and self.dampening >= 0 and self.exponent >= 0):
+            raise ValueError("alpha, dampening and exponent must not be negative")
+        if self.batch_size < 1:
+            raise ValueError("batch_size must be at least 1")
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Dampen a copy; buffers (batch norm's statistics) stay as they are."""
+        model = copy.deepcopy(model).eval()
+        x, y = torch.cat([retain.x, forget.x]), torch.cat([retain.y, forget.y])
+        size = -(-len(forget) // batches_per_epoch(len(forget), self.batch_size))
+        with own_randomness(context.streams):
+            on_forget = self._importance(model, forget.x, forget.y, size, context)
+            on_all = self._importance(model, x, y, size, context)
+        with torch.no_grad():
+            for name, parameter in trainable(model).items():
+                factor = dampening_factor(on_forget[name], on_all[name], self.alpha, self.dampening, self.exponent)
+                parameter *= factor.to(parameter.dtype)
+        return model
+
+    def _importance(self, model: nn.Module, x: Tensor, y: Tensor, size: int, context: Context) -> Tensors:
+        if self.per_sample:
+            context.n_gradients += len(x)
+            return mean_squares(model, trainable(model), x, y, squared_loss_gradient)
+        batches = equal_batches(len(x), size)
+        context.n_gradients += batches.size
+        return mean_squared_batch_gradients(model, x, y, batches)
+
+
+def dampening_factor(on_forget: Tensor, on_all: Tensor, alpha: float, dampening: float, exponent: float) -> Tensor:
+    """What each weight is multiplied by; 1 where it is not selected, so that 0 / 0 is never taken."""
+    selected = on_forget > alpha * on_all
+    ratio = dampening * on_all / torch.where(selected, on_forget, 1.0)
+    return torch.where(selected, ratio.pow(exponent).clamp(max=1.0), 1.0)
+
+
+def mean_squared_batch_gradients(model: nn.Module, x: Tensor, y: Tensor, batches: Positions) -> Tensors:
+    """Mean over batches of (∇ mean loss of the batch)², in float64."""
+    parameters = trainable(model)
+    total = {name: torch.zeros_like(parameter, dtype=torch.float64) for name, parameter in parameters.items()}
+    for at in batches:
+        gradients = torch.autograd.grad(
+            F.cross_entropy(model(x[at]), y[at]),
+            list(parameters.values()),
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        for name, gradient in zip(parameters, gradients, strict=True):
+            total[name] += gradient.double().square()
+    return {name: square / len(batches) for name, square in total.items()}
+
+
+def equal_batches(n: int, size: int) -> Positions:
+    """(ceil(n / size), size) positions: all points, dealt out like cards, so that no batch is one class of sorted data.
+
+    Where n is no multiple of the size, the last batch is filled up from the first: a short one would have a larger
+    squared gradient, and dropping it would leave points out. No point is twice in a batch, as size ≤ n.
+    """
+    n_batches = batches_per_epoch(n, size)
+    dealt = np.concatenate([np.arange(first, n, n_batches) for first in range(n_batches)])
+    return np.resize(dealt, (n_batches, size))

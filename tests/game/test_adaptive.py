@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from forgetgauge.game.adaptive import PairBudget, pairs_needed, stein_intervals, stein_quality_interval
+
+from .supremum_simulation import SCENARIOS, draw_pairs, stein_report
+
+
+def pilot(n=6, n_adversaries=3, seed=0):
+    return draw_pairs(np.full(n_adversaries, 0.1), 0.0, (n,), np.random.default_rng(seed))
+
+
+def test_the_number_of_pairs_by_hand():
+    values = pilot()
+    factor = (stats.t.ppf(1 - 0.1 / 6, 5) + stats.t.ppf(0.95, 5)) / 2
+    expected = math.ceil((factor * values.std(axis=0, ddof=1).max() / 0.02) ** 2)
+    assert pairs_needed(values, 0.02, 0.9) == PairBudget(expected, expected)
+
+
+def test_with_one_adversary_it_is_steins_own_rule():
+    values = pilot(n_adversaries=1)
+    expected = math.ceil((stats.t.ppf(0.975, 5) * values.std(ddof=1) / 0.01) ** 2)
+    assert pairs_needed(values, 0.01).n_pairs == expected
+
+
+def test_the_pilot_is_never_thrown_away_and_the_limit_is_kept():
+    values = pilot()
+    assert pairs_needed(values, 10.0) == PairBudget(6, 6)
+    wanted = pairs_needed(values, 0.01).n_wanted
+    assert wanted > 20
+    assert pairs_needed(values, 0.01, limit=20) == PairBudget(20, wanted)
+    assert pairs_needed(values, 0.01, limit=3) == PairBudget(6, wanted)
+    assert pairs_needed(np.full((5, 2), 0.3), 0.01) == PairBudget(5, 5)
+
+
+def test_only_the_pilots_spread_enters_the_final_interval():
+    by_pair = draw_pairs(np.array([0.1, -0.2]), 0.0, (20,), np.random.default_rng(1))
+    intervals = stein_intervals(by_pair, 6, 0.9)
+    half = stats.t.ppf(1 - 0.1 / 4, 5) * by_pair[:6].std(axis=0, ddof=1) / math.sqrt(20)
+    assert [(i.low + i.high) / 2 for i in intervals] == pytest.approx(by_pair.mean(axis=0))
+    assert [(i.high - i.low) / 2 for i in intervals] == pytest.approx(half)
+    assert {(i.level, i.basis) for i in intervals} == {(0.9, "over pairs")}
+    whole = stein_quality_interval(by_pair, 6, 0.9)
+    mean, error = np.abs(by_pair.mean(axis=0)), by_pair[:6].std(axis=0, ddof=1) / math.sqrt(20)
+    assert whole.low == pytest.approx(1 - (mean + stats.t.ppf(0.95, 5) * error).max())
+    assert whole.high == pytest.approx(1 - (mean - stats.t.ppf(1 - 0.1 / 4, 5) * error).max())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_interval_of_quality_is_as_narrow_as_asked(seed):
+    rng, truth = np.random.default_rng(seed), np.array([0.2, 0.0, -0.1])
+    values = draw_pairs(truth, 0.5, (5,), rng)
+    budget = pairs_needed(values, 0.05)
+    by_pair = np.concatenate([values, draw_pairs(truth, 0.5, (budget.n_pairs - 5,), rng)])
+    whole = stein_quality_interval(by_pair, 5)
+    assert whole.high - whole.low <= 2 * 0.05 + 1e-12
+
+
+@pytest.mark.parametrize("values", [np.zeros((4, 2)), np.zeros(6), np.zeros((6, 0)), np.full((6, 1), np.nan)])
+def test_a_pilot_too_small_is_refused(values):
+    with pytest.raises(ValueError, match="pilot"):
+        pairs_needed(values, 0.1)
+
+
+def test_a_half_width_or_level_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="half width"):
+        pairs_needed(pilot(), 0.0)
+    with pytest.raises(ValueError, match="level"):
+        stein_intervals(pilot(), 6, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "correlation"), SCENARIOS)
+def test_steins_intervals_hold_although_the_data_chose_how_many_pairs(name, correlation):
+    report = stein_report(name, correlation, repetitions=1500)
+    assert report.quality_coverage >= 0.94
+    assert report.joint_coverage >= 0.94
+    assert report.widest <= 0.04 + 1e-12

@@ -1,0 +1,127 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.crossfit import ENUMERATED, cross_fit, cross_fit_pairs
+
+from .simulation import make_world, simulate_pairs
+from .supremum_simulation import SCENARIOS, crossfit_errors, other_folds, outcomes_of
+
+
+def by_hand(by_pair):
+    """Every half, its adversary and sign chosen on the rest, pair by pair."""
+    n, total, count = len(by_pair), 0.0, 0
+    for size in {n // 2, n - n // 2}:
+        for scored in itertools.combinations(range(n), size):
+            rest = by_pair[[p for p in range(n) if p not in scored]].mean(axis=0)
+            best = int(np.argmax(np.abs(rest)))
+            sign = -1 if rest[best] < 0 else 1
+            total += sum(sign * by_pair[p, best] for p in scored)
+            count += size
+    return total / count
+
+
+@pytest.mark.parametrize("n_pairs", [2, 5, 6, 7])
+def test_all_halvings_agree_with_a_loop_over_them(n_pairs):
+    by_pair = np.random.default_rng(n_pairs).uniform(-0.2, 0.3, (n_pairs, 3))
+    assert cross_fit_pairs(by_pair).advantage == pytest.approx(by_hand(by_pair), abs=1e-12)
+
+
+def test_a_clear_winner_is_scored_by_its_plain_mean():
+    by_pair = np.random.default_rng(0).normal([0.0, -0.5, 0.1], 0.01, (7, 3))
+    fit = cross_fit_pairs(by_pair)
+    assert fit.advantage == pytest.approx(-by_pair[:, 1].mean(), abs=1e-12)
+    assert fit.choice == pytest.approx([0, -1, 0])
+    assert fit.basis == "over pairs"
+
+
+@pytest.mark.parametrize("n_pairs", [5, 8, ENUMERATED])
+def test_the_order_of_pairs_and_of_adversaries_does_not_matter(n_pairs):
+    rng = np.random.default_rng(1)
+    by_pair = rng.normal(0, 0.05, (n_pairs, 4))
+    expected = cross_fit_pairs(by_pair).advantage
+    assert cross_fit_pairs(rng.permuted(by_pair, axis=0, out=None)).advantage != pytest.approx(expected)
+    assert cross_fit_pairs(by_pair[rng.permutation(n_pairs)]).advantage == pytest.approx(expected, abs=1e-12)
+    assert cross_fit_pairs(by_pair[:, ::-1]).advantage == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_pairs", [ENUMERATED + 1, 16, 30])
+def test_beyond_enumeration_every_pair_still_counts_alike(n_pairs):
+    by_pair = np.random.default_rng(2).normal(0.5, 0.05, (n_pairs, 1))
+    assert cross_fit_pairs(by_pair).advantage == pytest.approx(by_pair.mean(), abs=1e-12)
+
+
+def test_flipping_every_sign_changes_nothing_but_the_choice():
+    by_pair = np.random.default_rng(4).normal(0.02, 0.05, (6, 4))
+    one, other = cross_fit_pairs(by_pair), cross_fit_pairs(-by_pair)
+    assert one.advantage == pytest.approx(other.advantage, abs=1e-15)
+    assert one.choice == pytest.approx(-other.choice)
+
+
+def test_five_pairs_are_halved_and_four_are_not():
+    outcomes = simulate_pairs(make_world(0.6, (0.0, 0.5)), 5, 1, np.random.default_rng(5))
+    assert cross_fit(outcomes).basis == "over pairs"
+    assert cross_fit(outcomes).advantage == cross_fit_pairs(np.array([o.advantage for o in outcomes])).advantage
+    assert cross_fit(outcomes[:4]).basis == "over points"
+
+
+def test_a_clear_winner_over_points_is_scored_by_its_plain_mean():
+    rng, k = np.random.default_rng(6), 16
+    moved = np.repeat([1.0, -1.0], k)[:, None] * [0.1, -0.6] + rng.uniform(-0.05, 0.05, (2 * k, 2))
+    one = PairOutcome(moved, np.repeat([True, False], k), np.ones(2 * k))
+    fit = cross_fit([one, one])
+    assert fit.advantage == pytest.approx(-one.advantage[1], abs=1e-12)
+    assert (fit.basis, list(fit.choice)) == ("over points", pytest.approx([0, -1]))
+
+
+def test_points_without_weight_are_in_no_half():
+    rng, k = np.random.default_rng(7), 9
+    values, labels = rng.uniform(-1, 1, (2 * k, 3)), np.repeat([True, False], k)
+    weight = np.where(np.arange(2 * k) % 3 == 0, 0.0, rng.uniform(1, 2, 2 * k))
+    kept = weight > 0
+    expected = cross_fit([PairOutcome(values[kept], labels[kept], weight[kept])])
+    assert cross_fit([PairOutcome(values, labels, weight)]).advantage == pytest.approx(expected.advantage, abs=1e-12)
+
+
+def test_a_single_point_cannot_be_halved_and_says_so():
+    fit = cross_fit(outcomes_of(np.array([[0.1, -0.3]])))
+    assert (fit.advantage, fit.basis) == (pytest.approx(0.3), "plug-in")
+
+
+@pytest.mark.parametrize("by_pair", [np.zeros((1, 2)), np.zeros(4)])
+def test_one_pair_is_refused(by_pair):
+    with pytest.raises(ValueError, match="at least two pairs"):
+        cross_fit_pairs(by_pair)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "correlation"), SCENARIOS)
+@pytest.mark.parametrize("n_pairs", [5, 8])
+def test_the_estimate_is_unbiased_for_the_adversary_it_chose(name, correlation, n_pairs):
+    """E[estimate − true signed advantage of the adversaries chosen by the halves, in the chosen orientation] = 0."""
+    errors, _ = crossfit_errors(name, correlation, n_pairs, repetitions=1500)
+    assert abs(errors.mean()) <= 3.5 * errors.std() / np.sqrt(len(errors))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folds", ["one halving", "leave one out"])
+@pytest.mark.parametrize("n_pairs", [5, 8, 16])
+@pytest.mark.parametrize(("name", "correlation"), [("null", 0.0), ("null", 0.7), ("ties", 0.7), ("one dominant", 0.0)])
+def test_all_halvings_vary_less_about_their_target_than_other_folds(name, correlation, n_pairs, folds):
+    ours, _ = crossfit_errors(name, correlation, n_pairs, repetitions=1000)
+    theirs, _ = other_folds(name, correlation, n_pairs, folds, repetitions=1000)
+    assert ours.std() < theirs.std()
+
+
+@pytest.mark.slow
+def test_over_points_the_estimate_is_unbiased_given_the_models():
+    rng, k, errors = np.random.default_rng(8), 40, []
+    truth = np.array([0.05, 0.0, 0.0, -0.05])
+    labels = np.repeat([True, False], k)
+    for _ in range(1500):
+        moved = np.where(labels, 1, -1)[:, None] * truth + rng.uniform(-0.9, 0.9, (2 * k, 4))
+        fit = cross_fit([PairOutcome(moved, labels, np.ones(2 * k))])
+        errors.append(fit.advantage - fit.choice @ truth)
+    assert abs(np.mean(errors)) <= 3.5 * np.std(errors) / np.sqrt(len(errors))

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from forgetgauge.game.advantage import swap_advantage
+from forgetgauge.game.diagnostics import auc, diagnose, ks, swap_auc, swap_ks, swap_tpr_at_fpr, tpr_at_fpr
+
+
+def sample(seed, k=60, *, ties=False, weighted=False):
+    rng = np.random.default_rng(seed)
+    side = rng.permuted(np.arange(2 * k) < k)
+    scores = rng.normal(size=(2, 2 * k)) + 0.5 * side
+    if ties:
+        scores = np.round(scores)
+    return scores[0], scores[1], side, rng.uniform(0, 2, 2 * k) if weighted else np.ones(2 * k)
+
+
+cases = pytest.mark.parametrize(
+    ("seed", "ties", "weighted"), [(0, False, False), (1, True, False), (2, False, True), (3, True, True)]
+)
+
+
+@cases
+def test_the_area_under_the_curve_is_scikit_learns(seed, ties, weighted):
+    scores, _, side, weight = sample(seed, ties=ties, weighted=weighted)
+    assert auc(scores, side, weight) == pytest.approx(roc_auc_score(side, scores, sample_weight=weight))
+
+
+@cases
+@pytest.mark.parametrize("limit", [0.0, 0.001, 0.01, 0.05, 0.5, 1.0])
+def test_the_true_positive_rate_is_read_off_scikit_learns_curve(seed, ties, weighted, limit):
+    scores, _, side, weight = sample(seed, k=100, ties=ties, weighted=weighted)
+    false_rate, true_rate, _ = roc_curve(side, scores, sample_weight=weight, drop_intermediate=False)
+    assert tpr_at_fpr(scores, side, weight, limit) == pytest.approx(true_rate[false_rate <= limit + 1e-12].max())
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_envelope_of_one_split_is_scipys_kolmogorov_smirnov(ties):
+    scores, _, side, weight = sample(4, ties=ties)
+    assert ks(scores, side, weight) == pytest.approx(stats.ks_2samp(scores[side], scores[~side]).statistic)
+
+
+@cases
+def test_the_mean_of_the_sides(seed, ties, weighted):
+    first, second, side, weight = sample(seed, ties=ties, weighted=weighted)
+    found = diagnose(first, second, side, weight)
+    assert found.auc == pytest.approx((auc(first, side, weight) + auc(second, ~side, weight)) / 2)
+    for limit, value in ((0.001, found.tpr_at_01_percent), (0.01, found.tpr_at_1_percent)):
+        sides = tpr_at_fpr(first, side, weight, limit), tpr_at_fpr(second, ~side, weight, limit)
+        assert value == pytest.approx(np.mean(sides))
+
+
+@cases
+def test_no_threshold_has_a_larger_swap_advantage_than_the_envelope(seed, ties, weighted):
+    first, second, side, weight = sample(seed, ties=ties, weighted=weighted)
+    cuts = np.unique(np.concatenate([first, second]))
+    gains = [abs(swap_advantage(first >= cut, second >= cut, side, weight)) for cut in cuts]
+    assert swap_ks(first, second, side, weight) == pytest.approx(max(gains))
+
+
+@cases
+def test_a_shared_model_gives_exactly_a_half_and_exactly_no_envelope(seed, ties, weighted):
+    scores, _, side, weight = sample(seed, ties=ties, weighted=weighted)
+    assert swap_auc(scores, scores, side, weight) == 0.5
+    assert swap_ks(scores, scores, side, weight) == 0.0
+
+
+def test_two_retrained_models_have_an_envelope_above_zero():
+    rng, k = np.random.default_rng(5), 400
+    side = np.arange(2 * k) < k
+    found = [swap_ks(*rng.normal(size=(2, 2 * k)), side, np.ones(2 * k)) for _ in range(300)]
+    assert np.mean(found) == pytest.approx(0.869 / np.sqrt(k), rel=0.08)
+
+
+def test_order_does_not_matter_and_infinite_scores_are_ranked():
+    first, second, side, weight = sample(6, weighted=True)
+    first[0], first[1], second[2] = np.inf, -np.inf, -np.inf
+    order = np.random.default_rng(7).permutation(len(first))
+    one = diagnose(first, second, side, weight)
+    other = diagnose(first[order], second[order], side[order], weight[order])
+    assert vars(one) == pytest.approx(vars(other))
+    finite = np.clip(first, -99, 99), np.clip(second, -99, 99)
+    assert vars(diagnose(*finite, side, weight)) == pytest.approx(vars(one))
+
+
+def test_perfect_and_inverted_scores():
+    side, weight = np.arange(6) < 3, np.ones(6)
+    assert (auc(side * 1.0, side, weight), auc(~side * 1.0, side, weight)) == (1, 0)
+    assert swap_tpr_at_fpr(side * 1.0, ~side * 1.0, side, weight, 0.0) == 1
+    assert swap_ks(~side * 1.0, side * 1.0, side, weight) == pytest.approx(1)
+
+
+def test_nonsense_is_refused():
+    scores, _, side, weight = sample(8)
+    with pytest.raises(ValueError, match="numbers"):
+        auc(np.where(np.arange(len(scores)) == 1, np.nan, scores), side, weight)
+    with pytest.raises(ValueError, match="same points"):
+        auc(scores[:-1], side, weight)
+    with pytest.raises(ValueError, match="no mass"):
+        ks(scores, np.zeros_like(side), weight)
+    with pytest.raises(ValueError, match="false positive rate"):
+        tpr_at_fpr(scores, side, weight, 1.5)

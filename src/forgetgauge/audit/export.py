@@ -1,0 +1,122 @@
+"""From a finished run to an audit file: what one's own export should look like, and a check that an audit is a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from forgetgauge.attack.adversary import Role
+from forgetgauge.audit.formats import WRITERS
+from forgetgauge.audit.outputs import Array
+from forgetgauge.errors import UserError
+from forgetgauge.plan.draws import draw_swap_pair, half_sizes
+from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Game, Graph, build_graph
+from forgetgauge.plan.record import game_from_json
+from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.runfolder import RunFolder
+
+
+def write_audit_file(run_folder: Path, path: Path, *, game: int = 0) -> None:
+    """Write the logits of a run's unlearned models and shadow models to a `.npz` or `.csv` file.
+
+    A pair of which a job failed is left out, as in the run's result. `game` chooses one game of a sweep.
+    """
+    if path.suffix not in WRITERS:
+        raise UserError(f"{path}: an audit file is one of {', '.join(sorted(WRITERS))}")
+    folder = RunFolder(run_folder)
+    games = folder.read_run()["games"]
+    if not 0 <= game < len(games):
+        raise UserError(f"{run_folder}: no game {game}; it has {len(games)}")
+    columns = _Exporter(build_graph(game_from_json(games[game])), folder).columns()
+    WRITERS[path.suffix](path, columns)
+
+
+class _Exporter:
+    """One game's signals as columns."""
+
+    def __init__(self, graph: Graph, folder: RunFolder) -> None:
+        self.graph, self.game, self.folder = graph, graph.game, folder
+        self.state = folder.open_ledger().state
+
+    def columns(self) -> dict[str, Array]:
+        blocks = [
+            block
+            for pair in range(self.game.pairs)
+            for method in self.game.methods
+            for block in self._blocks(method, pair)
+        ]
+        if not blocks:
+            raise UserError(f"{self.folder.path}: no pair was completed, so there is nothing to export")
+        return _concatenated(blocks) | {f"shadow_{name}": column for name, column in self._shadows().items()}
+
+    def _blocks(self, method: str, pair: int) -> list[dict[str, Array]]:
+        cells = [Cell(method, pair, side, seed) for side in SIDES for seed in range(self.game.seeds)]
+        if not all(self.state.is_available(self.graph.cells[cell].signals) for cell in cells):
+            return []
+        drawn = draw_swap_pair(
+            self.game.data_digest, _n_target(self.game), self.game.seed, self.game.fraction, self.game.alpha, pair
+        )
+        weight = self._read(self.graph.initialise).arrays["weight"][drawn.points]
+        blocks = []
+        for cell in cells:
+            seen = self._read(self.graph.cells[cell].signals).arrays
+            n = len(drawn.points)
+            in_forget = drawn.in_forget if cell.side == 0 else ~drawn.in_forget
+            blocks.append(
+                {
+                    "method": np.full(n, method),
+                    "pair": np.full(n, pair),
+                    "side": np.full(n, cell.side),
+                    "seed": np.full(n, cell.seed),
+                    "point": drawn.points,
+                    "set": np.where(in_forget, "forget", "unseen"),
+                    "label": seen["labels"],
+                    "weight": weight,
+                    "logits": seen["logits"],
+                }
+            )
+        return blocks
+
+    def _shadows(self) -> dict[str, Array]:
+        """One block for all methods, or one for each where a method brought a learner of its own."""
+        if all(self.game.learner_of(method) == self.game.learner for method in self.game.methods):
+            return self._shadow_block(next(iter(self.game.methods)))
+        blocks = {method: self._shadow_block(method) for method in self.game.methods}
+        return _concatenated(
+            [{**block, "method": np.full(len(block["label"]), method)} for method, block in blocks.items()]
+        )
+
+    def _shadow_block(self, method: str) -> dict[str, Array]:
+        learner = self.game.learner_of(method).identity
+        models = sorted(
+            (job.params["which"], key)
+            for key, job in self.graph.jobs.items()
+            if job.kind == "signals"
+            and (job.params["role"], job.params["look_at"], job.params["learner"]) == ("shadow", SHADOW_HALF, learner)
+            and "forget" not in job.params
+        )
+        if not models or not all(self.state.is_available(key) for _, key in models):
+            raise UserError(f"{self.folder.path}: it has no shadow models for {method}: finish the run first")
+        return _concatenated([_shadow_columns(which, self._read(key)) for which, key in models])
+
+    def _read(self, key: str) -> Artefact:
+        return self.folder.objects.read(key, self.state.done[key].receipt.sha256)
+
+
+def _shadow_columns(which: int, artefact: Artefact) -> dict[str, Array]:
+    seen = artefact.arrays
+    return {
+        "model": np.full(len(seen["labels"]), which),
+        "label": seen["labels"],
+        "member": seen["role"] == Role.IN,
+        "logits": seen["logits"],
+    }
+
+
+def _concatenated(blocks: list[dict[str, Array]]) -> dict[str, Array]:
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _n_target(game: Game) -> int:
+    return half_sizes(game.n_points, game.fraction)[0]

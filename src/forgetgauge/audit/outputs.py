@@ -1,0 +1,272 @@
+"""What an audit file holds, checked column by column; whether its rows make a game is `rounds`' business."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.attack.signals import Signals
+from forgetgauge.errors import UserError, unknown_name
+
+Array = npt.NDArray[Any]
+Raw = Mapping[str, Array]
+
+REQUIRED = ("pair", "side", "point", "set")
+OPTIONAL = ("method", "seed", "label", "weight", "logits", "score", "decision")
+SHADOW = ("shadow_label", "shadow_member", "shadow_model", "shadow_method", "shadow_logits", "shadow_score")
+DEFAULT_METHOD = "model"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """One row for each method, pair, side, seed and point of F ∪ T."""
+
+    method: npt.NDArray[np.str_]
+    pair: Array
+    side: npt.NDArray[np.int64]
+    seed: Array
+    point: Array
+    in_forget: npt.NDArray[np.bool_]
+    label: npt.NDArray[np.int64]
+    """0 everywhere where the file has no labels."""
+    weight: npt.NDArray[np.float64]
+    """P_D in any scale; 1 everywhere where the file has no weights."""
+    logits: npt.NDArray[np.float32] | None
+    score: npt.NDArray[np.float64] | None
+    decision: npt.NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    def signals(self, rows: npt.NDArray[np.int64]) -> Signals:
+        """The logits of some rows as adversaries see them."""
+        assert self.logits is not None
+        return Signals(self.logits[rows], self.label[rows])
+
+
+@dataclass(frozen=True)
+class ShadowRows:
+    """One row for each shadow model and point it was shown."""
+
+    label: npt.NDArray[np.int64]
+    member: npt.NDArray[np.bool_]
+    model: Array
+    method: npt.NDArray[np.str_] | None
+    """The method whose adversaries are fitted on the row; None where all rows serve all methods."""
+    logits: npt.NDArray[np.float32] | None
+    score: npt.NDArray[np.float64] | None
+
+    def of_method(self, method: str) -> npt.NDArray[np.int64]:
+        """The rows that serve a method."""
+        return np.arange(len(self.member)) if self.method is None else np.flatnonzero(self.method == method)
+
+
+@dataclass(frozen=True)
+class AuditFile:
+    """A whole file."""
+
+    source: str
+    """Its name, which begins every message."""
+    digest: str
+    """SHA-256 of its bytes."""
+    outputs: Outputs
+    shadows: ShadowRows | None
+    n_classes: int
+    weighted: bool
+    """Whether the file has weights of its own."""
+
+
+def read_audit_file(path: Path) -> AuditFile:
+    """Read `.npz` or `.csv`; what is wrong with it is one line."""
+    from forgetgauge.audit.formats import FORMATS
+
+    if path.suffix not in FORMATS:
+        raise UserError(f"{path}: an audit file is one of {', '.join(sorted(FORMATS))}")
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    return _Reader(str(path), FORMATS[path.suffix](path)).file(digest)
+
+
+class _Reader:
+    """Takes the named arrays of a file to pieces, refusing what does not fit."""
+
+    def __init__(self, source: str, raw: Raw) -> None:
+        self.source, self.raw = source, raw
+
+    def file(self, digest: str) -> AuditFile:
+        self._check_names()
+        self._check_lengths("pair", [*REQUIRED, *OPTIONAL])
+        if len(self.raw["pair"]) == 0:
+            self._refuse("it has no rows, but an audit needs at least one pair")
+        logits, score = self._logits("logits"), self._floats("score")
+        decision = self._bools("decision")
+        if logits is None and score is None and decision is None:
+            self._refuse("nothing to judge: it needs one of logits, score, decision")
+        if logits is not None and "label" not in self.raw:
+            self._refuse("logits need the true label of each point: label is missing")
+        n = len(self.raw["pair"])
+        outputs = Outputs(
+            method=self._method("method", n),
+            pair=self._ids("pair"),
+            side=self._sides(),
+            seed=self._ids("seed") if "seed" in self.raw else np.zeros(n, dtype=np.int64),
+            point=self._ids("point"),
+            in_forget=self._in_forget(),
+            label=self._labels("label", n),
+            weight=self._weights(n),
+            logits=logits,
+            score=score,
+            decision=decision,
+        )
+        shadows = self._shadows(outputs)
+        return AuditFile(self.source, digest, outputs, shadows, self._n_classes(outputs, shadows), "weight" in self.raw)
+
+    def _shadows(self, outputs: Outputs) -> ShadowRows | None:
+        given = [name for name in SHADOW if name in self.raw]
+        fitted = [name for name in ("logits", "score") if name in self.raw]
+        if not fitted:
+            if given:
+                self._refuse(f"{given[0]} serves no purpose: own decisions are not fitted")
+            return None
+        if "shadow_member" not in self.raw:
+            lacking = "no shadow block and no decision column" if outputs.decision is None else "no shadow block"
+            self._refuse(
+                f"{lacking}: thresholds for {fitted[0]} are fitted on shadow models; give shadow_{fitted[0]}, "
+                "shadow_label and shadow_member, or the decisions alone"
+            )
+        self._check_lengths("shadow_member", list(SHADOW))
+        n = len(self.raw["shadow_member"])
+        for name in fitted:
+            if f"shadow_{name}" not in self.raw:
+                self._refuse(f"{name} needs shadow_{name} to fit its threshold on")
+        if "label" in self.raw and "shadow_label" not in self.raw:
+            self._refuse("shadow_label is missing: thresholds are fitted for each class")
+        member = self._bools("shadow_member")
+        assert member is not None
+        return ShadowRows(
+            label=self._labels("shadow_label", n) if "label" in self.raw else np.zeros(n, dtype=np.int64),
+            member=member,
+            model=self._ids("shadow_model") if "shadow_model" in self.raw else np.zeros(n, dtype=np.int64),
+            method=self._method("shadow_method", n) if "shadow_method" in self.raw else None,
+            logits=self._logits("shadow_logits") if "logits" in fitted else None,
+            score=self._floats("shadow_score") if "score" in fitted else None,
+        )
+
+    def _n_classes(self, outputs: Outputs, shadows: ShadowRows | None) -> int:
+        labels = [outputs.label] if shadows is None else [outputs.label, shadows.label]
+        seen = 1 + max(int(label.max(initial=0)) for label in labels)
+        if outputs.logits is None:
+            return seen
+        n_classes = int(outputs.logits.shape[1])
+        assert shadows is not None
+        assert shadows.logits is not None
+        if shadows.logits.shape[1] != n_classes:
+            self._refuse(f"logits have {n_classes} classes, but shadow_logits have {shadows.logits.shape[1]}")
+        if seen > n_classes:
+            self._refuse(f"label {seen - 1} does not fit logits of {n_classes} classes (0 to {n_classes - 1})")
+        return n_classes
+
+    # -- columns -------------------------------------------------------------------------------------------------
+
+    def _check_names(self) -> None:
+        valid = (*REQUIRED, *OPTIONAL, *SHADOW)
+        for name in self.raw:
+            if name not in valid:
+                self._refuse(unknown_name("column", name, valid))
+        for name in REQUIRED:
+            if name not in self.raw:
+                self._refuse(f"the column {name} is missing")
+
+    def _check_lengths(self, first: str, names: list[str]) -> None:
+        for name in names:
+            if name in self.raw and self.raw[name].ndim != (2 if name.endswith("logits") else 1):
+                self._refuse(f"{name} has the shape {self.raw[name].shape}, but it must be one row for each output")
+            if name in self.raw and len(self.raw[name]) != len(self.raw[first]):
+                self._refuse(f"{name} has {len(self.raw[name])} rows, but {first} has {len(self.raw[first])}")
+
+    def _ids(self, name: str) -> Array:
+        column = self.raw[name]
+        if column.dtype.kind in "iu":
+            return column.astype(np.int64)
+        if column.dtype.kind != "U":
+            self._refuse(f"{name} must be whole numbers or text, not {column.dtype}")
+        return column
+
+    def _method(self, name: str, n: int) -> npt.NDArray[np.str_]:
+        column = self.raw.get(name, np.full(n, DEFAULT_METHOD))
+        if column.dtype.kind != "U":
+            self._refuse(f"{name} must be text, not {column.dtype}")
+        return column
+
+    def _sides(self) -> npt.NDArray[np.int64]:
+        column = self.raw["side"]
+        if column.dtype.kind not in "iu" or not np.isin(column, (0, 1)).all():
+            self._refuse("side must be 0 (the split) or 1 (its swap)")
+        return column.astype(np.int64)
+
+    def _in_forget(self) -> npt.NDArray[np.bool_]:
+        column = self.raw["set"]
+        odd = column[~np.isin(column, ("forget", "unseen"))] if column.dtype.kind == "U" else column
+        if len(odd) > 0:
+            self._refuse(f"set must be forget or unseen, not {str(odd[0])!r}")
+        in_forget: npt.NDArray[np.bool_] = column == "forget"
+        return in_forget
+
+    def _labels(self, name: str, n: int) -> npt.NDArray[np.int64]:
+        column = self.raw.get(name, np.zeros(n, dtype=np.int64))
+        if column.dtype.kind not in "iu" or column.min(initial=0) < 0:
+            self._refuse(f"{name} must be whole numbers 0, 1, …")
+        return column.astype(np.int64)
+
+    def _weights(self, n: int) -> npt.NDArray[np.float64]:
+        weight = self._floats("weight")
+        if weight is None:
+            return np.ones(n)
+        if (weight < 0).any():
+            self._refuse("weight must not be negative")
+        return weight
+
+    def _bools(self, name: str) -> npt.NDArray[np.bool_] | None:
+        column = self.raw.get(name)
+        if column is not None and column.dtype != np.bool_:
+            self._refuse(f"{name} must be booleans, not {column.dtype}: a decision is yes or no")
+        return column
+
+    def _floats(self, name: str) -> npt.NDArray[np.float64] | None:
+        return None if name not in self.raw else self._finite(name, np.float64)
+
+    def _logits(self, name: str) -> npt.NDArray[np.float32] | None:
+        """In float32, as a run keeps them."""
+        if name not in self.raw:
+            return None
+        logits = self._finite(name, np.float32)
+        if logits.shape[1] < 2:
+            self._refuse(
+                f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes"
+            )
+        return logits
+
+    def _finite(self, name: str, dtype: type[Any]) -> Array:
+        column = self.raw[name]
+        if column.dtype.kind not in "fiu":
+            self._refuse(f"{name} must be numbers, not {column.dtype}")
+        with np.errstate(over="ignore"):
+            column = column.astype(dtype)
+        finite = np.isfinite(column).reshape(len(column), -1).all(axis=1)
+        if not finite.all():
+            first, n = int(np.flatnonzero(~finite)[0]), int((~finite).sum())
+            self._refuse(f"{name}: NaN or infinite in {n} of {len(column)} rows, the first is row {first}")
+        return column
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UserError(f"{self.source}: {what}")

@@ -1,0 +1,217 @@
+"""`audit_file`: the arithmetic of the game on a user's own outputs, and the result of it in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge import plugins
+from forgetgauge.audit.opponents import Opponents, Player, opponents_of
+from forgetgauge.audit.outputs import AuditFile, read_audit_file
+from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
+from forgetgauge.errors import UserError
+from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.assessment import Assessment, assess
+from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.plan.draws import draw_streams
+from forgetgauge.report.assemble import assessed_fields, comparison_results, stability_of_ranks
+from forgetgauge.report.result import (
+    AdversaryResult,
+    DiagnosticResult,
+    GameResult,
+    MethodResult,
+    NoiseFloorResult,
+    Result,
+)
+from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.version import VERSION
+
+BLIND = "retrain"
+"""The method of this name is taken to know nothing of F, as in a run."""
+
+
+def audit_file(
+    path: Path,
+    out: Path | None = None,
+    *,
+    adversaries: Sequence[str] | None = None,
+    level: float = 0.95,
+    delta: float = 1e-5,
+    seed: int = 0,
+) -> Result:
+    """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
+
+    `adversaries` are names of the catalogue to set on the logits: by default those of a run that can be fitted on a
+    shadow block alone. `seed` names the relabellings of the noise floor; a run's own seed gives its own p-values.
+    """
+    if not 0.5 <= level < 1:
+        raise UserError(f"level = {level} is not between 0.5 and 1")
+    file = read_audit_file(path)
+    result = _Audit(file, rounds_of(file), opponents_of(file, adversaries), level, delta, seed).result()
+    if out is not None:
+        folder = RunFolder(out)
+        if folder.run_file.exists():
+            raise UserError(f"{out}: a run is kept in this folder; name another one for the audit")
+        folder.create()
+        folder.write_text(folder.result, result.to_json())
+    return result
+
+
+@dataclass(frozen=True)
+class _Audit:
+    """A checked file and who plays against it."""
+
+    file: AuditFile
+    rounds: Mapping[str, list[Round]]
+    opponents: Opponents
+    level: float
+    delta: float
+    seed: int
+
+    def result(self) -> Result:
+        """Play every round."""
+        players = {method: self.opponents.against(method) for method in self.rounds}
+        decisions = {
+            method: [_decisions(players[method], played) for played in rounds] for method, rounds in self.rounds.items()
+        }
+        outcomes = {
+            method: [
+                outcome_of_decisions(says[0], says[1], played.in_forget, played.weight)
+                for says, played in zip(decisions[method], rounds, strict=True)
+            ]
+            for method, rounds in self.rounds.items()
+        }
+        assessed = {method: self._assess(found) for method, found in outcomes.items()}
+        n_pairs = len(pairs_of(self.rounds))
+        complete = {method: found for method, found in outcomes.items() if len(found) == n_pairs}
+        game = GameResult(
+            value=None,
+            spec=self._spec(),
+            methods={method: self._method_result(method, found, players[method]) for method, found in assessed.items()},
+            noise_floor=_noise_floor(assessed),
+            comparisons=comparison_results(complete, self.level),
+            rank_stability=stability_of_ranks(complete),
+            interval_basis=next(iter(assessed.values())).quality_interval.basis,
+        )
+        return Result(_environment(), {"data": self.file.digest, "decisions": _digest(decisions)}, [game])
+
+    def _assess(self, outcomes: Sequence[PairOutcome]) -> Assessment:
+        rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them
+        return assess(outcomes, rng, level=self.level, delta=self.delta)
+
+    def _method_result(self, method: str, found: Assessment, players: Sequence[Player]) -> MethodResult:
+        """What is said of a method; its cost is not known here."""
+        names, rounds = self.opponents.names, self.rounds[method]
+        return MethodResult(
+            **assessed_fields(found),
+            adversary=names[found.best],
+            by_adversary={
+                name: AdversaryResult(
+                    advantage=float(found.advantage[i]),
+                    interval=(found.intervals[i].low, found.intervals[i].high),
+                    by_pair=[float(value) for value in found.by_pair[:, i]],
+                    diagnostics=_diagnostics(players[i], rounds),
+                )
+                for i, name in enumerate(names)
+            },
+            n_pairs=len(found.by_pair),
+            accuracy=_accuracy(self.file, rounds),
+            n_gradients=None,
+            seconds=None,
+        )
+
+    def _spec(self) -> dict[str, Any]:
+        """What is known of the game; how the models were made is not."""
+        code = {name: plugins.code_of(plugins.adversaries, name) for name in self.opponents.catalogue}
+        spec: dict[str, Any] = {
+            "data": {"name": f"audit of {Path(self.file.source).name}", "params": {}, "code": ""},
+            "n_classes": self.file.n_classes,
+            "pairs": len(pairs_of(self.rounds)),
+            "seeds": seeds_of(self.rounds),
+            "seed": self.seed,
+            "level": self.level,
+            "delta": self.delta,
+            "sensitivity": {"kind": "file", "digest": self.file.digest} if self.file.weighted else {"kind": "uniform"},
+            "adversaries": {
+                name: {
+                    "adversary": {"name": name, "params": {}, "code": code.get(name, "")},
+                    "needs": [],
+                    "columns": [],
+                }
+                for name in self.opponents.names
+            },
+        }
+        sizes = sizes_of(self.rounds)
+        if len(sizes) == 1:
+            spec["n_forget"] = sizes.pop()
+        if self.file.shadows is not None:
+            spec["n_shadows"] = len(np.unique(self.file.shadows.model))
+        return spec
+
+
+def _decisions(players: Sequence[Player], played: Round) -> npt.NDArray[np.bool_]:
+    """(sides, seeds, points, adversaries)."""
+    return np.array(
+        [[np.stack([one.decide(rows) for one in players], axis=1) for rows in side] for side in played.rows]
+    )
+
+
+def _digest(decisions: Mapping[str, Sequence[npt.NDArray[np.bool_]]]) -> str:
+    digest = hashlib.sha256()
+    for method, rounds in decisions.items():
+        digest.update(method.encode())
+        for says in rounds:
+            digest.update(np.packbits(says).tobytes())
+    return digest.hexdigest()
+
+
+def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | None:
+    """Averaged over pairs and seeds; decisions without a score have none."""
+    if player.margin is None:
+        return None
+    each = [
+        diagnose(player.margin(first), player.margin(second), played.in_forget, played.weight)
+        for played in rounds
+        for first, second in zip(*played.rows, strict=True)
+    ]
+    return DiagnosticResult(
+        auc=float(np.mean([found.auc for found in each])),
+        tpr_at_fpr_1_percent=float(np.mean([found.tpr_at_1_percent for found in each])),
+        tpr_at_fpr_1_permille=float(np.mean([found.tpr_at_01_percent for found in each])),
+        ks=float(np.mean([found.ks_envelope for found in each])),
+    )
+
+
+def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult:
+    method = BLIND if BLIND in found else min(found, key=lambda name: found[name].noise.q95)
+    return NoiseFloorResult(method, found[method].noise.mean, found[method].noise.q95)
+
+
+def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
+    """Of all that the file has: F and T of both sides."""
+    if file.outputs.logits is None:
+        return {}
+    right: npt.NDArray[np.bool_] = file.outputs.logits.argmax(axis=1) == file.outputs.label
+    rows = [played.rows for played in rounds]
+    in_forget = [file.outputs.in_forget[its] for its in rows]
+    shares = {
+        name: [right[its[where]].mean() for its, where in zip(rows, wheres, strict=True)]
+        for name, wheres in (("forget", in_forget), ("unseen", [~where for where in in_forget]))
+    }
+    return {name: float(np.mean(share)) for name, share in shares.items()}
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "forgetgauge": VERSION,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+    }

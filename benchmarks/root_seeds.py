@@ -29,7 +29,8 @@ def main() -> None:
     n_holds = n_above = 0
     begin = time.monotonic()
     for seed in range(arguments.n_seeds):
-        settings = [*arguments.settings, f"seed={seed}", "keep=signals"]
+        methods = 'unlearners=["retrain", "none"]'
+        settings = [methods, *arguments.settings, f"seed={seed}", "keep=signals"]
         campaign = Campaign.plan(resolve(apply_settings(raw, settings), source))
         with tempfile.TemporaryDirectory() as scratch:
             _, result = play(campaign, RunFolder(Path(scratch) / "run"), executor="processes")

@@ -49,9 +49,7 @@ def test_against_a_shared_retrained_model_every_adversary_gets_exactly_nothing_w
 
 def test_one_query_is_the_weak_adversary(finished):
     none = json.loads((finished / "result.json").read_text())["methods"]["none"]
-    aggregated = [found for found in none["by_adversary"].values() if found["strong"]]
-    assert len(aggregated) >= 8
-    for found in aggregated:
+    for found in none["by_adversary"].values():
         assert [strong["queries"] for strong in found["strong"]] == [1, 4, 16, 64]
         assert found["strong"][0]["advantage"] == pytest.approx(found["advantage"], abs=1e-12)
 

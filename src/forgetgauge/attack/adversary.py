@@ -119,7 +119,26 @@ class Attack(Protocol):
         ...
 
 
+Calibration = tuple[tuple[Floats, Floats], ...]
+"""Of each shadow model: (margins of its members, margins of its others), none of them from the fit of that model."""
+
 LARGEST_MARGIN = 1e300
+
+
+def calibration_of(adversary: Adversary, attack: Attack, shadows: Panel) -> Calibration:
+    """What a strong adversary chooses its threshold on: margins on the shadow half.
+
+    Attacks that lean on models at each point of D have them from the shadow models they left out, as `calibration`, or
+    not at all: a likelihood ratio needs none, its threshold is 0 for any number of queries.
+    """
+    if getattr(adversary, "needs", frozenset()) & {Need.REFERENCES, Need.OUTSIDERS, Need.BACKGROUND}:
+        own: Calibration = getattr(attack, "calibration", ())
+        return own
+    signals, member = shadows.rows
+    margin, model = margin_of(attack, signals), shadows.row_model
+    return tuple(
+        (margin[(model == which) & member], margin[(model == which) & ~member]) for which in range(shadows.n_models)
+    )
 
 
 def margin_of(attack: Attack, signals: Signals) -> Floats:

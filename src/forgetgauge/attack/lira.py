@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
     Bools,
     leave_one_out,
@@ -126,6 +126,7 @@ class OneSidedAttack:
     spread_out: Floats
     threshold: Floats
     """() one for all points."""
+    calibration: Calibration = ()
 
     def score(self, signals: Signals) -> Floats:
         """(n,) how many σ_out above the models that did not see the point."""
@@ -165,7 +166,9 @@ class OfflineLira:
             members.append(score[left_out.member])
             others.append(score[~left_out.member])
         threshold = best_threshold(np.concatenate(members), np.concatenate(others))
-        return OneSidedAttack(mean_where(values, out)[0], spreads(values, out, pooled), np.array(threshold))
+        calibration = tuple((m - threshold, o - threshold) for m, o in zip(members, others, strict=True))
+        mean = mean_where(values, out)[0]
+        return OneSidedAttack(mean, spreads(values, out, pooled), np.array(threshold), calibration)
 
     def load(self, arrays: Arrays) -> OneSidedAttack:
         """The attack again."""

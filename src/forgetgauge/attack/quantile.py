@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
     Bools,
     Ints,
@@ -102,6 +102,7 @@ class QuantileAttack:
     """(n_points of the shadow half,) where it is known."""
     level: Floats
     """() τ."""
+    calibration: Calibration = ()
 
     def score(self, signals: Signals) -> Floats:
         """(n,) how far s is above its quantile."""
@@ -141,22 +142,29 @@ class QuantileRegression:
         level = max(LEVELS, key=lambda level: sum(_youden(model, target.n_classes, level) for model in models))
         background, n_out = mean_where(values, shadows.role == Role.OUT)
         usual = panel_values(outsiders, logit_gap).mean(axis=0)
-        return QuantileAttack(usual, background, n_out > 0, np.array(level))
+        margins = tuple(found for model in models if (found := _margins(model, target.n_classes, level)) is not None)
+        return QuantileAttack(usual, background, n_out > 0, np.array(level), margins)
 
     def load(self, arrays: Arrays) -> QuantileAttack:
         """The attack again."""
         return QuantileAttack(arrays["usual"], arrays["background"], arrays["usable"], arrays["level"])
 
 
-def _youden(model: LeftOut, n_classes: int, level: float) -> float:
-    """P_in(s ≥ q_τ) − P_out(s ≥ q_τ) of a left-out shadow model; 0 where it has points of one side only."""
+def _margins(model: LeftOut, n_classes: int, level: float) -> tuple[Floats, Floats] | None:
+    """s − q_τ of a left-out shadow model's members and of its others; None where it has points of one side only."""
     seen = model.member
     if seen.all() or not seen.any():
-        return 0.0
+        return None
     usual = model.others_out
     quantile = Quantile.fit(model.values[~seen], usual[~seen], model.labels[~seen], n_classes, level)
-    says = model.values >= quantile.at(usual, model.labels)
-    return float(says[seen].mean() - says[~seen].mean())
+    margin = model.values - quantile.at(usual, model.labels)
+    return margin[seen], margin[~seen]
+
+
+def _youden(model: LeftOut, n_classes: int, level: float) -> float:
+    """P_in(s ≥ q_τ) − P_out(s ≥ q_τ) of a left-out shadow model."""
+    margins = _margins(model, n_classes, level)
+    return 0.0 if margins is None else float((margins[0] >= 0).mean() - (margins[1] >= 0).mean())
 
 
 REGRESSION = QuantileRegression()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
     Bools,
     Ints,
@@ -81,6 +81,7 @@ class RmiaAttack:
     """(n_points of the shadow half,) where p(z) is known."""
     threshold: Floats
     """() one for all points."""
+    calibration: Calibration = ()
 
     def score(self, signals: Signals) -> Floats:
         """(n,) share of the background with ratio(x) / ratio(z) ≥ γ."""
@@ -111,12 +112,13 @@ def load_rmia(arrays: Arrays) -> RmiaAttack:
     return RmiaAttack(arrays["elsewhere"], arrays["background"], arrays["usable"], arrays["threshold"])
 
 
-def calibrate(scores: Iterable[tuple[Floats, Floats]]) -> tuple[float, float]:
-    """(threshold, balanced accuracy) of the left-out shadow models' members against their others."""
-    all_members, all_others = zip(*scores, strict=True)
-    members, others = np.concatenate(all_members), np.concatenate(all_others)
+def calibrate(scores: Iterable[tuple[Floats, Floats]]) -> tuple[float, float, Calibration]:
+    """(threshold, balanced accuracy, margins) of the left-out shadow models' members against their others."""
+    by_model = list(scores)
+    members, others = (np.concatenate(side) for side in zip(*by_model, strict=True))
     threshold = best_threshold(members, others)
-    return threshold, float((members >= threshold).mean() + (others < threshold).mean()) / 2
+    margins = tuple((m - threshold, o - threshold) for m, o in by_model)
+    return threshold, float((members >= threshold).mean() + (others < threshold).mean()) / 2, margins
 
 
 @dataclass(frozen=True)
@@ -133,13 +135,13 @@ class OfflineRmia:
         models = [(one, one.others_out) for one in leave_one_out(p, shadows, unseen_by_another=True)]
         trials = []
         for a in OFFLINE_A:
-            threshold, accuracy = calibrate(scores_left_out(one, offline_probability(out, a)) for one, out in models)
-            trials.append((accuracy, a, threshold))
-        _, a, threshold = max(trials, key=lambda trial: trial[0])
+            found = calibrate(scores_left_out(one, offline_probability(out, a)) for one, out in models)
+            trials.append((a, *found))
+        a, threshold, _, margins = max(trials, key=lambda trial: trial[2])
         mean_out, n_out = mean_where(p, shadows.role == Role.OUT)
         elsewhere = panel_values(outsiders, confidence).mean(axis=0)
         return RmiaAttack(
-            offline_probability(elsewhere, a), offline_probability(mean_out, a), n_out > 0, np.array(threshold)
+            offline_probability(elsewhere, a), offline_probability(mean_out, a), n_out > 0, np.array(threshold), margins
         )
 
     def load(self, arrays: Arrays) -> RmiaAttack:
@@ -158,13 +160,13 @@ class OnlineRmia:
         """p(x) from the references, p(z) from the shadow models, both over the two sides evenly."""
         references = needed(target.references, "reference models on D")
         p = panel_values(shadows, confidence)
-        threshold, _ = calibrate(
+        threshold, _, margins = calibrate(
             scores_left_out(one, online_probability(one.others, one.role))
             for one in leave_one_out(p, shadows, unseen_by_another=False)
         )
         elsewhere = online_probability(panel_values(references, confidence), references.role)
         background = online_probability(p, shadows.role)
-        return RmiaAttack(elsewhere, background, np.ones(len(background), dtype=bool), np.array(threshold))
+        return RmiaAttack(elsewhere, background, np.ones(len(background), dtype=bool), np.array(threshold), margins)
 
     def load(self, arrays: Arrays) -> RmiaAttack:
         """The attack again."""

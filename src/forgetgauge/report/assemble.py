@@ -155,7 +155,9 @@ class _Assembler:
                 interval=(found.intervals[i].low, found.intervals[i].high),
                 by_pair=[float(value) for value in found.by_pair[:, i]],
                 diagnostics=self._diagnostics(method, name, pairs),
-                strong=[self._strong(method, name, pairs, q) for q in self.game.queries if self._aggregates(name)],
+                strong=[
+                    self._strong(method, name, pairs, q) for q in self.game.queries if self._aggregates(method, name)
+                ],
             )
             for i, name in enumerate(self.adversaries)
         }
@@ -174,12 +176,10 @@ class _Assembler:
             ks=_mean([found.ks_envelope for found in each]),
         )
 
-    def _aggregates(self, adversary: str) -> bool:
-        """Whether a threshold for q queries is known: calibrated on shadows, or 0 for likelihood ratios.
-
-        The margins of attacks that lean on outsiders or a background cannot be had for shadow points.
-        """
-        return not {"outsiders", "background"} & set(self.game.adversaries[adversary].needs)
+    def _aggregates(self, method: str, adversary: str) -> bool:
+        """Whether a threshold for q queries is known: calibrated on shadows, or 0 for likelihood ratios."""
+        calibrated = "shadow margin" in self._read(self.graph.fits[method, adversary]).arrays
+        return calibrated or not {"outsiders", "background"} & set(self.game.adversaries[adversary].needs)
 
     def _strong(self, method: str, adversary: str, pairs: Sequence[int], queries: int) -> StrongResult:
         threshold = self._strong_threshold(method, adversary, queries)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Adversary, Need, Panel, TargetContext, margin_of
+from forgetgauge.attack.adversary import Adversary, Calibration, Panel, TargetContext, calibration_of, margin_of
 from forgetgauge.attack.signals import Signals
 from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.game import sensitivity
@@ -172,16 +172,7 @@ class Worker:
         assert shadows is not None
         adversary = make_adversary(job)
         attack = adversary.fit(shadows, TargetContext(job.params["n_classes"], panels["reference"], panels["outsider"]))
-        arrays = dict(attack.arrays())
-        if not getattr(adversary, "needs", frozenset()) & {Need.REFERENCES, Need.OUTSIDERS, Need.BACKGROUND}:
-            # what strong adversaries choose their threshold on; attacks that know each point of D need none
-            signals, member = shadows.rows
-            arrays |= {
-                "shadow margin": margin_of(attack, signals),
-                "shadow member": member,
-                "shadow model": shadows.row_model,
-            }
-        return arrays, {}
+        return {**attack.arrays(), **_calibration_arrays(calibration_of(adversary, attack, shadows))}, {}
 
     def _decide(self, job: Job, inputs: dict[str, Artefact]) -> Made:
         attack = make_adversary(job).load(inputs["fit"].arrays)
@@ -220,6 +211,22 @@ def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:
         np.stack([arrays["role"] for arrays in models]),
         {key.removeprefix("column "): np.stack([arrays[key] for arrays in models]) for key in columns},
     )
+
+
+def _calibration_arrays(calibration: Calibration) -> dict[str, npt.NDArray[Any]]:
+    """Margins of all shadow models one after another, with whose they are; empty where there are none."""
+    if not calibration:
+        return {}
+    sides = [
+        (margins, member, which)
+        for which, both in enumerate(calibration)
+        for margins, member in zip(both, (1, 0), strict=True)
+    ]
+    return {
+        "shadow margin": np.concatenate([margins for margins, _, _ in sides]),
+        "shadow member": np.concatenate([np.full(len(margins), bool(member)) for margins, member, _ in sides]),
+        "shadow model": np.concatenate([np.full(len(margins), which) for margins, _, which in sides]),
+    }
 
 
 def _signals_of(artefact: Artefact, background: Signals | None = None) -> Signals:

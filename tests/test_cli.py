@@ -237,7 +237,10 @@ def test_durations_are_read(text, seconds):
 
 @pytest.mark.slow
 def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
-    command = [sys.executable, "-m", "forgetgauge", "run", str(finished / "tiny.toml"), "--out", str(tmp_path / "run")]
+    # A shell that runs its jobs in the background makes them ignore Ctrl-C, and so their children: undo that first.
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = f"{listen}; from forgetgauge.cli import main; main()"
+    command = [sys.executable, "-c", script, "run", str(finished / "tiny.toml"), "--out", str(tmp_path / "run")]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )

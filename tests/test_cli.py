@@ -62,7 +62,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(finished, tmp_path):
     assert quiet.stderr == ""
 
 
-def test_help_answers_in_under_half_a_second_without_heavy_imports():
+def test_the_command_line_starts_without_heavy_imports():
     script = (
         "import sys, forgetgauge.cli; print([m for m in ('torch', 'numpy', 'pydantic', 'sklearn') if m in sys.modules])"
     )

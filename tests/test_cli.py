@@ -244,7 +244,7 @@ def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    while not (tmp_path / "run/ledger.jsonl").exists():
+    while not (tmp_path / "run/ledger.jsonl").exists():  # the workers are still importing then
         time.sleep(0.05)
         assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)

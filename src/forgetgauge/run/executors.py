@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -124,9 +126,24 @@ class Processes:
     def _hire(self) -> _Member:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
-        process.start()
+        with _interrupts_held_back():
+            process.start()
         theirs.close()
         return _Member(process, ours)
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """A process started here never sees Ctrl-C, not even while it still imports; ours waits until the end."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it later would lift the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(pipe: Connection[object, object], objects: Path, sources: Sources) -> None:

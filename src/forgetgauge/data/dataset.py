@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,37 +16,70 @@ from forgetgauge.errors import UserError
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """From pixels 0 … 255 to what a model is given: (pixel / 255 − mean) / deviation, channel by channel."""
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """(…, channels, height, width) bytes -> float32 of the same shape."""
+        mean, deviation = (
+            torch.tensor(numbers, device=pixels.device).view(-1, 1, 1) for numbers in (self.mean, self.deviation)
+        )
+        return (pixels.float() / 255 - mean) / deviation
+
+
+@dataclass(frozen=True)
 class Points:
     """Some points of a data set, by index; the tensors themselves are shared, so a thousand subsets cost nothing."""
 
     whole_inputs: Tensor
-    """(n_all, …) the whole data set's inputs."""
+    """(n_all, …) the whole data set's inputs as they are stored: images as bytes, a quarter of their float size."""
     whole_labels: Tensor
     """(n_all,) the whole data set's labels."""
     index: npt.NDArray[np.int64]
     """(n,) which of them these points are."""
+    scaling: Scaling | None = None
+    """How stored bytes become a model's input; None where they are stored ready for use."""
 
     @staticmethod
-    def of(inputs: Tensor, labels: Tensor) -> Points:
+    def of(inputs: Tensor, labels: Tensor, scaling: Scaling | None = None) -> Points:
         """All points of two tensors."""
-        return Points(inputs, labels, np.arange(len(inputs)))
+        return Points(inputs, labels, np.arange(len(inputs)), scaling)
 
     def subset(self, index: npt.NDArray[np.int64]) -> Points:
         """The points at these positions of the whole data set."""
-        return Points(self.whole_inputs, self.whole_labels, np.asarray(index, dtype=np.int64))
+        return replace(self, index=np.asarray(index, dtype=np.int64))
+
+    def on(self, device: torch.device) -> Points:
+        """The same points with their tensors on a device; itself where they are there already."""
+        if self.device == device:
+            return self
+        return replace(self, whole_inputs=self.whole_inputs.to(device), whole_labels=self.whole_labels.to(device))
 
     def __len__(self) -> int:
         return len(self.index)
 
     @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.whole_inputs.device
+
+    @cached_property
     def n_classes(self) -> int:
         """Of the whole data set, whatever classes these points happen to have."""
         return int(self.whole_labels.max()) + 1
 
+    def inputs_at(self, at: Tensor) -> Tensor:
+        """What a model is given at these positions of the whole data set; `at` may have any shape."""
+        stored = self.whole_inputs[at]
+        return self.scaling(stored) if self.scaling else stored
+
     @cached_property
     def x(self) -> Tensor:
         """(n, …) inputs."""
-        return self.whole_inputs[torch.from_numpy(self.index)]
+        return self.inputs_at(torch.from_numpy(self.index))
 
     @cached_property
     def y(self) -> Tensor:
@@ -65,7 +98,14 @@ class Dataset:
     test: Points | None = None
 
     @staticmethod
-    def of(name: str, inputs: Tensor, labels: Tensor, *, test: tuple[Tensor, Tensor] | None = None) -> Dataset:
+    def of(
+        name: str,
+        inputs: Tensor,
+        labels: Tensor,
+        *,
+        test: tuple[Tensor, Tensor] | None = None,
+        scaling: Scaling | None = None,
+    ) -> Dataset:
         """Check the tensors and name them by their content."""
         problem = _problem(inputs, labels) or (_problem(*test) if test else None)
         if problem:
@@ -73,9 +113,9 @@ class Dataset:
         parts = [inputs, labels, *(test or ())]
         return Dataset(
             name=name,
-            points=Points.of(inputs, labels),
-            digest=tensor_digest(parts),
-            test=Points.of(*test) if test else None,
+            points=Points.of(inputs, labels, scaling),
+            digest=_digest(parts, scaling),
+            test=Points.of(*test, scaling) if test else None,
         )
 
 
@@ -89,6 +129,12 @@ def _problem(inputs: Tensor, labels: Tensor) -> str | None:
     if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
         return "inputs hold NaN or infinite values"
     return None
+
+
+def _digest(parts: Sequence[Tensor], scaling: Scaling | None) -> str:
+    if scaling is not None:
+        parts = [*parts, torch.tensor([scaling.mean, scaling.deviation], dtype=torch.float64)]
+    return tensor_digest(parts)
 
 
 def tensor_digest(tensors: Sequence[Tensor]) -> str:

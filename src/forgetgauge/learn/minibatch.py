@@ -83,12 +83,11 @@ class Minibatch:
 
     def _fit_stack(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         stack = Stack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
-        inputs, labels = points[0].whole_inputs, points[0].whole_labels
         index = torch.from_numpy(np.stack([p.index for p in points]))  # (K, n)
 
         def loss(at: Tensor) -> Tensor:  # at: (K, batch)
             chosen = index.gather(1, at)
-            return stack.loss(F.cross_entropy, inputs[chosen], labels[chosen])
+            return stack.loss(F.cross_entropy, points[0].inputs_at(chosen), points[0].whole_labels[chosen])
 
         self._descend(loss, stack.parameters.values(), len(points[0]), streams)
         return [model.eval() for model in stack.members()]

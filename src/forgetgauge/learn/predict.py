@@ -19,10 +19,9 @@ def logits_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
     if len(points) == 0:
         return np.zeros((0, points.n_classes), dtype=np.float32)
     parts = [
-        model(points.whole_inputs[torch.from_numpy(at)])
-        for at in np.split(points.index, range(BATCH, len(points), BATCH))
+        model(points.inputs_at(torch.from_numpy(at))) for at in np.split(points.index, range(BATCH, len(points), BATCH))
     ]
-    logits: npt.NDArray[np.float32] = torch.cat(parts).float().numpy()
+    logits: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
     return logits
 
 

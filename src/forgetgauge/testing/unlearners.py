@@ -219,7 +219,7 @@ def _with_other_points_elsewhere(world: _World) -> dict[str, Points]:
     outside = torch.from_numpy(np.setdiff1d(np.arange(len(world.points.whole_inputs)), known))
     inputs, labels = world.points.whole_inputs.clone(), world.points.whole_labels.clone()
     inputs[outside], labels[outside] = -inputs[outside], (labels[outside] + 1) % N_CLASSES
-    return {name: Points(inputs, labels, part.index) for name, part in parts.items()}
+    return {name: dataclasses.replace(part, whole_inputs=inputs, whole_labels=labels) for name, part in parts.items()}
 
 
 def _check_finite(model: nn.Module, world: _World, doing: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +25,14 @@ class Scaling:
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """(…, channels, height, width) bytes -> float32 of the same shape."""
-        mean, deviation = (
-            torch.tensor(numbers, device=pixels.device).view(-1, 1, 1) for numbers in (self.mean, self.deviation)
-        )
+        mean, deviation = self._on(pixels.device)
         return (pixels.float() / 255 - mean) / deviation
+
+    @functools.lru_cache(maxsize=8)  # noqa: B019 - a handful of scalings live as long as the process
+    def _on(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Sent to a device once: a step that is captured as a CUDA graph cannot fetch from the host."""
+        mean, deviation = (torch.tensor(numbers).view(-1, 1, 1).to(device) for numbers in (self.mean, self.deviation))
+        return mean, deviation
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,21 @@ class Points:
 
     def inputs_at(self, at: Tensor) -> Tensor:
         """What a model is given at these positions of the whole data set; `at` may have any shape."""
-        stored = self.whole_inputs[at]
+        return self.scaled(self.stored_at(at))
+
+    def stored_at(self, at: Tensor) -> Tensor:
+        """Inputs as they are stored."""
+        return self.whole_inputs[at]
+
+    def scaled(self, stored: Tensor) -> Tensor:
+        """Stored inputs as a model is given them."""
         return self.scaling(stored) if self.scaling else stored
+
+    @cached_property
+    def host_labels(self) -> npt.NDArray[np.int64]:
+        """(n_all,) the whole data set's labels in the host's memory."""
+        labels: npt.NDArray[np.int64] = self.whole_labels.cpu().numpy()
+        return labels
 
     @cached_property
     def x(self) -> Tensor:

@@ -3,42 +3,101 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-import torch
-
 from forgetgauge import plugins
+from forgetgauge.data.arrays import dataset_of
 from forgetgauge.data.dataset import Dataset
-from forgetgauge.errors import UserError
+from forgetgauge.data.npz import files_of, is_path, read_npz
+from forgetgauge.data.stacking import is_torch_dataset, stacked
+from forgetgauge.errors import UserError, unknown_name
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def load_dataset(name: str) -> Dataset:
-    """The data set behind a catalogue name, a bound object or `module:function`."""
+def load_dataset(name: str, params: Mapping[str, Any] = NOTHING) -> Dataset:
+    """The data set behind a catalogue name, a bound object, `module:function`, or a path of `.npz` files.
+
+    `params` are handed to the function that reads it.
+    """
+    if _is_path(name):
+        _refuse(name, params)
+        return _read_path(name, _stamp(Path(name)))
     made = plugins.data.load(name)
-    return _read(made, name) if callable(made) else as_dataset(made, name)
+    if not callable(made) or is_torch_dataset(made):
+        _refuse(name, params)
+        return as_dataset(made, name)
+    _check_params(name, made, params)
+    return _read(made, name, json.dumps(dict(params), sort_keys=True))
 
 
-@functools.lru_cache(maxsize=2)
-def _read(read: Callable[[], Any], name: str) -> Dataset:
-    return as_dataset(read(), name)
+def code_of_data(name: str) -> str:
+    """What stands for the user's own code in a game's description; files of arrays have none."""
+    return "" if _is_path(name) else plugins.code_of(plugins.data, name)
 
 
 def as_dataset(thing: Any, name: str) -> Dataset:
-    """A Dataset as it is, or one made of the pair (inputs, labels), arrays or tensors."""
+    """A Dataset as it is, or one of a pair (inputs, labels), a torch Dataset, or two of these (training, test)."""
     if isinstance(thing, Dataset):
         return thing
+    if is_torch_dataset(thing):
+        return dataset_of(name, stacked(thing, name))
+    if isinstance(thing, Path):
+        return load_dataset(str(thing))
     if not (isinstance(thing, tuple | list) and len(thing) == 2):
         raise UserError(f"data '{name}' is neither a Dataset nor a pair (inputs, labels)")
+    if all(is_torch_dataset(part) for part in thing):
+        return dataset_of(name, stacked(thing[0], name), stacked(thing[1], name))
+    return dataset_of(name, (thing[0], thing[1]))
+
+
+@functools.lru_cache(maxsize=2)
+def _read(read: Callable[..., Any], name: str, params: str) -> Dataset:
+    return as_dataset(read(**json.loads(params)), name)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_path(name: str, stamp: tuple[tuple[int, int], ...]) -> Dataset:
+    """`stamp` is that of the files, so that what was written anew is read anew."""
+    return read_npz(Path(name))
+
+
+def _is_path(name: str) -> bool:
+    """A name of the catalogue is never a folder that happens to be called so."""
+    return is_path(name) and name not in plugins.data
+
+
+def _stamp(path: Path) -> tuple[tuple[int, int], ...]:
+    facts = [file.stat() for file in files_of(path) if file.exists()]
+    return tuple((fact.st_mtime_ns, fact.st_size) for fact in facts)
+
+
+def _refuse(name: str, params: Mapping[str, Any]) -> None:
+    if params:
+        raise UserError(f"data.params: '{name}' takes no parameters, but {', '.join(params)} is given")
+
+
+def _check_params(name: str, read: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    """One line on a parameter the reader does not know, or on one it needs."""
     try:
-        inputs, labels = (torch.as_tensor(np.asarray(part)) for part in thing)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"data '{name}': inputs and labels must be arrays of numbers: {error}") from None
-    if labels.is_floating_point() and not torch.equal(labels, labels.trunc()):
-        raise UserError(f"data '{name}': labels must be one whole number 0, 1, … per point")
-    if inputs.dtype == torch.uint8:  # images as cameras give them
-        inputs = inputs.float() / 255
-    if inputs.dtype == torch.float64:
-        inputs = inputs.float()
-    return Dataset.of(name, inputs, labels.long())
+        signature = inspect.signature(read)
+    except (TypeError, ValueError):  # a reader written in C has none
+        return
+    taken = signature.parameters.values()
+    if any(parameter.kind == parameter.VAR_KEYWORD for parameter in taken):
+        return
+    names = [parameter.name for parameter in taken if parameter.kind != parameter.VAR_POSITIONAL]
+    unknown = [key for key in params if key not in names]
+    if unknown:
+        if not names:
+            _refuse(name, params)
+        raise UserError(f"data.params: {unknown_name('key', unknown[0], names)}")
+    try:
+        signature.bind(**params)
+    except TypeError as error:
+        raise UserError(f"data.params: '{name}': {error}") from None

@@ -14,7 +14,9 @@ class DataSpec:
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     name: str = "digits"
-    """A data set of the catalogue, or `module:function`."""
+    """A data set of the catalogue, `module:function`, or a path of `.npz` files."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Parameters of the data set's reader, e.g. `tokenizer`."""
     fraction: float = 1.0
     """η: the share of the target half and of the shadow half that is used."""
 

@@ -1,0 +1,63 @@
+"""What is known of a data set without playing a game: where it is, whether it is whole, how large it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from forgetgauge import plugins
+from forgetgauge.data.files import KNOWN, KnownSet
+from forgetgauge.data.folders import data_folder, find
+from forgetgauge.data.intact import damage
+from forgetgauge.data.loading import load_dataset
+from forgetgauge.data.npz import is_path
+from forgetgauge.errors import UserError
+
+State = Literal["present", "absent", "damaged"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of `forgetgauge data check`."""
+
+    name: str
+    state: State
+    where: str
+    n_train: int | None = None
+    n_test: int | None = None
+    n_classes: int | None = None
+    problem: str | None = None
+    """What is wrong and what to do."""
+
+
+def catalogued() -> list[str]:
+    """The data sets of the catalogue."""
+    return list(plugins.data.entries)
+
+
+def examine(name: str) -> Finding:
+    """The known data sets by the checksums of their files; any other by reading it."""
+    if name in KNOWN:
+        return _examine_files(KNOWN[name], data_folder())
+    try:
+        dataset = load_dataset(name)
+    except UserError as error:
+        if name in plugins.data or not is_path(name):
+            raise
+        return Finding(name, "damaged" if Path(name).exists() else "absent", name, problem=str(error))
+    where = "embedded" if name == "digits" else name
+    n_test = None if dataset.test is None else len(dataset.test)
+    return Finding(name, "present", where, len(dataset.points), n_test, dataset.points.n_classes)
+
+
+def _examine_files(known: KnownSet, root: Path) -> Finding:
+    folder = find(known, root)
+    if folder is None:
+        where = root / known.folders[0]
+        return Finding(known.name, "absent", str(where), problem=f"'forgetgauge data get {known.name}' downloads it")
+    wrong = damage(known, folder, known.files)
+    if wrong:
+        problem = f"{wrong}; 'forgetgauge data get {known.name}' mends it"
+        return Finding(known.name, "damaged", str(folder), problem=problem)
+    return Finding(known.name, "present", str(folder), known.n_train, known.n_test, known.n_classes)

@@ -1,0 +1,52 @@
+"""Where the files of a pretrained checkpoint are: a folder, an installed package, or the Hugging Face hub's cache."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from forgetgauge.errors import UserError
+
+
+def checkpoint_folder(checkpoint: str, *files: str) -> Path:
+    """The folder that holds these files of a checkpoint; only a hub name that is not cached is downloaded."""
+    folder = _local_folder(checkpoint)
+    if folder is None:
+        return _hub_folder(checkpoint, files)
+    for name in files:
+        if not (folder / name).is_file():
+            raise UserError(f"checkpoint '{checkpoint}': {folder} has no {name}")
+    return folder
+
+
+def _local_folder(checkpoint: str) -> Path | None:
+    package, colon, inside = checkpoint.partition(":")
+    if Path(checkpoint).expanduser().is_dir():
+        return Path(checkpoint).expanduser()
+    if colon and package.isidentifier():
+        spec = importlib.util.find_spec(package)  # finds it without importing it
+        if spec is None or not spec.submodule_search_locations:
+            raise UserError(f"checkpoint '{checkpoint}': no package '{package}' is installed")
+        return Path(next(iter(spec.submodule_search_locations))) / inside
+    if checkpoint.startswith((".", "/", "~")) or checkpoint.count("/") > 1:
+        raise UserError(f"checkpoint '{checkpoint}': no such folder")
+    return None
+
+
+def _hub_folder(checkpoint: str, files: tuple[str, ...]) -> Path:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise UserError(f"checkpoint '{checkpoint}': no such folder, and the hub needs 'forgetgauge[text]'") from None
+    wanted = ["config.json", *files]
+    try:
+        try:
+            found = [Path(huggingface_hub.hf_hub_download(checkpoint, f, local_files_only=True)) for f in wanted]
+        except (huggingface_hub.errors.LocalEntryNotFoundError, FileNotFoundError):
+            found = [Path(huggingface_hub.hf_hub_download(checkpoint, f)) for f in wanted]
+    except Exception as error:  # no network, no such name, a name the hub refuses: the user mends them the same way
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(
+            f"checkpoint '{checkpoint}': no such folder, and not to be had from the hub: {reason}"
+        ) from None
+    return found[0].parent

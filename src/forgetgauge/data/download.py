@@ -1,0 +1,131 @@
+"""Downloads that go on where they broke off, and that leave nothing under a file's name but the published bytes.
+
+pooch compares checksums and renames; the downloader it is given here keeps what arrived in a `.part` file beside the
+wanted one (pooch's own begin anew each time) and asks the server for the rest.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import logging
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.data.files import Download, KnownSet
+from forgetgauge.data.folders import VARIABLE, find
+from forgetgauge.data.intact import damage
+from forgetgauge.data.progress import MIB, Tell
+from forgetgauge.data.unpacking import unpack
+from forgetgauge.errors import DiskFull, UserError
+
+TIMEOUT_S = 30
+CHUNK_BYTES = 2**18
+NO_SUCH_RANGE = 416  # HTTP: the server's file ends before what was asked for
+
+
+class Broken(Exception):
+    """The connection ended early; what arrived is kept."""
+
+
+def fetch(known: KnownSet, root: Path, tell: Tell) -> Path:
+    """The folder under `root` with all files of the set; what is missing or damaged is downloaded."""
+    found, folder = find(known, root), root / known.folders[0]
+    if found and not damage(known, found, known.files):
+        return found
+    try:
+        for download in known.downloads:
+            served = [file for file in known.files if f"{file.name}.gz" == download.name]
+            if served:
+                if damage(known, folder, served):
+                    retrieve(download, folder / download.name, tell)
+                    (folder / served[0].name).unlink(missing_ok=True)  # damaged, and read before the compressed one
+            elif damage(known, folder, known.files):
+                archive = root / download.name
+                retrieve(download, archive, tell)
+                unpack(archive, known.files, folder)
+                archive.unlink()
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise DiskFull(f"{root}: the disk is full; the same command continues when there is room") from None
+        raise UserError(
+            f"{error.filename or root}: cannot be written: {error.strerror or error}; set {VARIABLE} to another folder"
+        ) from None
+    return folder
+
+
+def retrieve(download: Download, path: Path, tell: Tell) -> None:
+    """`path` with the published bytes, or a UserError and `path` as it was."""
+    import pooch
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    downloader = Resumed(path.with_name(f"{path.name}.part"), download.n_bytes, tell)
+    try:
+        pooch.retrieve(
+            download.url, f"sha256:{download.sha256}", fname=path.name, path=path.parent, downloader=downloader
+        )
+    except Broken as error:
+        raise UserError(f"{download.url}: {error}; the same command continues") from None
+    except ValueError:  # pooch's word for a checksum that differs
+        raise UserError(
+            f"{download.url}: what arrived is not the published file ({downloader.n_done:,} bytes, expected "
+            f"{download.n_bytes:,} with SHA-256 {download.sha256[:12]}…): it was thrown away; try again later"
+        ) from None
+
+
+class Resumed:
+    """A downloader for pooch: called with an address and the file to write."""
+
+    def __init__(self, part: Path, n_bytes: int, tell: Tell) -> None:
+        self.part, self.n_bytes, self.tell = part, n_bytes, tell
+        self.n_done = 0
+
+    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
+        """Bring the part to its end, then hand it over; what is wrong with it is pooch's to find."""
+        self.n_done = self.part.stat().st_size if self.part.exists() else 0
+        if self.n_done < self.n_bytes:
+            try:
+                self._receive(url)
+            except urllib.error.HTTPError as error:
+                error.close()
+                raise Broken(f"the server answers {error.code} {error.reason}") from None
+            except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+                raise Broken(self._how_far(error)) from None
+        os.replace(self.part, output_file)
+
+    def _receive(self, url: str) -> None:
+        headers = {"User-Agent": "forgetgauge", "Accept-Encoding": "identity"}
+        if self.n_done:
+            headers["Range"] = f"bytes={self.n_done}-"
+        try:
+            answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_S)
+        except urllib.error.HTTPError as error:
+            if error.code != NO_SUCH_RANGE:
+                raise
+            error.close()
+            self.part.unlink()
+            self.n_done = 0
+            return self._receive(url)
+        with answer:
+            goes_on = answer.headers.get("Content-Range", "").startswith(f"bytes {self.n_done}-")
+            if not goes_on:  # the server knows no ranges and sends all of it
+                self.n_done = 0
+            promised = self.n_done + int(answer.headers.get("Content-Length", self.n_bytes - self.n_done))
+            with self.part.open("ab" if goes_on else "wb") as part:
+                while self.n_done <= self.n_bytes and (chunk := answer.read1(CHUNK_BYTES)):
+                    part.write(chunk)
+                    self.n_done += len(chunk)
+                    self.tell(self.part.stem, min(self.n_done, self.n_bytes), self.n_bytes)
+            if self.n_done < min(promised, self.n_bytes):
+                raise ConnectionError("the connection broke")
+        return None
+
+    def _how_far(self, error: Exception) -> str:
+        reason = " ".join(str(getattr(error, "reason", error)).split())
+        if not self.n_done:
+            return f"cannot be reached: {reason or type(error).__name__}"
+        return f"{reason or type(error).__name__} after {self.n_done / MIB:.1f} of {self.n_bytes / MIB:.1f} MiB"

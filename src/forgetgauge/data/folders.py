@@ -1,0 +1,76 @@
+"""Where data sets lie on this machine: under FORGETGAUGE_DATA, else in the user's cache folder; fetched if absent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forgetgauge.data.files import File, KnownSet, known_set
+from forgetgauge.data.progress import Tell, line_on_terminal
+from forgetgauge.errors import UserError
+
+VARIABLE = "FORGETGAUGE_DATA"
+
+
+def data_folder() -> Path:
+    """What the variable names, else the user's cache folder for this program."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("forgetgauge"))
+
+
+def locate(name: str, *, tell: Tell = line_on_terminal) -> Path:
+    """The folder that holds a known data set's files, which are downloaded first where they are absent."""
+    known, root = known_set(name), data_folder()
+    folder = find(known, root)
+    if folder is None:
+        from forgetgauge.data.download import fetch
+
+        try:
+            return fetch(known, root, tell)
+        except UserError as error:
+            raise type(error)(f"data '{name}' is not under {root}; {error}") from None
+    with mendable(name):
+        for file in known.files:
+            path = path_of(folder, file)
+            problem = None if path.suffix == ".gz" else wrong_size(path, file, path.stat().st_size)
+            if problem:
+                raise UserError(problem)
+    return folder
+
+
+def find(known: KnownSet, root: Path) -> Path | None:
+    """The first of the set's folders with all its files; None where there is none."""
+    folders = (root / folder for folder in known.folders)
+    return next((folder for folder in folders if all(path_of(folder, file).is_file() for file in known.files)), None)
+
+
+def path_of(folder: Path, file: File) -> Path:
+    """The file itself or, where only that is there, its compressed form."""
+    plain, packed = folder / file.name, folder / f"{file.name}.gz"
+    return packed if file.packable and packed.is_file() and not plain.is_file() else plain
+
+
+def wrong_size(path: Path, file: File, n_bytes: int) -> str | None:
+    """What is wrong with the number of (unpacked) bytes or of lines; None where they are right, or not known."""
+    if file.n_bytes not in (None, n_bytes):
+        return f"{path}: {n_bytes:,} bytes instead of {file.n_bytes:,}"
+    if file.n_lines is not None:
+        n_lines = sum(bool(line.strip()) for line in path.read_bytes().split(b"\n"))
+        if n_lines != file.n_lines:
+            return f"{path}: {n_lines:,} lines instead of {file.n_lines:,}"
+    return None
+
+
+@contextmanager
+def mendable(name: str) -> Iterator[None]:
+    """What is found wrong with a known data set's files is followed by what mends it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{error}; 'forgetgauge data get {name}' mends it") from None

@@ -54,6 +54,10 @@ class Catalogue:
             return self._import_users(installed[name])
         raise UserError(unknown_name(self.what, name, [*self.entries, *installed]))
 
+    def __contains__(self, name: object) -> bool:
+        """Whether it is a name of the catalogue, of another package, or bound."""
+        return name in self._bound or name in self.entries or name in self.installed()
+
     def installed(self) -> dict[str, str]:
         """Name -> `module:attribute` of what other installed packages offer; nothing of it is imported."""
         from importlib.metadata import entry_points
@@ -338,6 +342,44 @@ models = Catalogue(
             "forgetgauge.models.small_cnn:SmallCNN",
             "three convolutions and a linear head, for images of 8 to 32 pixels",
         ),
+        "resnet20": Entry(
+            "forgetgauge.models.resnet:resnet20",
+            "residual network of 20 layers for small images; 269,722 parameters on CIFAR-10",
+            cites="He et al. 2016",
+        ),
+        "resnet32": Entry(
+            "forgetgauge.models.resnet:resnet32",
+            "residual network of 32 layers for small images; 464,154 parameters on CIFAR-10",
+            cites="He et al. 2016",
+        ),
+        "resnet44": Entry(
+            "forgetgauge.models.resnet:resnet44",
+            "residual network of 44 layers for small images; 658,586 parameters on CIFAR-10",
+            cites="He et al. 2016",
+        ),
+        "resnet56": Entry(
+            "forgetgauge.models.resnet:resnet56",
+            "residual network of 56 layers for small images; 853,018 parameters on CIFAR-10",
+            cites="He et al. 2016",
+        ),
+        "resnet110": Entry(
+            "forgetgauge.models.resnet:resnet110",
+            "residual network of 110 layers for small images; 1,727,962 parameters on CIFAR-10",
+            cites="He et al. 2016",
+        ),
+        "resnet18": Entry(
+            "forgetgauge.models.resnet18:resnet18",
+            "residual network of 18 wide layers, with batch or group norm; 11.2 million parameters",
+            cites="He et al. 2016",
+        ),
+        "mlp": Entry("forgetgauge.models.mlp:MLP", "perceptron with hidden layers, for points of any shape"),
+        "linear": Entry("forgetgauge.models.mlp:linear", "softmax regression, for points of any shape"),
+        "bert": Entry(
+            "forgetgauge.models.bert:bert",
+            "transformer encoder for token ids, pretrained (a local or hub checkpoint) or random",
+            needs="the extra [text]",
+            cites="Devlin et al. 2019",
+        ),
     },
 )
 
@@ -348,6 +390,36 @@ data = Catalogue(
             "forgetgauge.data.digits:load_digits",
             "1,797 real handwritten digits, 8 × 8 pixels, embedded in scikit-learn",
             cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
+        ),
+        "cifar10": Entry(
+            "forgetgauge.data.cifar:load_cifar10",
+            "50,000 photographs in 10 classes, 3 × 32 × 32 pixels, and 10,000 to test",
+            needs="a download of 162 MiB, once",
+            cites="Krizhevsky 2009",
+        ),
+        "cifar100": Entry(
+            "forgetgauge.data.cifar:load_cifar100",
+            "50,000 photographs in 100 classes, 3 × 32 × 32 pixels, and 10,000 to test",
+            needs="a download of 161 MiB, once",
+            cites="Krizhevsky 2009",
+        ),
+        "mnist": Entry(
+            "forgetgauge.data.mnist:load_mnist",
+            "60,000 handwritten digits, 28 × 28 pixels padded to 32 × 32, and 10,000 to test",
+            needs="a download of 11 MiB, once",
+            cites="LeCun et al. 1998",
+        ),
+        "fashion-mnist": Entry(
+            "forgetgauge.data.mnist:load_fashion_mnist",
+            "60,000 clothes in 10 classes, 28 × 28 pixels padded to 32 × 32, and 10,000 to test",
+            needs="a download of 29 MiB, once",
+            cites="Xiao et al. 2017",
+        ),
+        "sst5": Entry(
+            "forgetgauge.data.text:load_sst5",
+            "11,855 sentences of film reviews in 5 classes of sentiment, as 64 token ids each",
+            needs="a download of 0.8 MiB, once; the extra [text] for a checkpoint's tokenizer",
+            cites="Socher et al. 2013",
         ),
     },
 )

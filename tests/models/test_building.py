@@ -7,10 +7,10 @@ from torch import nn
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.models.building import build_model
+from tests.models.zoo import SHIPPED, params_of, points_for, shape_of
 
 SHAPES = [(1, 8, 8), (3, 32, 32)]
 NORMS = ["batch", "group", "none"]
-SHIPPED = sorted(plugins.models.entries)
 
 
 def same_bits(one: nn.Module, other: nn.Module) -> bool:
@@ -25,32 +25,43 @@ def _fresh_catalogue(monkeypatch):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_models_weights_depend_on_the_seed_alone(name):
-    first = build_model(name, {}, (1, 8, 8), 10, seed=5)
+    first = build_model(name, params_of(name), shape_of(name), 10, seed=5)
     torch.manual_seed(12345)
     torch.rand(7)
-    assert same_bits(build_model(name, {}, (1, 8, 8), 10, seed=5), first)
-    assert not same_bits(build_model(name, {}, (1, 8, 8), 10, seed=6), first)
+    assert same_bits(build_model(name, params_of(name), shape_of(name), 10, seed=5), first)
+    assert not same_bits(build_model(name, params_of(name), shape_of(name), 10, seed=6), first)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_building_leaves_torchs_own_generator_as_it_was(name):
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    build_model(name, {}, (1, 8, 8), 10, seed=2**63 - 1)
+    build_model(name, params_of(name), shape_of(name), 10, seed=2**63 - 1)
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def check_logits_and_gradients(model, x, n_classes):
+    logits = model(x)
+    assert logits.shape == (len(x), n_classes)
+    assert torch.isfinite(logits).all()
+    nn.functional.cross_entropy(logits, torch.arange(len(x)) % n_classes).backward()
+    # Softmax does not feel what is added to all keys alike, so a key's bias has no gradient but rounding errors.
+    named = [(name, p) for name, p in model.named_parameters() if not name.endswith("key.bias")]
+    assert [name for name, p in named if p.grad is None or not p.grad.abs().sum() > 0] == []
+
+
 @pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_every_model_turns_points_into_logits_and_gets_gradients_everywhere(name, n_classes):
+    model = build_model(name, params_of(name), shape_of(name), n_classes, seed=0)
+    check_logits_and_gradients(model, points_for(name), n_classes)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("n_classes", [2, 10])
-def test_every_model_turns_images_into_logits_and_gets_gradients_everywhere(name, shape, norm, n_classes):
-    model = build_model(name, {"norm": norm, "width": 4}, shape, n_classes, seed=0)
-    logits = model(torch.randn(5, *shape, generator=torch.Generator().manual_seed(0)))
-    assert logits.shape == (5, n_classes)
-    assert torch.isfinite(logits).all()
-    nn.functional.cross_entropy(logits, torch.arange(5) % n_classes).backward()
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+def test_the_small_cnn_turns_images_into_logits_with_every_norm(shape, norm):
+    model = build_model("small-cnn", {"norm": norm, "width": 4}, shape, 10, seed=0)
+    check_logits_and_gradients(model, torch.randn(5, *shape, generator=torch.Generator().manual_seed(0)), 10)
 
 
 @pytest.mark.parametrize(("norm", "layer"), [("batch", nn.BatchNorm2d), ("group", nn.GroupNorm), ("none", nn.Identity)])
@@ -65,12 +76,12 @@ def test_the_small_cnn_takes_images_of_any_size(shape):
     assert build_model("small-cnn", {}, shape, 3, 0)(torch.zeros(2, *shape)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_in_eval_mode_a_point_is_answered_the_same_in_any_company(norm):
-    model = build_model("small-cnn", {"norm": norm}, (1, 8, 8), 10, seed=0).eval()
-    x = torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("name", SHIPPED)
+def test_in_eval_mode_a_point_is_answered_the_same_in_any_company(name):
+    model = build_model(name, params_of(name), shape_of(name), 10, seed=0).eval()
+    x = points_for(name)
     with torch.no_grad():
-        torch.testing.assert_close(model(x)[2:3], model(x[2:3]), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(model(x)[2:3], model(x[2:3]), rtol=1e-4, atol=1e-4)
 
 
 def test_an_unknown_parameter_is_one_line_with_the_nearest_name():

@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch import nn
 
-from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.models.building import build_model
 from forgetgauge.models.head import features_of, head_of
+from tests.models.zoo import SHIPPED, params_of, points_for, shape_of
 
 
 class Named(nn.Module):
@@ -45,27 +45,35 @@ def test_a_model_without_a_linear_layer_is_refused():
         head_of(nn.Conv2d(1, 1, 1))
 
 
-MODELS = {
-    **{f"{name}-{norm}": build_model(name, {"norm": norm}, (1, 8, 8), 10, 0) for name in plugins.models.entries
-       for norm in ("batch", "group", "none")},
+OWN = {
     "fc": Named("fc"),
     "no bias": Named("head", bias=False),
     "sequence": nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_features_times_the_heads_weights_are_the_logits(model):
-    shape = (1, 8, 8) if hasattr(model, "body") and isinstance(model.body, nn.Sequential) else (6,)
-    x = torch.randn(9, *shape, generator=torch.Generator().manual_seed(1))
+def check_features(model, x):
     features, head = features_of(model.eval(), x), head_of(model)
-    assert features.shape == (9, head.in_features)
+    assert features.shape == (len(x), head.in_features)
     logits = features @ head.weight.T + (0 if head.bias is None else head.bias)
-    torch.testing.assert_close(logits, model(x), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(logits, model(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", OWN.values(), ids=OWN)
+def test_features_times_the_heads_weights_are_the_logits(model):
+    check_features(model, torch.randn(9, 6, generator=torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_head_of_every_shipped_model_is_found_and_makes_the_logits(name):
+    model = build_model(name, params_of(name), shape_of(name), 7, 0)
+    assert head_of(model) is model.head
+    assert head_of(model).out_features == 7
+    check_features(model, points_for(name))
 
 
 def test_taking_features_leaves_no_hook_no_gradient_and_no_trace_in_eval_mode():
-    model = MODELS["small-cnn-batch"].eval()
+    model = build_model("small-cnn", {}, (1, 8, 8), 10, 0).eval()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     features = features_of(model, torch.randn(4, 1, 8, 8))
     assert not features.requires_grad

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +14,25 @@ from torch import nn
 from forgetgauge import plugins
 from forgetgauge.errors import UserError, unknown_name
 
+_ONE_AT_A_TIME = threading.RLock()
+"""Torch has one generator for all threads: whoever seeds it must not be disturbed before the weights are drawn."""
+
+
+@contextmanager
+def torch_seeded(seed: int) -> Iterator[None]:
+    """Torch's global generators begin at a seed, and are left as they were."""
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    with _ONE_AT_A_TIME:
+        states = torch.get_rng_state(), [torch.cuda.get_rng_state(device) for device in devices]
+        torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        with _ONE_AT_A_TIME:
+            torch.set_rng_state(states[0])
+            for device, state in zip(devices, states[1], strict=True):
+                torch.cuda.set_rng_state(state, device)
+
 
 def build_model(
     name: str, params: Mapping[str, Any], input_shape: tuple[int, ...], n_classes: int, seed: int
@@ -19,8 +40,7 @@ def build_model(
     """`factory(input_shape, n_classes, **params)` under its own seed; torch's global generator is left as it was."""
     factory = plugins.models.load(name)
     check_params(name, factory, params)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with _ONE_AT_A_TIME, torch_seeded(seed):
         try:
             model = factory(input_shape, n_classes, **params)
         except (TypeError, ValueError) as error:

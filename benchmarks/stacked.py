@@ -50,7 +50,7 @@ def main() -> None:
     orders = [np.random.default_rng(i).permutation(len(dataset.points)) for i in range(n_models)]
     sets = [dataset.points.subset(order[:N_TRAIN]) for order in orders]
     unseen = [dataset.points.subset(order[N_TRAIN:]) for order in orders]
-    assert recipe.why_solo(sets) is None
+    assert recipe.engine(sets).name == "vmap"
 
     warm_up = Minibatch(epochs=1)
     warm_up.fit(sets[0], Streams("warm-up"))

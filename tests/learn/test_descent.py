@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, rate_factor
+from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, rate_factor
 
 QUICK = settings(max_examples=50, deadline=None)
 SIZES = {"n": st.integers(1, 80), "batch_size": st.integers(1, 40), "epochs": st.integers(0, 4)}
@@ -84,6 +84,35 @@ def test_a_milestone_falls_on_the_step_it_names():
     assert late == []
 
 
+def test_the_line_falls_from_one_and_would_end_at_zero():
+    assert [rate_factor("linear", step, 4) for step in range(5)] == [1.0, 0.75, 0.5, 0.25, 0.0]
+
+
+def test_a_warm_up_rises_in_even_steps_and_the_schedule_spans_the_rest():
+    """Of 10 steps 4 rise, by a fifth each; the remaining six fall along the whole line."""
+    steps = Steps(lr=2.0, schedule="linear", warmup=0.4)
+    rising, falling = [0.4, 0.8, 1.2, 1.6], [2.0 * (1 - step / 6) for step in range(6)]
+    assert [steps.rate(step, 10) for step in range(10)] == pytest.approx(rising + falling)
+
+
+@QUICK
+@given(
+    n_steps=st.integers(1, 200),
+    warmup=st.floats(0, 0.99),
+    schedule=st.sampled_from(["constant", "cosine", "steps", "linear"]),
+)
+def test_the_rate_rises_then_follows_its_schedule_and_is_positive_throughout(n_steps, warmup, schedule):
+    steps = Steps(lr=0.3, schedule=schedule, milestones=(0.5,), warmup=warmup)
+    rates = [steps.rate(step, n_steps) for step in range(n_steps)]
+    rising = round(warmup * n_steps)
+    assert min(rates) > 0
+    assert max(rates) <= 0.3
+    assert all(a < b for a, b in itertools.pairwise(rates[: rising + 1]))
+    assert all(a >= b for a, b in itertools.pairwise(rates[rising:]))
+    rest = Steps(lr=0.3, schedule=schedule, milestones=(0.5,))
+    assert rates[rising:] == [rest.rate(step, n_steps - rising) for step in range(n_steps - rising)]
+
+
 @pytest.mark.parametrize("bad", [{"lr": -0.1}, {"epochs": -1}, {"batch_size": 0}])
 def test_settings_no_descent_can_have_are_refused(bad):
     with pytest.raises(ValueError, match="must not be negative"):
@@ -101,7 +130,7 @@ def test_descending_a_quadratic_is_the_recursion_on_paper():
     batches = [np.array([0, 1]), np.array([2, 3]), np.array([1, 2])]
     descend(
         lambda at: 0.5 * ((theta - targets[at]) ** 2).mean(),
-        [theta], batches, n_steps=3, lr=0.1, momentum=0.5, weight_decay=0.2,
+        [theta], batches, Steps(lr=0.1, momentum=0.5, weight_decay=0.2), n_steps=3,
     )  # fmt: skip
     expected, velocity = 3.0, 0.0
     for centre in (0.5, 3.5, 1.5):

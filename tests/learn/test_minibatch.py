@@ -4,7 +4,9 @@ import torch
 from torch import nn
 
 from forgetgauge import plugins
-from forgetgauge.data.dataset import Points
+from forgetgauge.data.dataset import Points, Scaling
+from forgetgauge.learn.augment import draw_moves
+from forgetgauge.learn.engines import Engine
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of
@@ -12,6 +14,7 @@ from forgetgauge.streams import Streams
 
 from . import own_models
 from .own_models import AverageOfAllBatches, BatchNormed, BranchesOnData, Dropout, DropoutByFunction, Noise, Plain, Tied
+from .test_augment import pad_crop_flip
 
 NORMS = ["batch", "group", "none"]
 OPTIMISERS = {"sgd": {"optimiser": "sgd", "lr": 0.05}, "adamw": {"optimiser": "adamw", "lr": 0.01}}
@@ -20,6 +23,7 @@ SCHEDULES = {
     "cosine": {"schedule": "cosine"},
     "steps": {"schedule": "steps", "milestones": (0.5, 0.75)},
 }
+MEAN, DEVIATION = 0.4, 0.25
 SOLO = [Dropout, DropoutByFunction, Noise, AverageOfAllBatches, BranchesOnData]
 STACKED = [Plain, BatchNormed, Tied]
 
@@ -53,7 +57,10 @@ def assert_close(one: nn.Module, other: nn.Module, atol=2e-5) -> None:
 
 
 def textbook(learner: Minibatch, points: Points, streams: Streams) -> nn.Module:
-    """The training loop of any tutorial, with torch's own scheduler; batches come from the stream `order`."""
+    """The training loop of any tutorial, with torch's own scheduler.
+
+    Batches come from the stream `order`, moves from the stream `augment`.
+    """
     model = learner.build(points, streams.seed("init"))
     model.train()
     n_batches = int(np.ceil(len(points) / learner.batch_size))
@@ -70,16 +77,25 @@ def textbook(learner: Minibatch, points: Points, streams: Streams) -> nn.Module:
         "steps": lambda: torch.optim.lr_scheduler.MultiStepLR(
             optimiser, [int(np.ceil(m * n_steps)) for m in learner.milestones], gamma=0.1
         ),
+        "linear": lambda: torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, total_iters=n_steps),
     }[learner.schedule]()
-    criterion, rng = nn.CrossEntropyLoss(), streams.generator("order")
+    criterion, rng, draws = nn.CrossEntropyLoss(), streams.generator("order"), streams.generator("augment")
     inputs, labels = points.whole_inputs[points.index], points.whole_labels[points.index]
+
+    def batch_of(at):
+        if learner.augment == "none":
+            return inputs[at]
+        moves = draw_moves(len(at), draws)
+        pixels = torch.stack([pad_crop_flip(inputs[one], *move) for one, move in zip(at, moves, strict=True)])
+        return (pixels / 255 - MEAN) / DEVIATION
+
     for _ in range(learner.epochs):
         order, start = rng.permutation(len(points)), 0
         for batch in range(n_batches):
             size = len(points) // n_batches + (batch < len(points) % n_batches)
             at, start = order[start : start + size], start + size
             optimiser.zero_grad()
-            criterion(model(inputs[at]), labels[at]).backward()
+            criterion(model(batch_of(at)), labels[at]).backward()
             optimiser.step()
             scheduler.step()
     return model.eval()
@@ -155,12 +171,61 @@ def test_training_learns(images):
     assert accuracy_of(trained, points.y.numpy()) > 0.95 > accuracy_of(untrained, points.y.numpy())
 
 
+@pytest.fixture(scope="module")
+def pixels() -> Points:
+    """Bytes, none of them black."""
+    rng = np.random.default_rng(2)
+    inputs = torch.from_numpy(rng.integers(1, 256, (90, 1, 8, 8), dtype=np.uint8))
+    return Points.of(inputs, torch.from_numpy(rng.integers(0, 4, 90)), Scaling((MEAN,), (DEVIATION,)))
+
+
+def test_the_rate_may_fall_along_a_line(images):
+    learner, points = small_cnn(schedule="linear"), images.subset(np.arange(5, 42))
+    assert_close(learner.fit(points, Streams("one")), textbook(learner, points, Streams("one")), atol=1e-6)
+
+
+def test_images_are_moved_as_their_own_stream_says_and_scaled_after(pixels):
+    learner, points = small_cnn(augment="flip-crop"), pixels.subset(np.arange(5, 42))
+    trained = learner.fit(points, Streams("one"))
+    assert_close(trained, textbook(learner, points, Streams("one")), atol=1e-5)
+    assert not same_bits(trained, small_cnn().fit(points, Streams("one")))
+
+
+def test_moving_images_changes_neither_the_order_of_the_batches_nor_the_first_weights(pixels):
+    """Images of one colour that look the same wherever they are moved, were it not for the black edge."""
+    flat = Points.of(torch.zeros_like(pixels.whole_inputs), pixels.whole_labels, pixels.scaling).subset(np.arange(37))
+    assert same_bits(small_cnn(augment="flip-crop").fit(flat, Streams("a")), small_cnn().fit(flat, Streams("a")))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+def test_a_cpu_computes_in_float32_whatever_the_precision(images, precision):
+    sets, streams = members(images, 2, 37)
+    exact, rounded = small_cnn(), small_cnn(precision=precision)
+    assert same_bits(exact.fit(sets[0], streams[0]), rounded.fit(sets[0], streams[0]))
+    assert all(map(same_bits, exact.fit_many(sets, streams), rounded.fit_many(sets, streams)))
+
+
+def test_training_leaves_torchs_settings_for_products_as_they_were(images):
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    sets, streams = members(images, 2, 20)
+    small_cnn(precision="tf32").fit_many(sets, streams)
+    small_cnn().fit(sets[0], streams[0])
+    assert (matmul.allow_tf32, cudnn.allow_tf32) == before
+
+
 def test_its_cost_is_one_gradient_per_point_and_epoch():
     assert Minibatch(epochs=7).n_gradients(40) == 280
 
 
 def test_it_keeps_the_promise_of_a_learner():
     assert isinstance(Minibatch(), Learner)
+
+
+@pytest.mark.parametrize("bad", [{"warmup": -0.1}, {"warmup": 1.0}])
+def test_a_warm_up_is_a_share_of_the_training(bad):
+    with pytest.raises(ValueError, match="warmup"):
+        Minibatch(**bad)
 
 
 @pytest.mark.parametrize("bad", [{"epochs": 0}, {"batch_size": 0}, {"lr": 0.0}, {"lr": -1.0}, {"lr": float("nan")}])
@@ -178,7 +243,14 @@ def test_settings_that_train_nothing_are_refused(bad):
 def test_each_member_of_a_stack_is_the_model_trained_alone(images, norm, optimiser, schedule):
     learner = small_cnn(norm, **OPTIMISERS[optimiser], **SCHEDULES[schedule])
     sets, streams = members(images, 3, 37)
-    assert learner.why_solo(sets) is None
+    assert learner.engine(sets).name == "vmap"
+    for points, stream, model in zip(sets, streams, learner.fit_many(sets, streams), strict=True):
+        assert_close(model, learner.fit(points, stream))
+
+
+@pytest.mark.parametrize("settings", [{"schedule": "linear", "warmup": 0.3}, {"warmup": 0.2}, {"augment": "flip-crop"}])
+def test_warm_ups_and_moves_of_a_stack_are_those_of_models_alone(pixels, settings):
+    learner, (sets, streams) = small_cnn(**settings), members(pixels, 3, 37)
     for points, stream, model in zip(sets, streams, learner.fit_many(sets, streams), strict=True):
         assert_close(model, learner.fit(points, stream))
 
@@ -209,7 +281,7 @@ def test_sets_of_several_sizes_are_trained_in_stacks_of_their_own_and_come_back_
 
 def test_a_stack_of_one_is_the_model_alone_to_the_bit(images):
     sets, streams = members(images, 1, 37)
-    assert small_cnn().why_solo(sets) == "a stack of one is a model alone"
+    assert small_cnn().engine(sets) == Engine("solo", "a stack of one is a model alone")
     assert same_bits(small_cnn().fit_many(sets, streams)[0], small_cnn().fit(sets[0], streams[0]))
 
 
@@ -255,7 +327,7 @@ def test_members_share_no_memory(images):
 def test_equal_sets_of_different_tensors_are_trained_alone_and_right(images):
     copied = Points.of(images.whole_inputs.clone(), images.whole_labels.clone())
     sets, streams = [images.subset(np.arange(30)), copied.subset(np.arange(30))], [Streams("same"), Streams("same")]
-    assert small_cnn().why_solo(sets) == "the points are of different data sets"
+    assert small_cnn().engine(sets) == Engine("solo", "the points are of different data sets")
     one, other = small_cnn().fit_many(sets, streams)
     assert same_bits(one, other)
 
@@ -266,9 +338,10 @@ def test_equal_sets_of_different_tensors_are_trained_alone_and_right(images):
 @pytest.mark.parametrize("model", SOLO)
 def test_what_cannot_be_stacked_is_trained_alone_for_a_reason_of_one_line(vectors, model):
     learner, (sets, streams) = own(model), members(vectors, 3, 40)
-    reason = learner.why_solo(sets)
-    assert reason
-    assert "\n" not in reason
+    engine = learner.engine(sets)
+    assert engine.name == "solo"
+    assert engine.reason
+    assert "\n" not in engine.reason
     torch.manual_seed(1)
     stacked = learner.fit_many(sets, streams)
     torch.manual_seed(2)
@@ -283,8 +356,8 @@ def test_dropout_is_named_in_the_reason_and_dropout_of_probability_zero_is_none(
         return model
 
     sets, _ = members(vectors, 2, 40)
-    assert own(Dropout).why_solo(sets) == "dropout draws random numbers of its own"
-    assert Minibatch(model=plugins.models.bind(without)).why_solo(sets) is None
+    assert own(Dropout).engine(sets) == Engine("solo", "dropout draws random numbers of its own")
+    assert Minibatch(model=plugins.models.bind(without)).engine(sets).name == "vmap"
 
 
 def test_dropout_draws_from_a_stream_of_the_models_own(vectors):
@@ -299,7 +372,7 @@ def test_dropout_draws_from_a_stream_of_the_models_own(vectors):
 @pytest.mark.parametrize("model", STACKED)
 def test_an_own_model_is_stacked_and_each_member_is_the_model_alone(vectors, model):
     learner, (sets, streams) = own(model), members(vectors, 3, 40)
-    assert learner.why_solo(sets) is None
+    assert learner.engine(sets).name == "vmap"
     for trained, points, stream in zip(learner.fit_many(sets, streams), sets, streams, strict=True):
         assert_close(trained, learner.fit(points, stream))
         assert_close(trained, textbook(learner, points, stream))

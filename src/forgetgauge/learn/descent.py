@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from forgetgauge.models.building import torch_seeded
 from forgetgauge.streams import Streams
 
 Optimiser = Literal["sgd", "adamw"]
-Schedule = Literal["constant", "cosine", "steps"]
+Schedule = Literal["constant", "cosine", "steps", "linear"]
 Positions = npt.NDArray[np.int64]
 
 
@@ -45,14 +47,42 @@ def rate_factor(schedule: Schedule, step: int, n_steps: int, milestones: tuple[f
         return 0.5 * (1 + math.cos(math.pi * step / n_steps))
     if schedule == "steps":
         return float(0.1 ** sum(step >= milestone * n_steps - 1e-9 for milestone in milestones))
+    if schedule == "linear":
+        return 1 - step / n_steps
     return 1.0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How a descent goes down: the optimiser and its rate at each step."""
+
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    optimiser: Optimiser = "sgd"
+    schedule: Schedule = "constant"
+    milestones: tuple[float, ...] = ()
+    warmup: float = 0.0
+    """Share of the steps over which the rate rises from 0; the schedule spans the rest."""
+
+    def rate(self, step: int, n_steps: int) -> float:
+        """The learning rate at a step, counted from 0."""
+        rising = round(self.warmup * n_steps)
+        if step < rising:
+            return self.lr * (step + 1) / (rising + 1)
+        return self.lr * rate_factor(self.schedule, step - rising, n_steps - rising, self.milestones)
+
+    def optimiser_of(self, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """torch's own."""
+        if self.optimiser == "adamw":
+            return torch.optim.AdamW(parameters, lr=self.lr, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 @contextmanager
 def own_randomness(streams: Streams) -> Iterator[None]:
-    """Dropout and the like draw from a stream of the job's own; torch's global generator is left as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(streams.seed("dropout"))
+    """Dropout and the like draw from a stream of the job's own; torch's global generators are left as they were."""
+    with torch_seeded(streams.seed("dropout")):
         yield
 
 
@@ -60,27 +90,18 @@ def descend(
     loss: Callable[[Tensor], Tensor],
     parameters: Iterable[Tensor],
     batches: Iterable[npt.NDArray[np.int64]],
+    steps: Steps,
     *,
     n_steps: int,
-    lr: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    optimiser: Optimiser = "sgd",
-    schedule: Schedule = "constant",
-    milestones: tuple[float, ...] = (),
     after_step: Callable[[torch.optim.Optimizer], None] | None = None,
 ) -> None:
     """Minimise `loss(positions)` over the batches, changing the parameters in place; `after_step` may correct them."""
-    parameters = list(parameters)
-    if optimiser == "adamw":
-        steps: torch.optim.Optimizer = torch.optim.AdamW(parameters, lr=lr, weight_decay=weight_decay)
-    else:
-        steps = torch.optim.SGD(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
+    optimiser = steps.optimiser_of(list(parameters))
     for step, batch in enumerate(batches):
-        for group in steps.param_groups:
-            group["lr"] = lr * rate_factor(schedule, step, n_steps, milestones)
-        steps.zero_grad()
+        for group in optimiser.param_groups:
+            group["lr"] = steps.rate(step, n_steps)
+        optimiser.zero_grad()
         loss(torch.from_numpy(batch)).backward()  # type: ignore[no-untyped-call]
-        steps.step()
+        optimiser.step()
         if after_step is not None:
-            after_step(steps)
+            after_step(optimiser)

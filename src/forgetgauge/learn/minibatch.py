@@ -1,8 +1,9 @@
-"""The default learner: a torch model, an optimiser, a schedule; `fit` trains one, `fit_many` a stack of them."""
+"""The default learner: a torch model, an optimiser, a schedule; `fit` trains one, `fit_many` many of them together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +13,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Optimiser, Schedule, batch_positions, batches_per_epoch, descend, own_randomness
-from forgetgauge.learn.stack import Stack, why_solo
+from forgetgauge.learn.augment import Augment, draw_moves, moved
+from forgetgauge.learn.descent import (
+    Optimiser,
+    Positions,
+    Schedule,
+    Steps,
+    batch_positions,
+    batches_per_epoch,
+    descend,
+    own_randomness,
+)
+from forgetgauge.learn.engines import Engine, choose_engine, on_streams
+from forgetgauge.learn.fleet import Batch, Feed, descend_together
+from forgetgauge.learn.stack import Stack
+from forgetgauge.learn.twin import Precision, Twin
 from forgetgauge.models.building import build_model
 from forgetgauge.streams import Streams
 
@@ -31,18 +45,27 @@ class Minibatch:
     schedule: Schedule = "cosine"
     milestones: tuple[float, ...] = ()
     """Where the schedule `steps` divides the rate by ten, as fractions of the training: [0.5, 0.75] of 200 epochs."""
+    warmup: float = 0.0
+    """Share of the training over which the rate rises from 0."""
     epochs: int = 30
     batch_size: int = 32
+    augment: Augment = "none"
+    """`flip-crop`: images mirrored and moved by up to four pixels, anew in every epoch."""
+    precision: Precision = "float32"
+    """Of activations on a GPU; weights, batch statistics and the head are float32 always. A CPU computes in float32."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 1:
             raise ValueError("epochs and batch_size must be at least 1")
         if not self.lr > 0 or self.momentum < 0 or self.weight_decay < 0:
             raise ValueError("lr must be greater than 0, momentum and weight_decay must not be negative")
+        if not 0 <= self.warmup < 1:
+            raise ValueError("warmup must be at least 0 and below 1")
 
     def build(self, points: Points, seed: int) -> nn.Module:
-        """An untrained model for such points."""
-        return build_model(self.model, self.model_params, tuple(points.whole_inputs.shape[1:]), points.n_classes, seed)
+        """An untrained model for such points, where the points are."""
+        shape = tuple(points.whole_inputs.shape[1:])
+        return build_model(self.model, self.model_params, shape, points.n_classes, seed).to(points.device)
 
     def n_gradients(self, n_points: int) -> int:
         """Per-example gradients of one fit."""
@@ -51,59 +74,125 @@ class Minibatch:
     def fit(self, points: Points, streams: Streams) -> nn.Module:
         """One model, trained alone."""
         model = self.build(points, streams.seed("init")).train()
-        with own_randomness(streams):
-            self._descend(
-                lambda at: F.cross_entropy(model(points.x[at]), points.y[at]),
-                model.parameters(),
-                len(points),
-                [streams],
-            )
+        index, moves = torch.from_numpy(points.index), streams.generator("augment")
+
+        def loss(at: Tensor) -> Tensor:
+            chosen = index[at]
+            with self._autocast(points):
+                logits = model(self._inputs(points, chosen, [moves]))
+            return F.cross_entropy(logits.float(), points.whole_labels[chosen])
+
+        with own_randomness(streams), _exact_products(self.precision):
+            descend(loss, model.parameters(), self._order(points, streams), self.steps, n_steps=self._n_steps(points))
         return model.eval()
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        """Models on sets of equal size train as one stack; those that cannot be stacked train one by one."""
+        """Members of one stack by the engine that `engine` names; of several sizes where the engine allows it."""
+        how: dict[str, Callable[[Sequence[Points], Sequence[Streams]], list[nn.Module]]] = {
+            "twin": self._fit_twin,
+            "vmap": self._fit_vmap,
+            "streams": self._fit_on_streams,
+            "solo": lambda points, streams: [self.fit(p, s) for p, s in zip(points, streams, strict=True)],
+        }
+        if not points:
+            return []
+        engine = self.engine(points)
+        if engine.mixes_sizes:
+            return how[engine.name](points, streams)
         fitted: dict[int, nn.Module] = {}
         for size in sorted({len(p) for p in points}):
             members = [i for i, p in enumerate(points) if len(p) == size]
-            group, their_streams = [points[i] for i in members], [streams[i] for i in members]
-            fit_group = self._fit_alone if self.why_solo(group) else self._fit_stack
-            fitted.update(zip(members, fit_group(group, their_streams), strict=True))
+            group = [points[i] for i in members], [streams[i] for i in members]
+            fitted.update(zip(members, how[self.engine(group[0]).name](*group), strict=True))
         return [fitted[i] for i in range(len(points))]
 
-    def why_solo(self, points: Sequence[Points]) -> str | None:
-        """Why models on these points would be trained one by one; None where they train as a stack."""
-        if len(points) == 1:
-            return "a stack of one is a model alone"
-        if any(p.whole_inputs is not points[0].whole_inputs for p in points):
-            return "the points are of different data sets"
-        return why_solo(self.build(points[0], 0).train(), points[0].x[:4], points[0].y[:4], F.cross_entropy)
+    def engine(self, points: Sequence[Points]) -> Engine:
+        """What `fit_many` would train models on these points with, and why with nothing faster."""
+        return choose_engine(self.build(points[0], 0).train(), points)
 
-    def _fit_alone(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        return [self.fit(p, s) for p, s in zip(points, streams, strict=True)]
+    @property
+    def steps(self) -> Steps:
+        """How it descends."""
+        return Steps(
+            self.lr,
+            self.momentum,
+            self.weight_decay,
+            self.optimiser,
+            self.schedule,
+            tuple(self.milestones),
+            self.warmup,
+        )
 
-    def _fit_stack(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+    def _fit_twin(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+        twin = Twin(
+            [self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)], self.precision
+        )
+        feeds = [self._feed(p, s) for p, s in zip(points, streams, strict=True)]
+        widest = min(self.batch_size, max(len(p) for p in points))
+        with _exact_products(self.precision):
+            descend_together(twin, points[0], feeds, self.steps, batch_size=widest, augment=self.augment)
+        return [model.eval() for model in twin.members([feed.n_steps for feed in feeds])]
+
+    def _fit_on_streams(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+        with own_randomness(streams[0]), _exact_products(self.precision):  # around all threads: both are global
+            return on_streams(self.fit, points, streams)
+
+    def _feed(self, points: Points, streams: Streams) -> Feed:
+        batches = (Batch(points.index[at]) for at in self._order(points, streams))
+        return Feed(batches, self._n_steps(points), streams.generator("augment"))
+
+    def _fit_vmap(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         stack = Stack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
         index = torch.from_numpy(np.stack([p.index for p in points]))  # (K, n)
+        moves = [s.generator("augment") for s in streams]
 
         def loss(at: Tensor) -> Tensor:  # at: (K, batch)
             chosen = index.gather(1, at)
-            return stack.loss(F.cross_entropy, points[0].inputs_at(chosen), points[0].whole_labels[chosen])
+            with self._autocast(points[0]):
+                return stack.loss(
+                    F.cross_entropy, self._inputs(points[0], chosen, moves), points[0].whole_labels[chosen]
+                )
 
-        self._descend(loss, stack.parameters.values(), len(points[0]), streams)
+        orders = [self._order(p, s) for p, s in zip(points, streams, strict=True)]
+        with _exact_products(self.precision):
+            descend(
+                loss,
+                stack.parameters.values(),
+                map(np.stack, zip(*orders, strict=True)),
+                self.steps,
+                n_steps=self._n_steps(points[0]),
+            )
         return [model.eval() for model in stack.members()]
 
-    def _descend(self, loss: Any, parameters: Any, n: int, streams: Sequence[Streams]) -> None:
-        orders = [batch_positions(n, self.batch_size, self.epochs, s.generator("order")) for s in streams]
-        alone = len(streams) == 1
-        descend(
-            loss,
-            parameters,
-            orders[0] if alone else map(np.stack, zip(*orders, strict=True)),
-            n_steps=self.epochs * batches_per_epoch(n, self.batch_size),
-            lr=self.lr,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            optimiser=self.optimiser,
-            schedule=self.schedule,
-            milestones=self.milestones,
-        )
+    def _order(self, points: Points, streams: Streams) -> Iterable[Positions]:
+        return batch_positions(len(points), self.batch_size, self.epochs, streams.generator("order"))
+
+    def _n_steps(self, points: Points) -> int:
+        return self.epochs * batches_per_epoch(len(points), self.batch_size)
+
+    def _inputs(self, points: Points, chosen: Tensor, moves: Sequence[np.random.Generator]) -> Tensor:
+        """Inputs at these positions, augmented; (K, batch) positions of K members or (batch,) of one."""
+        stored = points.stored_at(chosen)
+        if self.augment != "none":
+            drawn = np.stack([draw_moves(chosen.shape[-1], rng) for rng in moves])
+            stored = moved(stored, torch.from_numpy(drawn).to(stored.device).view(*chosen.shape, 3))
+        return points.scaled(stored)
+
+    def _autocast(self, points: Points) -> AbstractContextManager[object]:
+        if self.precision == "bfloat16" and points.device.type == "cuda":
+            return torch.autocast("cuda", torch.bfloat16)
+        return nullcontext()
+
+
+class _exact_products:
+    """float32 products as float32 on a GPU, unless tf32 was asked for."""
+
+    def __init__(self, precision: Precision) -> None:
+        self.tf32 = precision == "tf32"
+
+    def __enter__(self) -> None:
+        self.before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.tf32
+
+    def __exit__(self, *_: object) -> None:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = self.before

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.fleet import logits_together
+from forgetgauge.learn.twin import why_no_twin
 
 BATCH = 1024
 
@@ -23,6 +27,17 @@ def logits_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
     ]
     logits: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
     return logits
+
+
+def logits_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
+    """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
+    if points[0].device.type == "cuda" and _of_one_data_set(points) and why_no_twin(models[0]) is None:
+        return logits_together(models, points)
+    return [logits_of(model, its) for model, its in zip(models, points, strict=True)]
+
+
+def _of_one_data_set(points: Sequence[Points]) -> bool:
+    return all(p.whole_inputs is points[0].whole_inputs for p in points)
 
 
 def accuracy_of(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> float:

@@ -20,8 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.augment import Augment
 from forgetgauge.learn.descent import Optimiser, Schedule
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.learn.twin import Precision
 from forgetgauge.streams import Streams
 
 _HASH_KEY = b"forgetgauge sisa shard"
@@ -63,8 +65,11 @@ class Sisa:
     weight_decay: float = Minibatch.weight_decay
     schedule: Schedule = Minibatch.schedule
     milestones: tuple[float, ...] = Minibatch.milestones
+    warmup: float = Minibatch.warmup
     epochs: int = Minibatch.epochs
     batch_size: int = Minibatch.batch_size
+    augment: Augment = Minibatch.augment
+    precision: Precision = Minibatch.precision
 
     def __post_init__(self) -> None:
         if self.n_shards < 1:

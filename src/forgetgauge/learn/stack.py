@@ -48,9 +48,9 @@ class Stack:
 
 def why_solo(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> str | None:
     """The reason why models like this cannot be stacked, or None where they can; x and y are a few example points."""
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
-            return f"{name or type(module).__name__} draws random numbers of its own"
+    drawing = draws_random_numbers(model)
+    if drawing:
+        return drawing
     try:
         trial = Stack([copy.deepcopy(model), copy.deepcopy(model)])
         trial.loss(loss, torch.stack([x, x]), torch.stack([y, y])).backward()  # type: ignore[no-untyped-call]
@@ -61,4 +61,12 @@ def why_solo(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> str | None:
     for name, buffer in alone.named_buffers():
         if not torch.allclose(buffer.double(), trial.buffers[name][0].double(), atol=1e-5):
             return f"its buffer {name} is not updated in place"
+    return None
+
+
+def draws_random_numbers(model: nn.Module) -> str | None:
+    """Which part of a model draws random numbers in train mode; None where none is known to."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
+            return f"{name or type(module).__name__} draws random numbers of its own"
     return None

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.predict import BATCH
 from forgetgauge.streams import Streams
 
 CHUNK = 256
@@ -33,7 +34,7 @@ def gradient_norm(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
     chunks = zip(torch.split(points.x, CHUNK), torch.split(points.y, CHUNK), strict=True)
     parts = [vmap(norm)(x, y) for x, y in chunks]
-    return np.asarray(torch.cat(parts).detach().numpy(), dtype=np.float32)
+    return np.asarray(torch.cat(parts).detach().cpu().numpy(), dtype=np.float32)
 
 
 @torch.no_grad()
@@ -44,17 +45,25 @@ def landscape(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
     generator = torch.Generator().manual_seed(Streams("landscape").seed("shake"))  # the same shakes for every model
 
     def losses(parameters: dict[str, Tensor]) -> Tensor:
-        logits = functional_call(model, (parameters, buffers), (points.x,))
-        return F.cross_entropy(logits, points.y, reduction="none")
+        parts = [
+            F.cross_entropy(functional_call(model, (parameters, buffers), (x,)), y, reduction="none")
+            for x, y in zip(torch.split(points.x, BATCH), torch.split(points.y, BATCH), strict=True)
+        ]
+        return torch.cat(parts)
 
-    rise = torch.zeros(len(points))
+    rise = torch.zeros(len(points), device=points.device)
     for _ in range(N_SHAKES):
         shaken = {
-            name: w + SHAKE * (w.std() if w.numel() > 1 else w.abs()) * torch.randn(w.shape, generator=generator)
+            name: w + SHAKE * (w.std() if w.numel() > 1 else w.abs()) * noise_like(w, generator)
             for name, w in weights.items()
         }
         rise += losses(shaken) / N_SHAKES
-    return np.asarray((rise - losses(weights)).numpy(), dtype=np.float32)
+    return np.asarray((rise - losses(weights)).cpu().numpy(), dtype=np.float32)
+
+
+def noise_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Normal noise of the tensor's shape, drawn on the CPU: the same on every device."""
+    return torch.randn(tensor.shape, generator=generator).to(tensor.device)
 
 
 COLUMNS: dict[str, Callable[[nn.Module, Points], npt.NDArray[np.float32]]] = {

@@ -1,0 +1,45 @@
+"""Where tensors live. A device changes the order of float additions and nothing else: all noise is drawn on the CPU."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from forgetgauge.errors import UserError
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The device behind `auto` (a GPU where torch sees one), `cpu`, `cuda` (the first GPU) or `cuda:1`."""
+    if name == "auto":
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    if name == "cpu":
+        return torch.device("cpu")
+    kind, _, number = name.partition(":")
+    if kind != "cuda" or not (number.isdecimal() or name == "cuda"):
+        raise UserError(f"device '{name}': write auto, cpu, cuda or cuda:0")
+    index, n_seen = int(number or 0), torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if index >= n_seen:
+        seen = {0: "no GPU", 1: "one GPU, cuda:0"}.get(n_seen, f"{n_seen} GPUs, cuda:0 to cuda:{n_seen - 1}")
+        raise UserError(f"device '{name}' is not there: torch sees {seen}")
+    return torch.device("cuda", index)  # always with its number: torch.device("cuda") equals no tensor's device
+
+
+def describe(device: torch.device) -> str:
+    """As results name it: `cpu`, `cuda: NVIDIA H200`; which of several equal GPUs it was does not matter."""
+    return f"cuda: {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that could be taken now: the GPU's, or the machine's."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether narrower work might succeed: torch tells it in several ways, cuBLAS and the CPU's allocator in words."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    words = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)

@@ -1,0 +1,27 @@
+"""The kernels on a CPU, in Triton's interpreter.
+
+Triton reads TRITON_INTERPRET when it is imported, and a process that has set it can no longer use a GPU: the checks of
+`interpreted_kernels.py` run in a process of their own.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NO_TESTS = 5  # pytest's exit status where all it found was a module that skips itself
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+def test_the_kernels_compute_what_plain_torch_computes():
+    file = Path(__file__).parent / "interpreted_kernels.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-W", "ignore", str(file)]
+    ran = subprocess.run(
+        command, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False
+    )
+    if ran.returncode == NO_TESTS:
+        pytest.skip(next(line for line in ran.stdout.splitlines() if line.startswith("SKIPPED")))
+    assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,0 +1,80 @@
+"""Learners and signals on a GPU: what they give on a CPU, up to rounding."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from forgetgauge.learn.device import choose_device, describe, free_bytes
+from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.sisa import Sisa
+from forgetgauge.learn.white_box import COLUMNS
+from forgetgauge.streams import Streams
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+
+RECIPE = {"model_params": {"width": 4}, "epochs": 2, "batch_size": 16}
+LEARNERS = {
+    "minibatch": Minibatch(**RECIPE),
+    "without norm": Minibatch(**{**RECIPE, "model_params": {"width": 4, "norm": "none"}}),
+    "adamw": Minibatch(**RECIPE, optimiser="adamw", lr=1e-3, weight_decay=0.01),
+    "sisa": Sisa(n_shards=2, **RECIPE),
+}
+
+
+@pytest.fixture(autouse=True)
+def _plain_floats():
+    """TF32 rounds to ten bits: what is compared here is the recipe, not the precision."""
+    places = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = [place.allow_tf32 for place in places]
+    for place in places:
+        place.allow_tf32 = False
+    yield
+    for place, allowed in zip(places, before, strict=True):
+        place.allow_tf32 = allowed
+
+
+def assert_close(on_gpu, on_cpu, tolerance=2e-3):
+    found = on_gpu.state_dict()
+    assert {tensor.device.type for tensor in found.values()} == {"cuda"}
+    for name, tensor in on_cpu.state_dict().items():
+        torch.testing.assert_close(found[name].cpu(), tensor, atol=tolerance, rtol=tolerance)
+
+
+def test_the_gpu_has_a_name_and_free_memory():
+    device = choose_device("auto")
+    assert device == choose_device("cuda") == choose_device("cuda:0")
+    assert describe(device).startswith("cuda: ")
+    assert free_bytes(device) > 0
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_a_model_alone_is_the_same_on_both(learner, images):
+    there = images.on(choose_device("cuda"))
+    assert_close(learner.fit(there, Streams("one")), learner.fit(images, Streams("one")))
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_a_stack_of_sets_of_different_sizes_is_the_same_on_both(learner, images):
+    there = images.on(choose_device("cuda"))
+    index = [np.random.default_rng(i).permutation(90)[: 40 + 7 * (i % 3)] for i in range(6)]
+    streams = [Streams(str(i)) for i in range(6)]
+    stacked = learner.fit_many([there.subset(at) for at in index], streams)
+    for model, at, stream in zip(stacked, index, streams, strict=True):
+        assert_close(model, learner.fit(images.subset(at), stream))
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_signals_are_the_same_on_both(column, images):
+    model = Minibatch(**RECIPE).fit(images, Streams("one"))
+    there, twin = images.on(choose_device("cuda")), copy.deepcopy(model).to("cuda")
+    np.testing.assert_allclose(logits_of(twin, there), logits_of(model, images), atol=1e-3)
+    np.testing.assert_allclose(COLUMNS[column](twin, there), COLUMNS[column](model, images), atol=1e-3, rtol=1e-3)
+
+
+def test_the_same_fit_twice_on_a_gpu_is_the_same_to_the_bit(images):
+    there = images.on(choose_device("cuda"))
+    one, two = (Minibatch(**RECIPE).fit(there, Streams("one")).state_dict() for _ in range(2))
+    assert all(torch.equal(one[name], two[name]) for name in one)

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
 from forgetgauge.learn.predict import logits_of
 from forgetgauge.unlearn.unlearner import Context
 
@@ -46,16 +46,15 @@ class BadTeacher:
         sample = retain.subset(streams.generator("sample").choice(retain.index, n_sampled, replace=False))
         both = retain.subset(np.concatenate([forget.index, sample.index]))
         with own_randomness(streams):
-            ignorant = context.learner.build(retain, streams.seed("teacher"))
+            ignorant = context.learner.build(retain, streams.seed("teacher")).to(retain.device)
             lessons = torch.cat([log_posterior(ignorant, forget), log_posterior(student, sample)])  # (n, K)
             student.train(self.batch_norm == "train")
             descend(
                 lambda at: kl_divergence(lessons[at], student(both.x[at]).log_softmax(1)),
                 student.parameters(),
                 batch_positions(len(both), self.batch_size, self.epochs, streams.generator("order")),
+                Steps(lr=self.lr, optimiser="adamw"),  # without decay it is Adam
                 n_steps=self.epochs * batches_per_epoch(len(both), self.batch_size),
-                lr=self.lr,
-                optimiser="adamw",  # without decay it is Adam
             )
         context.n_gradients += self.epochs * len(both)
         return student.eval()
@@ -63,7 +62,8 @@ class BadTeacher:
 
 def log_posterior(model: nn.Module, points: Points, temperature: float = 1.0) -> Tensor:
     """(n, K) what a teacher says, in eval mode; it never changes, so it is asked once and not at every step."""
-    return (torch.from_numpy(logits_of(model, points)) / temperature).log_softmax(1)
+    logits = torch.from_numpy(logits_of(model, points)).to(points.device)
+    return (logits / temperature).log_softmax(1)
 
 
 def kl_divergence(teacher: Tensor, student: Tensor) -> Tensor:

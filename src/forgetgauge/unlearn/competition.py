@@ -130,12 +130,13 @@ def _seeded_globally(streams: Streams) -> Iterator[None]:
 
 
 def _as_given(net: nn.Module, model: nn.Module) -> nn.Module:
-    """On the CPU, in eval mode, and no parameter left frozen that was not."""
+    """Where the model was, in eval mode, and no parameter left frozen that was not."""
     trainable = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
     for name, parameter in net.named_parameters():
         parameter.requires_grad_(trainable.get(name, True))
         parameter.grad = None
-    return net.cpu().eval()
+    first = next(model.parameters(), None)
+    return net.to(first.device if first is not None else "cpu").eval()
 
 
 def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:

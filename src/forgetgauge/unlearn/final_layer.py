@@ -7,17 +7,22 @@ why the paper's two rows agree in most cells, and why both stay near None (the f
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.twin import Twin, Unstackable
 from forgetgauge.models.head import features_of, head_of
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.streams import Streams
+from forgetgauge.unlearn.together import features_together, go_through, unlearn_together
+from forgetgauge.unlearn.unlearner import Context, Request
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,13 @@ class FineTuneFinal:
         """Tune a copy's head on the retain set."""
         return _tune_head(copy.deepcopy(model), retain, context, self)
 
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked, "float32")
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        return _tune_heads(twin, requests, self)
+
 
 @dataclass(frozen=True)
 class RetrainFinal:
@@ -58,13 +70,27 @@ class RetrainFinal:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Begin a copy's head anew and train it on the retain set."""
         model = copy.deepcopy(model)
-        head = head_of(model)
-        generator = torch.Generator().manual_seed(context.streams.seed("init"))
-        with torch.no_grad():
-            nn.init.kaiming_normal_(head.weight, generator=generator)
-            if head.bias is not None:
-                head.bias.zero_()
+        _begin_anew(model, context.streams)
         return _tune_head(model, retain, context, self)
+
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked, "float32")
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        for model, request in zip(twin.models, requests, strict=True):
+            _begin_anew(model, request.context.streams)
+        return _tune_heads(twin, requests, self)
+
+
+def _begin_anew(model: nn.Module, streams: Streams) -> None:
+    head = head_of(model)
+    generator = torch.Generator().manual_seed(streams.seed("init"))
+    with torch.no_grad():
+        fresh = torch.empty(head.weight.shape, dtype=head.weight.dtype)  # drawn on the CPU, whatever the device
+        head.weight.copy_(nn.init.kaiming_normal_(fresh, generator=generator))
+        if head.bias is not None:
+            head.bias.zero_()
 
 
 def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTuneFinal | RetrainFinal) -> nn.Module:
@@ -80,11 +106,8 @@ def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTune
             lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]),
             head.parameters(),
             batch_positions(len(retain), how.batch_size, how.epochs, context.streams.generator("order")),
+            _steps(how),
             n_steps=how.epochs * batches_per_epoch(len(retain), how.batch_size),
-            lr=how.lr,
-            momentum=how.momentum,
-            weight_decay=how.weight_decay,
-            schedule="cosine",
         )
     context.n_gradients += how.epochs * len(retain)
     head.requires_grad_(False)
@@ -93,9 +116,29 @@ def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTune
     return model.eval()
 
 
+def _tune_heads(twin: Twin, requests: Sequence[Request], how: FineTuneFinal | RetrainFinal) -> list[nn.Module]:
+    """The heads alone are a twin of their own, whose data are the features: each member learns from its own rows.
+
+    The body's twin computes the features and is not asked for its members, so that only the heads change.
+    """
+    if how.batch_norm != "frozen":
+        raise Unstackable("the bodies' running statistics move while the heads are tuned")
+    retained = [r.retain for r in requests]
+    points = Points.of(features_together(twin, retained), torch.cat([part.y for part in retained]))
+    starts = np.cumsum([len(part) for part in retained])[:-1]
+    rows = [points.subset(index) for index in np.split(points.index, starts)]
+    heads = Twin([nn.Sequential(head_of(model)) for model in twin.models])
+    go_through(heads, requests, rows, _steps(how), epochs=how.epochs, batch_size=how.batch_size, train=False)
+    return twin.models
+
+
+def _steps(how: FineTuneFinal | RetrainFinal) -> Steps:
+    return Steps(lr=how.lr, momentum=how.momentum, weight_decay=how.weight_decay, schedule="cosine")
+
+
 def _layer_and_inputs(model: nn.Module, head: nn.Linear, x: Tensor) -> tuple[nn.Module, Tensor]:
     """The body is a fixed function, so its features are computed once; unless the model goes on after its head."""
-    features = features_of(model.eval(), x)
-    with torch.no_grad():
-        head_is_last = torch.equal(head(features[:8]), model(x[:8]))
-    return (head, features) if head_is_last else (model, x)
+    model.eval()
+    with torch.no_grad():  # a few points by themselves: on a GPU the same points in a larger batch round differently
+        head_is_last = torch.equal(head(features_of(model, x[:8])), model(x[:8]))
+    return (head, features_of(model, x)) if head_is_last else (model, x)

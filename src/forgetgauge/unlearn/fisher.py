@@ -7,16 +7,22 @@ Weights that R hardly constrains are where F may be remembered; they are blurred
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import own_randomness
+from forgetgauge.learn.fleet import d_cross_entropy, logits_together, squares_together
 from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.twin import Twin
 from forgetgauge.models.head import head_of
+from forgetgauge.streams import Streams
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     mean_squares,
@@ -24,7 +30,8 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_score_under_the_model,
     trainable,
 )
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.unlearn.together import unlearn_together
+from forgetgauge.unlearn.unlearner import Context, Request
 
 # The published code's numbers.
 _DAMPING = 1e-8
@@ -55,26 +62,61 @@ class Fisher:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Blur a copy; buffers (batch norm's statistics) stay as they are."""
         model = copy.deepcopy(model).eval()
-        blurred, in_head = _blurred(model), {id(parameter) for parameter in head_of(model).parameters()}
-        generator = torch.Generator().manual_seed(context.streams.seed("noise"))
         with own_randomness(context.streams):
-            information = self._information(model, blurred, retain, context)
-        with torch.no_grad():
-            for name, parameter in blurred.items():
-                variance = noise_variance(information[name], self.alpha, self.power, id(parameter) in in_head)
-                noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-                parameter += variance.sqrt().to(parameter.dtype) * noise
+            information = self._information(model, _blurred(model), retain, context)
+        self._blur(model, information, context.streams)
         return model
 
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked)
+
     def _information(self, model: nn.Module, parameters: Tensors, retain: Points, context: Context) -> Tensors:
+        context.n_gradients += self._cost(retain)
         if self.labels == "all":
-            context.n_gradients += retain.n_classes * len(retain)
             return mean_squares(model, parameters, retain.x, retain.y, squared_score_under_the_model)
-        generator = torch.Generator().manual_seed(context.streams.seed("labels"))
-        posterior = torch.from_numpy(logits_of(model, retain)).double().softmax(1)
-        drawn = torch.multinomial(posterior, 1, generator=generator)[:, 0]
-        context.n_gradients += len(retain)
-        return mean_squares(model, parameters, retain.x, drawn, squared_loss_gradient)
+        drawn = _draw_labels(logits_of(model, retain), context.streams)
+        return mean_squares(model, parameters, retain.x, drawn.to(retain.device), squared_loss_gradient)
+
+    def _cost(self, retain: Points) -> int:
+        return (retain.n_classes if self.labels == "all" else 1) * len(retain)
+
+    def _blur(self, model: nn.Module, information: Tensors, streams: Streams) -> None:
+        in_head = {id(parameter) for parameter in head_of(model).parameters()}
+        generator = torch.Generator().manual_seed(streams.seed("noise"))
+        with torch.no_grad():
+            for name, parameter in _blurred(model).items():
+                variance = noise_variance(information[name], self.alpha, self.power, id(parameter) in in_head)
+                noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device)
+                parameter += variance.sqrt().to(parameter.dtype) * noise
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        retained = [r.retain for r in requests]
+        sets = [part.index for part in retained]
+        if self.labels == "all":
+            squares = squares_together(twin, retained[0], sets, _scores_under_the_models)
+        else:
+            logits = logits_together(twin.models, retained)
+            drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
+            squares = squares_together(
+                twin, retained[0], sets, lambda logits, y: [d_cross_entropy(logits, y)], labels=drawn
+            )
+        for model, information, r in zip(twin.models, twin.tables_of(squares), requests, strict=True):
+            self._blur(model, information, r.context.streams)
+            r.context.n_gradients += self._cost(r.retain)
+        return twin.models
+
+
+def _scores_under_the_models(logits: Tensor, labels: Tensor) -> list[Tensor]:
+    """`squared_score_under_the_model` for (K, B, C) logits: sqrt(p_y) · (p − e_y), one (K, B, C) for each class y."""
+    p = logits.softmax(-1)
+    return [p[..., y : y + 1].sqrt() * (p - e) for y, e in enumerate(torch.eye(p.shape[-1], device=p.device))]
+
+
+def _draw_labels(logits: npt.NDArray[np.float32], streams: Streams) -> Tensor:
+    """(n,) one y ~ p(· | x) for each x, drawn on the CPU."""
+    generator = torch.Generator().manual_seed(streams.seed("labels"))
+    return torch.multinomial(torch.from_numpy(logits).double().softmax(1), 1, generator=generator)[:, 0]
 
 
 def noise_variance(information: Tensor, alpha: float, power: float, in_head: bool) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.twin import Twin
+from forgetgauge.unlearn.together import go_through, unlearn_together
+from forgetgauge.unlearn.unlearner import Context, Request
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,28 @@ class NegGrad:
                 lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]),
                 model.parameters(),
                 batch_positions(len(forget), self.batch_size, self.epochs, context.streams.generator("order")),
+                self._steps,
                 n_steps=self.epochs * batches_per_epoch(len(forget), self.batch_size),
-                lr=self.lr,
-                momentum=self.momentum,
             )
         context.n_gradients += self.epochs * len(forget)
         return model.eval()
+
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked)
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        return go_through(
+            twin,
+            requests,
+            [r.forget for r in requests],
+            self._steps,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            train=self.batch_norm == "train",
+            sign=-1.0,
+        )
+
+    @property
+    def _steps(self) -> Steps:
+        return Steps(lr=self.lr, momentum=self.momentum)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
 from forgetgauge.unlearn.unlearner import Context
 
 
@@ -59,9 +59,7 @@ class NegGradPlus:
                 loss,
                 model.parameters(),
                 batch_positions(len(retain), self.batch_size, self.epochs, context.streams.generator("order")),
+                Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay),
                 n_steps=n_steps,
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
             )
         return model.eval()

@@ -7,6 +7,7 @@ unseen point: a model that avoids the true label on F betrays F as surely as one
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,8 +18,10 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.descent import batch_positions, batches_per_epoch, check_steps, descend, own_randomness
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.twin import Twin
+from forgetgauge.unlearn.together import go_through, unlearn_together
+from forgetgauge.unlearn.unlearner import Context, Request
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,44 @@ class RandomRelabel:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Train a copy on the wrong labels of F and the right ones of R."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
-        both = retain.subset(np.concatenate([forget.index, retain.index]))
-        labels = torch.cat([wrong_labels(forget, context.streams.generator("labels")), retain.y])
+        both, labels = _relabelled(retain, forget, context)
         with own_randomness(context.streams):
             descend(
                 lambda at: F.cross_entropy(model(both.x[at]), labels[at]),
                 model.parameters(),
                 batch_positions(len(both), self.batch_size, self.epochs, context.streams.generator("order")),
+                self._steps,
                 n_steps=self.epochs * batches_per_epoch(len(both), self.batch_size),
-                lr=self.lr,
-                optimiser="adamw",  # without decay it is Adam
             )
         context.n_gradients += self.epochs * len(both)
         return model.eval()
+
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked)
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        parts = [_relabelled(r.retain, r.forget, r.context) for r in requests]
+        return go_through(
+            twin,
+            requests,
+            [both for both, _ in parts],
+            self._steps,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            train=self.batch_norm == "train",
+            labels=[labels.cpu().numpy() for _, labels in parts],
+        )
+
+    @property
+    def _steps(self) -> Steps:
+        return Steps(lr=self.lr, optimiser="adamw")  # without decay it is Adam
+
+
+def _relabelled(retain: Points, forget: Points, context: Context) -> tuple[Points, Tensor]:
+    """F ∪ R and its (n,) labels, those of F wrong."""
+    both = retain.subset(np.concatenate([forget.index, retain.index]))
+    return both, torch.cat([wrong_labels(forget, context.streams.generator("labels")), retain.y])
 
 
 def wrong_labels(points: Points, rng: np.random.Generator) -> Tensor:
@@ -57,4 +85,4 @@ def wrong_labels(points: Points, rng: np.random.Generator) -> Tensor:
     if points.n_classes < 2:
         raise UserError("random-relabel: the data set has one class only, so no label is wrong")
     steps = torch.from_numpy(rng.integers(1, points.n_classes, len(points)))
-    return (points.y + steps) % points.n_classes
+    return (points.y + steps.to(points.device)) % points.n_classes

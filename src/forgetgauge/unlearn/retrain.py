@@ -27,4 +27,7 @@ class Retrain:
         for request in requests:
             request.context.n_gradients += request.context.learner.n_gradients(len(request.retain))
         learner = requests[0].context.learner
+        engine = getattr(learner, "engine", None)
+        for request in requests:
+            request.context.engine = engine([r.retain for r in requests]).name if engine else ""
         return learner.fit_many([r.retain for r in requests], [r.context.streams for r in requests])

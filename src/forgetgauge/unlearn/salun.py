@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,14 +20,18 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import (
     Positions,
+    Steps,
     batch_positions,
     batches_per_epoch,
     check_steps,
     descend,
     own_randomness,
 )
+from forgetgauge.learn.fleet import Batch, Feed
+from forgetgauge.learn.twin import Twin, Unstackable
 from forgetgauge.unlearn.squared_gradients import Tensors, trainable
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.unlearn.together import descended, gradients_together, unlearn_together
+from forgetgauge.unlearn.unlearner import Context, Request
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class SalUn:
             _train_batch_norm(model, self.batch_norm == "train" and len(at) > 1)
             if at[0] < len(forget):
                 drawn = labels.integers(forget.n_classes, size=len(at))
-                return F.cross_entropy(model(forget.x[at]), torch.from_numpy(drawn))
+                return F.cross_entropy(model(forget.x[at]), torch.from_numpy(drawn).to(forget.device))
             at = at - len(forget)
             return F.cross_entropy(model(retain.x[at]), retain.y[at])
 
@@ -83,14 +87,66 @@ class SalUn:
                 loss,
                 parameters.values(),
                 _positions(len(forget), len(retain), self, context.streams.generator("order")),
-                n_steps=self.epochs * sum(batches_per_epoch(len(part), self.batch_size) for part in (forget, retain)),
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
+                self._steps,
+                n_steps=self._n_steps(retain, forget),
                 after_step=restore,
             )
-        context.n_gradients += len(forget) + self.epochs * (len(forget) + len(retain))
+        context.n_gradients += self._cost(retain, forget)
         return model.eval()
+
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked)
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        parts, train = [p for r in requests for p in (r.forget, r.retain)], self.batch_norm == "train"
+        if train and twin.statistics and any(self._has_single(part) for part in parts):
+            raise Unstackable("a batch of one point is not to move running statistics, the others are")
+        frozen, began = ~self._masks(twin, requests), twin.weights.clone()
+
+        def restore(weights: Tensor, velocity: Tensor) -> None:
+            weights.copy_(torch.where(frozen, began, weights))
+            velocity.masked_fill_(frozen, 0.0)
+
+        feeds = [Feed(self._batches(r), self._n_steps(r.retain, r.forget)) for r in requests]
+        models = descended(twin, parts, feeds, self._steps, batch_size=self.batch_size, train=train, after_step=restore)
+        for r in requests:
+            r.context.n_gradients += self._cost(r.retain, r.forget)
+        return models
+
+    def _masks(self, twin: Twin, requests: Sequence[Request]) -> Tensor:
+        """(K, P) each member's `most_salient`, in the model's own order (of equal gradients the first are kept)."""
+        batches = [np.split(r.forget.index, range(self.batch_size, len(r.forget), self.batch_size)) for r in requests]
+        total = torch.zeros_like(twin.weights)
+        for gradient in gradients_together(twin, requests[0].forget, batches):
+            total += gradient
+        masks = []
+        for model, table in zip(twin.models, twin.tables_of(total), strict=True):
+            masks.append(most_salient({name: table[name] for name, _ in model.named_parameters()}, self.fraction))
+        return twin.rows_of(masks) > 0
+
+    def _batches(self, request: Request) -> Iterator[Batch]:
+        retain, forget, streams = request.retain, request.forget, request.context.streams
+        labels, n_forget = streams.generator("labels"), len(request.forget)
+        for at in _positions(n_forget, len(retain), self, streams.generator("order")):
+            if at[0] < n_forget:
+                yield Batch(forget.index[at], labels.integers(forget.n_classes, size=len(at)))
+            else:
+                yield Batch(retain.index[at - n_forget])
+
+    @property
+    def _steps(self) -> Steps:
+        return Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+
+    def _n_steps(self, retain: Points, forget: Points) -> int:
+        return self.epochs * sum(batches_per_epoch(len(part), self.batch_size) for part in (forget, retain))
+
+    def _cost(self, retain: Points, forget: Points) -> int:
+        return len(forget) + self.epochs * (len(forget) + len(retain))
+
+    def _has_single(self, part: Points) -> bool:
+        """Whether its smallest batch is one point."""
+        return len(part) // batches_per_epoch(len(part), self.batch_size) == 1
 
 
 def forget_gradient(model: nn.Module, forget: Points, batch_size: int) -> Tensors:

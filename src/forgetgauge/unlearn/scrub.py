@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import (
     Positions,
+    Steps,
     batch_positions,
     batches_per_epoch,
     check_steps,
@@ -84,14 +85,16 @@ class Scrub:
                 loss,
                 student.parameters(),
                 self._batches(len(forget), len(retain), context.streams),
-                n_steps=n_steps,
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
-                schedule="steps",
-                milestones=tuple(
-                    self._steps_until(e, len(forget), len(retain)) / max(n_steps, 1) for e in self.decay_epochs
+                Steps(
+                    lr=self.lr,
+                    momentum=self.momentum,
+                    weight_decay=self.weight_decay,
+                    schedule="steps",
+                    milestones=tuple(
+                        self._steps_until(e, len(forget), len(retain)) / max(n_steps, 1) for e in self.decay_epochs
+                    ),
                 ),
+                n_steps=n_steps,
             )
         return student.eval()
 

@@ -7,6 +7,7 @@ selection weight of |D| / |F| or more selects nothing: the default of 10 wants a
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,11 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
+from forgetgauge.learn.fleet import d_cross_entropy, squares_together
+from forgetgauge.learn.twin import Twin
 from forgetgauge.unlearn.squared_gradients import Tensors, mean_squares, squared_loss_gradient, trainable
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.unlearn.together import gradients_together, unlearn_together
+from forgetgauge.unlearn.unlearner import Context, Request
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class SSD:
         """Dampen a copy; buffers (batch norm's statistics) stay as they are."""
         model = copy.deepcopy(model).eval()
         x, y = torch.cat([retain.x, forget.x]), torch.cat([retain.y, forget.y])
-        size = -(-len(forget) // batches_per_epoch(len(forget), self.batch_size))
+        size = self._size(forget)
         with own_randomness(context.streams):
             on_forget = self._importance(model, forget.x, forget.y, size, context)
             on_all = self._importance(model, x, y, size, context)
@@ -55,6 +59,10 @@ class SSD:
                 parameter *= factor.to(parameter.dtype)
         return model
 
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """All of them in one stack, where their models have a twin."""
+        return unlearn_together(requests, self, self._stacked)
+
     def _importance(self, model: nn.Module, x: Tensor, y: Tensor, size: int, context: Context) -> Tensors:
         if self.per_sample:
             context.n_gradients += len(x)
@@ -62,6 +70,35 @@ class SSD:
         batches = equal_batches(len(x), size)
         context.n_gradients += batches.size
         return mean_squared_batch_gradients(model, x, y, batches)
+
+    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+        on_forget = self._importances(twin, requests, [r.forget.index for r in requests])
+        on_all = self._importances(twin, requests, [np.concatenate([r.retain.index, r.forget.index]) for r in requests])
+        factor = dampening_factor(on_forget, on_all, self.alpha, self.dampening, self.exponent)  # 1 in the rows' gaps
+        twin.weights.mul_(factor.to(twin.weights.dtype))
+        return twin.members()
+
+    def _importances(self, twin: Twin, requests: Sequence[Request], sets: Sequence[Positions]) -> Tensor:
+        """(K, P) float64, like `_importance`."""
+        points = requests[0].forget
+        if self.per_sample:
+            squares = squares_together(twin, points, sets, lambda logits, y: [d_cross_entropy(logits, y)])
+            for request, own in zip(requests, sets, strict=True):
+                request.context.n_gradients += len(own)
+            return squares
+        sizes = [self._size(r.forget) for r in requests]
+        batches = [own[equal_batches(len(own), size)] for own, size in zip(sets, sizes, strict=True)]
+        for request, own in zip(requests, batches, strict=True):
+            request.context.n_gradients += own.size
+        size, count = (torch.tensor(n, device=twin.device)[:, None] for n in (sizes, [len(b) for b in batches]))
+        total = torch.zeros_like(twin.weights, dtype=torch.float64)
+        for gradient in gradients_together(twin, points, [list(own) for own in batches]):
+            total += (gradient.double() / size).square()
+        return total / count
+
+    def _size(self, forget: Points) -> int:
+        """Of a batch: F in equal ones."""
+        return -(-len(forget) // batches_per_epoch(len(forget), self.batch_size))
 
 
 def dampening_factor(on_forget: Tensor, on_all: Tensor, alpha: float, dampening: float, exponent: float) -> Tensor:

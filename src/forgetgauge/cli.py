@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge import plugins
+from forgetgauge import cli_data, plugins
 from forgetgauge.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+app.add_typer(cli_data.app)
 
 RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without one, the embedded default.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
@@ -47,6 +49,7 @@ def run(
     settings: Settings = None,
     time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
     executor: Annotated[ExecutorChoice, typer.Option(help="Who does the work.")] = ExecutorChoice.processes,
+    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
@@ -58,7 +61,7 @@ def run(
     folder.create()
     campaign = _campaign(file, settings)
     with told(quiet) as tell:
-        ending, result = play(campaign, folder, executor=executor.value, time_limit_s=limit, tell=tell)
+        ending, result = play(campaign, folder, executor=executor.value, device=device, time_limit_s=limit, tell=tell)
     if result is None:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     else:

@@ -44,6 +44,7 @@ def evaluate(
     keep: str = "signals",
     out: str | Path | None = None,
     executor: ExecutorName = "inline",
+    device: str = "auto",
     time_limit_s: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Result:
@@ -53,7 +54,8 @@ def evaluate(
     or a mapping id -> name, function or parameters. `learner` is a name, a mapping of the run file's `[learner]`
     table, or an object with the methods of `Learner`. `data` is a name, a `Dataset`, or a pair (inputs, labels).
     `sensitivity` is `"uniform"`, class -> weight, or one weight per point. With `out` the run can be continued,
-    scored and reported later; without it nothing is left on disk::
+    scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one),
+    `cpu`, `cuda` or `cuda:1`::
 
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
@@ -89,7 +91,7 @@ def evaluate(
                 "name them as 'module:attribute', or use executor='inline'"
             )
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
-        ending, result = play(campaign, folder, executor=executor, time_limit_s=time_limit_s, tell=tell)
+        ending, result = play(campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell)
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     return result

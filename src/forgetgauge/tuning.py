@@ -3,27 +3,41 @@
 Tuning on Q, or on accuracy over F and T, would choose the setting that happens to fool the adversaries on these very
 points. Here only accuracy on points that no model of the tuning was trained on is looked at::
 
-    from forgetgauge.tuning import tune
+    from forgetgauge.tuning import Tuner, tune
     print(tune("neg-grad", "lr", [0.001, 0.002, 0.005, 0.01, 0.02], alpha=0.5).chosen)
+
+    tuner = Tuner.from_run("runs/cifar10-resnet20")  # the shadow models of a run that kept its weights
+    print(tuner.tune("fisher", "alpha", [1e-8, 1e-7, 1e-6]).chosen)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from torch import nn
 
 from forgetgauge import plugins
+from forgetgauge.data.dataset import Points
 from forgetgauge.data.loading import load_dataset
+from forgetgauge.errors import UserError
 from forgetgauge.game.splits import split_sizes
+from forgetgauge.learn.device import choose_device
+from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of
+from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.plan.draws import draw_halves, draw_shadow, half_sizes
+from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params
+from forgetgauge.run.campaign import Campaign
+from forgetgauge.run.work import make_learner, pour_weights
+from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 
 
 @dataclass(frozen=True)
@@ -46,48 +60,131 @@ class Tuning:
     trials: list[Trial]
 
 
+@dataclass(frozen=True)
+class _Set:
+    """A shadow model's points."""
+
+    retain: Points
+    forget: Points
+    unseen: Points
+
+
+class Tuner:
+    """Models of the shadow half, each trained on as many points as a target, with what it is asked to forget."""
+
+    def __init__(self, learner: Learner, models: Sequence[nn.Module], sets: Sequence[_Set], seed: int) -> None:
+        self.learner, self.models, self.sets, self.seed = learner, list(models), list(sets), seed
+        self.before = self._accuracy(self.models)
+
+    @staticmethod
+    def train(
+        *,
+        learner: Mapping[str, Any] | None = None,
+        data: str = "digits",
+        data_params: Mapping[str, Any] | None = None,
+        fraction: float = 1.0,
+        alpha: float = 0.1,
+        n_models: int = 8,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> Tuner:
+        """Train the models now."""
+        recipe = Minibatch(**complete_params("learner", Minibatch, expand_preset(learner or {})))
+        dataset = load_dataset(data, data_params or {})
+        points = dataset.points.on(choose_device(device))
+        sets = _sets(points, dataset.digest, fraction, alpha, n_models, seed)
+        streams = [Streams(identity_key({"tune": "model", "seed": seed, "which": i})) for i in range(n_models)]
+        members = [points.subset(np.concatenate([s.retain.index, s.forget.index])) for s in sets]
+        return Tuner(recipe, recipe.fit_many([p.subset(np.sort(p.index)) for p in members], streams), sets, seed)
+
+    @staticmethod
+    def from_run(folder: str | Path, *, device: str = "auto") -> Tuner:
+        """The shadow models of a run that kept its weights; a sweep's first game."""
+        opened = RunFolder(Path(folder))
+        game = Campaign.read(opened).graphs[0].game
+        jobs = [job for job in Campaign.read(opened).jobs.values() if job.kind == "train"]
+        jobs = [
+            job for job in jobs if job.params["role"] == "shadow" and job.params["learner"] == game.learner.identity
+        ]
+        state = opened.open_ledger().state
+        kept = [job for job in jobs if state.is_available(job.key)]
+        if not kept:
+            raise UserError(f'{folder}: no shadow model\'s weights are there; run it with keep = "weights"')
+        points = load_dataset(game.data.name, game.data.params).points.on(choose_device(device))
+        learner = make_learner(kept[0])
+        models = []
+        for job in kept:
+            models.append(learner.build(points, 0).to(points.device))
+            pour_weights(models[-1], opened.objects.read(job.key, state.done[job.key].receipt.sha256))
+        which = [job.params["which"] for job in kept]
+        every = _sets(points, game.data_digest, game.fraction, game.alpha, max(which) + 1, game.seed)
+        return Tuner(learner, models, [every[i] for i in which], game.seed)
+
+    def tune(
+        self,
+        unlearner: str,
+        knob: str,
+        values: Sequence[Any],
+        *,
+        params: Mapping[str, Any] | None = None,
+        max_loss: float = 0.01,
+    ) -> Tuning:
+        """Try the values, weakest first; keep the strongest harmless one.
+
+        The rule: the strongest value at which no model loses more than `max_loss` of its accuracy on the shadow points
+        that it was not trained on.
+        """
+        factory = plugins.unlearners.load(unlearner)
+        trials = []
+        for value in values:
+            method = factory(**complete_params(unlearner, factory, {**(params or {}), knob: value}))
+            after = self._accuracy(self._unlearned(method, f"{unlearner} {knob} {value}"))
+            losses = self.before - after
+            trials.append(Trial(value, float(losses.mean()), float(losses.max())))
+        harmless = [trial.value for trial in trials if trial.worst_loss <= max_loss + 1e-9]
+        return Tuning(harmless[-1] if harmless else None, trials)
+
+    def _unlearned(self, method: Any, name: str) -> list[nn.Module]:
+        requests = []
+        for i, (model, points) in enumerate(zip(self.models, self.sets, strict=True)):
+            streams = Streams(identity_key({"tune": "model", "seed": self.seed, "which": i})).child(name)
+            requests.append(Request(model, points.retain, points.forget, Context(self.learner, streams)))
+        if isinstance(method, StackedUnlearner):
+            return method.unlearn_many(requests)
+        return [method.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+
+    def _accuracy(self, models: Sequence[nn.Module]) -> npt.NDArray[np.float64]:
+        """(n_models,) on the points each has never seen."""
+        logits = logits_of_many(models, [s.unseen for s in self.sets])
+        return np.array([accuracy_of(z, s.unseen.y.cpu().numpy()) for z, s in zip(logits, self.sets, strict=True)])
+
+
+def _sets(points: Points, digest: str, fraction: float, alpha: float, n_models: int, seed: int) -> list[_Set]:
+    """What shadow models 0, 1, … are trained on, and asked to forget: the draws of a run."""
+    n_target, n_shadow = half_sizes(len(points), fraction)
+    n_retain, n_forget = split_sizes(n_target, alpha)
+    _, half = draw_halves(digest, len(points), seed, fraction)
+    sets = []
+    for i in range(n_models):
+        member, forgotten = draw_shadow(digest, n_shadow, seed, fraction, n_retain + n_forget, i, n_forget)
+        sets.append(
+            _Set(
+                points.subset(half[member & ~forgotten]),
+                points.subset(half[forgotten]),
+                points.subset(half[~member]),
+            )
+        )
+    return sets
+
+
 def tune(
     unlearner: str,
     knob: str,
     values: Sequence[Any],
     *,
     params: Mapping[str, Any] | None = None,
-    learner: Mapping[str, Any] | None = None,
-    data: str = "digits",
-    fraction: float = 1.0,
-    alpha: float = 0.1,
-    n_models: int = 8,
     max_loss: float = 0.01,
-    seed: int = 0,
+    **how: Any,
 ) -> Tuning:
-    """Try the values of a knob, weakest first, on models of the shadow half; keep the strongest harmless one.
-
-    Each model is trained on as many shadow points as a target of the game, and unlearns as many as a target does. The
-    rule: the strongest value at which no model loses more than `max_loss` of its accuracy on the shadow points that it
-    was not trained on.
-    """
-    points = load_dataset(data).points
-    recipe = Minibatch(**complete_params("learner", Minibatch, learner or {}))
-    n_target, n_shadow = half_sizes(len(points), fraction)
-    n_retain, n_forget = split_sizes(n_target, alpha)
-    digest = load_dataset(data).digest
-    _, half = draw_halves(digest, len(points), seed, fraction)
-    sets = [draw_shadow(digest, n_shadow, seed, fraction, n_retain + n_forget, i, n_forget) for i in range(n_models)]
-    members = [points.subset(half[member]) for member, _ in sets]
-    streams = [Streams(identity_key({"tune": "model", "seed": seed, "which": i})) for i in range(n_models)]
-    models = recipe.fit_many(members, streams)
-    unseen = [points.subset(half[~member]) for member, _ in sets]
-    before = [accuracy_of(logits_of(m, p), p.y.numpy()) for m, p in zip(models, unseen, strict=True)]
-    factory = plugins.unlearners.load(unlearner)
-    trials = []
-    for value in values:
-        method = factory(**complete_params(unlearner, factory, {**(params or {}), knob: value}))
-        losses = []
-        for i, (member, forgotten) in enumerate(sets):
-            retain, forget = points.subset(half[member & ~forgotten]), points.subset(half[forgotten])
-            context = Context(recipe, streams[i].child(f"{unlearner} {knob} {value}"))
-            model = method.unlearn(models[i], retain, forget, context)
-            losses.append(before[i] - accuracy_of(logits_of(model, unseen[i]), unseen[i].y.numpy()))
-        trials.append(Trial(value, float(np.mean(losses)), float(np.max(losses))))
-    harmless = [trial.value for trial in trials if trial.worst_loss <= max_loss + 1e-9]
-    return Tuning(harmless[-1] if harmless else None, trials)
+    """Train models of the shadow half (`how` is what `Tuner.train` takes) and tune one knob on them."""
+    return Tuner.train(**how).tune(unlearner, knob, values, params=params, max_loss=max_loss)

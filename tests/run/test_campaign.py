@@ -361,7 +361,7 @@ def test_data_that_changed_since_the_plan_is_that_jobs_failure(tmp_path):
     plan = campaign()
     game = replace(plan.graphs[0].game, data_digest="0" * 64)
     changed = Campaign.plan(
-        replace(plan.resolved, games=[game], sources=replace(plan.resolved.sources, datasets={"0" * 64: "digits"}))
+        replace(plan.resolved, games=[game], sources=replace(plan.resolved.sources, datasets={"0" * 64: game.data}))
     )
     ending, _ = play(changed, RunFolder(tmp_path / "run"))
     assert all("changed since the run was planned" in failure.line for failure in ending.failed.values())

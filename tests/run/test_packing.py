@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
-from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack
+from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
 from forgetgauge.store.ledger import LedgerState
+from forgetgauge.streams import identity_key
 from tests.plan.test_graph import GAME
 
 
@@ -59,11 +62,30 @@ def test_what_hangs_on_a_hopeless_job_is_not_tried():
     assert jobs_to_do(jobs, LedgerState(), hopeless=[train]) == []
 
 
-def test_stacks_hold_one_group_and_at_most_the_width_of_their_kind():
+@pytest.mark.parametrize("width", [1, 3, WIDTH["train"], 64])
+def test_stacks_hold_one_company_and_at_most_the_width(width):
     jobs = build_graph(GAME).jobs
-    for stack in form_stacks(jobs, list(jobs), LedgerState()):
-        assert len({jobs[key].group for key in stack}) == 1
-        assert len(stack) <= WIDTH[jobs[stack[0]].kind]
+    for stack in form_stacks(jobs, list(jobs), LedgerState(), width):
+        assert len({company(jobs[key]) for key in stack}) == 1
+        assert len({jobs[key].kind for key in stack}) == 1
+        assert len(stack) <= width
+
+
+def test_models_of_one_learner_are_trained_together_whatever_they_are_for():
+    jobs = build_graph(GAME).jobs
+    trained = [key for key, job in jobs.items() if job.kind == "train"]
+    stacks = [stack for stack in form_stacks(jobs, list(jobs), LedgerState(), 64) if jobs[stack[0]].kind == "train"]
+    assert {jobs[key].params["role"] for key in trained} > {"target"}
+    by_learner = {}
+    for key in trained:
+        by_learner.setdefault(identity_key(jobs[key].params["learner"]), []).append(key)
+    assert sorted(map(sorted, stacks)) == sorted(map(sorted, by_learner.values()))
+
+
+def test_models_on_different_data_are_never_one_stack():
+    both = {**build_graph(GAME).jobs, **build_graph(replace(GAME, data_digest="another")).jobs}
+    for stack in form_stacks(both, list(both), LedgerState(), 64):
+        assert len({both[key].params["data"] for key in stack}) == 1
 
 
 def test_the_tasks_do_each_job_exactly_once():
@@ -88,8 +110,6 @@ def test_a_stack_stays_together_whatever_is_left_of_it(data):
 
 
 def test_jobs_that_come_later_form_stacks_of_their_own():
-    from dataclasses import replace
-
     before, after = build_graph(GAME).jobs, build_graph(replace(GAME, pairs=4)).jobs
     state = LedgerState()
     old = form_stacks(before, list(before), state)

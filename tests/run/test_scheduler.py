@@ -32,16 +32,16 @@ def little_graph(n: int = 3) -> dict[str, Job]:
 class StandIn:
     """Does a task by writing its label; `before(job)` may raise."""
 
-    n_workers = 1
-
     def __init__(self, folder: RunFolder, before: Callable[[Job], None] = lambda _: None) -> None:
         self.folder, self.before = folder, before
         self.waiting: list[tuple[Task, Mapping[str, str]]] = []
         self.performed: list[str] = []
 
-    @property
-    def n_free(self) -> int:
-        return 1 - len(self.waiting)
+    def has_room(self, task: Task) -> bool:
+        return not self.waiting
+
+    def n_workers(self, task: Task) -> int:
+        return 1
 
     def start(self, task: Task, digests: Mapping[str, str]) -> None:
         self.waiting.append((task, digests))

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.arrays import Bools, Floats
+from forgetgauge.game.arrays import Floats, Ints
 
 _CHUNK_ENTRIES = 2_000_000  # 16 MB of float64 for each of the few arrays in flight
+_FEW_KINDS = 8  # drawing a kind's count costs as much as labelling about eight points
 _TOLERANCE = 1e-12  # sums in another order differ by rounding; a tie must count as a tie
 
 
@@ -50,29 +51,40 @@ def noise_floor(outcomes: Sequence[PairOutcome], rng: np.random.Generator, n_rel
 
 
 def _relabelled_advantages(outcome: PairOutcome, rng: np.random.Generator, n_relabellings: int) -> Floats:
-    """The signed SWAP advantages of one pair under random relabellings, (B, n_adversaries), chunk by chunk."""
-    rows = max(1, _CHUNK_ENTRIES // len(outcome.in_forget))
+    """The signed SWAP advantages of one pair under random relabellings, (B, n_adversaries).
+
+    Points of equal weight and equal differences are exchangeable: all that matters of a relabelling is how many of each
+    kind it calls forgotten, which is multivariate hypergeometric. Ten thousand points are mostly of a few dozen kinds.
+    """
+    rows = np.column_stack([outcome.weight / outcome.weight.sum(), outcome.differences])  # (2k, 1 + J)
+    kinds, counts = np.unique(rows, axis=0, return_counts=True)
+    n_forget = int(outcome.in_forget.sum())
+    if len(kinds) > len(rows) // _FEW_KINDS:
+        kinds, counts = rows, np.ones(len(rows), dtype=np.int64)
+    rows_at_once = max(1, _CHUNK_ENTRIES // len(kinds))
     return np.concatenate(
         [
-            _advantages(outcome, _random_labels(outcome.in_forget, min(rows, n_relabellings - start), rng))
-            for start in range(0, n_relabellings, rows)
+            _advantages(kinds, counts, _random_counts(counts, n_forget, min(rows_at_once, n_relabellings - start), rng))
+            for start in range(0, n_relabellings, rows_at_once)
         ]
     )
 
 
-def _random_labels(in_forget: Bools, n: int, rng: np.random.Generator) -> Floats:
-    """n independent uniformly random relabellings, (n, 2k), as zeros and ones."""
-    return rng.permuted(np.tile(in_forget, (n, 1)), axis=1).astype(np.float64)
+def _random_counts(counts: Ints, n_forget: int, n: int, rng: np.random.Generator) -> Floats:
+    """How many points of each kind n independent uniformly random relabellings call forgotten, (n, n_kinds)."""
+    if len(counts) == counts.sum():  # every point is a kind of its own: those with the smallest of 2k random keys
+        keys = rng.random((n, len(counts)))
+        largest = np.partition(keys, n_forget - 1, axis=1)[:, n_forget - 1 : n_forget]
+        return (keys <= largest).astype(np.float64)
+    return rng.multivariate_hypergeometric(counts, n_forget, size=n).astype(np.float64)
 
 
-def _advantages(outcome: PairOutcome, labels: Floats) -> Floats:
-    """½(mean_F d − mean_T d) under each row of ``labels``, (n, n_adversaries)."""
-    weight = outcome.weight / outcome.weight.sum()
-    weighted = weight[:, None] * outcome.differences  # (2k, J)
-    others = 1 - labels
-    in_forget = _mean(labels @ weighted, labels @ weight[:, None])  # (n, J) / (n, 1)
-    in_unseen = _mean(others @ weighted, others @ weight[:, None])
-    return (in_forget - in_unseen) / 2
+def _advantages(kinds: Floats, counts: Ints, forgotten: Floats) -> Floats:
+    """½(mean_F d − mean_T d) under each row of ``forgotten``, (n, n_adversaries), from kinds (weight, d)."""
+    weighted = np.column_stack([kinds[:, :1], kinds[:, :1] * kinds[:, 1:]])  # mass, then mass times difference
+    in_forget = forgotten @ weighted
+    in_unseen = (counts - forgotten) @ weighted
+    return (_mean(in_forget[:, 1:], in_forget[:, :1]) - _mean(in_unseen[:, 1:], in_unseen[:, :1])) / 2
 
 
 def _mean(total: Floats, mass: Floats) -> Floats:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from forgetgauge.game.comparison import compare_all, rank_stability
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.intervals import MIN_PAIRS, pair_interval
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.game.strong import draw_queries, strong_advantage, strong_threshold
+from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, strong_threshold
 from forgetgauge.plan.draws import draw_streams, draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import SIDES, Cell, Game, Graph
 from forgetgauge.plan.jobs import Job
 from forgetgauge.plan.record import game_to_json
+from forgetgauge.report.making import FactsOf, stacks_that_ran
 from forgetgauge.report.result import (
     AdversaryResult,
     ComparisonResult,
@@ -52,9 +54,12 @@ def assemble(
     """The result of a run whose jobs are done; what failed is named and left out."""
     state = folder.open_ledger().state
     jobs: dict[str, Job] = {key: job for graph in graphs for key, job in graph.jobs.items()}
-    games = [_Assembler(graph, folder, state).game_result() for graph in graphs]
+    facts_of = FactsOf(folder, state)
+    games = [_Assembler(graph, folder, state, facts_of).game_result() for graph in graphs]
+    stacks = stacks_that_ran(jobs, facts_of, state)
+    devices = " and ".join(dict.fromkeys(stack.device for stack in stacks))
     return Result(
-        environment=dict(environment),
+        environment={**environment, **({"device": devices} if devices else {})},
         digests={
             "data": "+".join(dict.fromkeys(graph.game.data_digest for graph in graphs)),
             "decisions": _decisions_digest(jobs, state),
@@ -65,6 +70,7 @@ def assemble(
             for key, line in sorted(state.failed.items())
             if key in jobs
         ],
+        stacks=stacks,
         sweep=sweep_key,
         total_seconds=round(sum(state.done[key].seconds for key in jobs if key in state.done), 3),
     )
@@ -81,8 +87,8 @@ def _decisions_digest(jobs: Mapping[str, Job], state: LedgerState) -> str:
 class _Assembler:
     """One game's artefacts, read and summed up."""
 
-    def __init__(self, graph: Graph, folder: RunFolder, state: LedgerState) -> None:
-        self.graph, self.game, self.folder, self.state = graph, graph.game, folder, state
+    def __init__(self, graph: Graph, folder: RunFolder, state: LedgerState, facts_of: FactsOf) -> None:
+        self.graph, self.game, self.folder, self.state, self.facts_of = graph, graph.game, folder, state, facts_of
         self.n_target = half_sizes(self.game.n_points, self.game.fraction)[0]
         decided = [(name, key) for jobs in graph.cells.values() for name, key in jobs.decide.items()]
         works = {name for name, key in decided if state.is_available(key)}
@@ -90,7 +96,7 @@ class _Assembler:
         """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
 
     def game_result(self) -> GameResult:
-        outcomes = {method: self.outcomes(method) for method in self.game.methods}
+        outcomes = self._outcomes
         assessed = {method: self._assess(found) for method, found in outcomes.items() if found}
         complete = {name: list(found.values()) for name, found in outcomes.items() if len(found) == self.game.pairs}
         return GameResult(
@@ -105,6 +111,10 @@ class _Assembler:
             rank_stability=stability_of_ranks(complete),
             interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
         )
+
+    @cached_property
+    def _outcomes(self) -> dict[str, dict[int, PairOutcome]]:
+        return {method: self.outcomes(method) for method in self.game.methods}
 
     def outcomes(self, method: str) -> dict[int, PairOutcome]:
         """Pair -> its paired differences over seeds and adversaries; a pair of which a job failed is left out."""
@@ -137,7 +147,7 @@ class _Assembler:
     def _method_result(self, method: str, found: Assessment | None, pairs: Sequence[int]) -> MethodResult:
         cells = [self.graph.cells[cell] for cell in sorted(self.graph.cells) if cell.method == method]
         unlearned = [jobs.unlearn for jobs in cells if jobs.unlearn in self.state.done]
-        facts = [self._read(jobs.signals).facts for jobs in cells if self.state.is_available(jobs.signals)]
+        facts = [self.facts_of[jobs.signals] for jobs in cells if self.state.is_available(jobs.signals)]
         return MethodResult(
             **assessed_fields(found),
             adversary=self.adversaries[found.best] if found else None,
@@ -182,26 +192,44 @@ class _Assembler:
         return calibrated or not {"outsiders", "background"} & set(self.game.adversaries[adversary].needs)
 
     def _strong(self, method: str, adversary: str, pairs: Sequence[int], queries: int) -> StrongResult:
-        threshold = self._strong_threshold(method, adversary, queries)
-        by_pair = []
-        for pair in pairs:
-            drawn = self._pair(pair)
-            weight = self._weight[drawn.points]
-            shown = [
-                draw_queries(weight[members], queries, self.game.oracle_draws, self._oracle(pair, name))
-                for name, members in (("forget", drawn.in_forget), ("unseen", ~drawn.in_forget))
-            ]
-            by_pair.append(
-                _mean(
-                    [
-                        strong_advantage(first, second, drawn.in_forget, threshold, *shown)
-                        for first, second in self._margins(method, adversary, pair)
-                    ]
-                )
-            )
+        by_pair = [self._strong_by_pair[method, adversary, queries, pair] for pair in pairs]
         interval = pair_interval(np.asarray(by_pair), self.game.level) if len(pairs) >= MIN_PAIRS else None
         return StrongResult(
             queries, _mean(by_pair), (interval.low, interval.high) if interval is not None else None, by_pair
+        )
+
+    @cached_property
+    def _strong_by_pair(self) -> dict[tuple[str, str, int, int], float]:
+        """(method, adversary, queries, pair) -> advantage. What the oracle shows of a pair is the same to all: it is
+        drawn once (and not kept: 64 queries, 2000 times, are a megabyte for each set of each pair)."""
+        attacks = [
+            (method, name)
+            for method, outcomes in self._outcomes.items()
+            for name in self.adversaries
+            if outcomes and self._aggregates(method, name)
+        ]
+        found = {}
+        for pair, queries in product(range(self.game.pairs), self.game.queries):
+            shown = self._shown(pair, queries)
+            for method, name in attacks:
+                if pair in self._outcomes[method]:
+                    found[method, name, queries, pair] = self._strong_advantage(method, name, pair, queries, shown)
+        return found
+
+    def _strong_advantage(
+        self, method: str, adversary: str, pair: int, queries: int, shown: tuple[Queries, Queries]
+    ) -> float:
+        in_forget, threshold = self._pair(pair).in_forget, self._strong_threshold(method, adversary, queries)
+        margins = self._margins(method, adversary, pair)
+        return _mean([strong_advantage(first, second, in_forget, threshold, *shown) for first, second in margins])
+
+    def _shown(self, pair: int, queries: int) -> tuple[Queries, Queries]:
+        """What the oracle shows of F and of T."""
+        drawn = self._pair(pair)
+        weight, n_draws = self._weight[drawn.points], self.game.oracle_draws
+        return (
+            draw_queries(weight[drawn.in_forget], queries, n_draws, self._oracle(pair, "forget")),
+            draw_queries(weight[~drawn.in_forget], queries, n_draws, self._oracle(pair, "unseen")),
         )
 
     def _oracle(self, pair: int, name: str) -> np.random.Generator:
@@ -268,15 +296,24 @@ class _Assembler:
         return self._read(self.graph.initialise).arrays["weight"]
 
     def _pair(self, pair: int) -> SwapPair:
-        game = self.game
-        return draw_swap_pair(game.data_digest, self.n_target, game.seed, game.fraction, game.alpha, pair)
+        if pair not in self._pairs:
+            game = self.game
+            self._pairs[pair] = draw_swap_pair(
+                game.data_digest, self.n_target, game.seed, game.fraction, game.alpha, pair
+            )
+        return self._pairs[pair]
+
+    @cached_property
+    def _pairs(self) -> dict[int, SwapPair]:
+        return {}
 
 
 def pairs_wanted(graph: Graph, folder: RunFolder) -> int:
     """How many pairs the game's `until` takes, judged by the pilot of all methods that completed it."""
     game, until = graph.game, graph.game.until
     assert until is not None
-    assembler = _Assembler(graph, folder, folder.open_ledger().state)
+    state = folder.open_ledger().state
+    assembler = _Assembler(graph, folder, state, FactsOf(folder, state))
     pilots = [[found.advantage for found in assembler.outcomes(method).values()] for method in game.methods]
     wanted = [
         pairs_needed(np.asarray(pilot), until["half_width"], game.level, int(until["max_pairs"])).n_pairs

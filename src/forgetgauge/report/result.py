@@ -100,6 +100,23 @@ class MethodResult:
 
 
 @dataclass(frozen=True)
+class StackResult:
+    """How models were made: which engine, how many together, where."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    kind: str
+    """`train` or `unlearn`."""
+    engine: str
+    """`solo` (one model after another), `stack`, or the name the learner gives its engine."""
+    width: int
+    """Models in one stack, as it ran: narrower than planned where memory was too small."""
+    device: str
+    """`cpu`, `cuda: NVIDIA H200`."""
+    models: int
+    """How many were made that way."""
+
+
+@dataclass(frozen=True)
 class FailureResult:
     """A job that failed for good."""
 
@@ -165,12 +182,14 @@ class Result:
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     environment: dict[str, str]
-    """Versions and machine."""
+    """Versions, machine, and the device or devices the models were made on."""
     digests: dict[str, str]
     """SHA-256 of the data and of all decisions taken together."""
     games: list[GameResult]
     """One, or one for each value of the sweep."""
     failures: list[FailureResult] = field(default_factory=list)
+    stacks: list[StackResult] = field(default_factory=list)
+    """How the models were made; empty in results that models of one's own were judged in (an audit)."""
     sweep: str | None = None
     """The swept key."""
     total_seconds: float = 0.0

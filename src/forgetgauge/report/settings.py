@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forgetgauge.report.result import Result
+from forgetgauge.report.result import Result, StackResult
 from forgetgauge.report.wording import listed, seconds, setting
 
 
@@ -24,11 +24,23 @@ def settings_of(result: Result) -> dict[str, list[Setting]]:
     merged = {heading: _merged([choose(game.spec) for game in result.games]) for heading, choose in groups.items()}
     run = {
         **result.environment,
+        "models made": _made(result.stacks),
         "work": f"{seconds(result.total_seconds)}, summed over processes",
         "digest of all decisions": _short(result.digests.get("decisions", "")),
         "result schema": str(result.schema),
     }
-    return {**merged, "Environment": _merged([run])}
+    return {**merged, "Environment": _merged([{name: text for name, text in run.items() if text}])}
+
+
+def _made(stacks: Sequence[StackResult]) -> str:
+    """`train: 40 (vmap, 16 wide); unlearn: 16 (vmap, 16 wide), 112 (solo)`."""
+    kinds = {
+        kind: ", ".join(
+            f"{s.models} ({s.engine}" + (f", {s.width} wide)" if s.width > 1 else ")") for s in stacks if s.kind == kind
+        )
+        for kind in dict.fromkeys(stack.kind for stack in stacks)
+    }
+    return "; ".join(f"{kind}: {text}" for kind, text in kinds.items())
 
 
 def _merged(games: Sequence[Mapping[str, str]]) -> list[Setting]:

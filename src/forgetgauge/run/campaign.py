@@ -14,10 +14,11 @@ from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.report.assemble import assemble, pairs_wanted
 from forgetgauge.report.result import Result
 from forgetgauge.run.executors import Executor, Inline, Processes
-from forgetgauge.run.packing import jobs_to_do
+from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.run.scheduler import Ending, Progress, execute
 from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.run.work import USES_TORCH
 from forgetgauge.store.runfolder import RunFolder
 
 HEADER_BYTES = 250
@@ -63,7 +64,7 @@ class Campaign:
         run = folder.read_run()
         try:
             games = [game_from_json(record) for record in run["games"]]
-            sources = Sources({game.data_digest: game.data.name for game in games})
+            sources = Sources({game.data_digest: game.data for game in games})
             return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
@@ -74,24 +75,34 @@ def play(
     folder: RunFolder,
     *,
     executor: ExecutorName = "inline",
+    device: str = "auto",
     time_limit_s: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Ending, Result | None]:
-    """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
+    """Do what is missing and assemble the result; None where jobs are missing because the time was up.
+
+    The device is `auto`, `cpu`, `cuda` or `cuda:1`. It is in no job's key: a run may go on elsewhere.
+    """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     folder.create()
     n_run = 0
     with folder.locked():
-        workers: Executor = (
-            Processes(folder.objects.folder, campaign.resolved.sources)
-            if executor == "processes"
-            else Inline(folder.objects.folder, campaign.resolved.sources)
-        )
+        device, described = _chosen_device(campaign, folder, device)
+        if described:
+            campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
+        hire = Processes if executor == "processes" else Inline
+        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
             while True:
                 folder.write_run(campaign.to_json())
                 ending = execute(
-                    campaign.jobs, folder, workers, keep_weights=campaign.keep_weights, deadline=deadline, tell=tell
+                    campaign.jobs,
+                    folder,
+                    workers,
+                    keep_weights=campaign.keep_weights,
+                    stack_width=stack_width(device),
+                    deadline=deadline,
+                    tell=tell,
                 )
                 n_run += ending.n_run
                 if ending.out_of_time or not any(_in_pilot(graph.game) for graph in campaign.graphs):
@@ -110,6 +121,23 @@ def play(
         )
         folder.write_text(folder.result, result.to_json())
     return ending, result
+
+
+def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:
+    """(`cpu` or `cuda:0`, its description); torch is not loaded for `auto` where nothing to be done needs it."""
+    jobs = campaign.jobs
+    to_do = jobs_to_do(jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
+    in_pilot = any(_in_pilot(graph.game) for graph in campaign.graphs)
+    if name == "auto" and not in_pilot and not any(jobs[key].kind in USES_TORCH for key in to_do):
+        return "cpu", ""
+    from forgetgauge.learn.device import choose_device, describe
+
+    chosen = choose_device(name)
+    return str(chosen), describe(chosen)
+
+
+def _made_on(resolved: Resolved, device: str) -> Resolved:
+    return replace(resolved, environment={**resolved.environment, "device": device})
 
 
 def _in_pilot(game: Game) -> bool:

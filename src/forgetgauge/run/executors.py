@@ -1,4 +1,8 @@
-"""Who does the tasks: this process, or a few worker processes that talk over pipes (no socket is opened)."""
+"""Who does the tasks: this process, or a few worker processes that talk over pipes (no socket is opened).
+
+With a GPU, one worker owns it and does all that needs torch, while the others fit and decide: the GPU waits for no
+adversary. Without one, every worker does everything.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +16,24 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, cast, get_args
 
+from forgetgauge.plan.jobs import Kind
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
-from forgetgauge.run.work import Worker
+from forgetgauge.run.work import USES_TORCH, Worker
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Executor(Protocol):
     """Takes tasks while it has room, and gives back outcomes in the order they come."""
 
-    @property
-    def n_free(self) -> int:
-        """How many more tasks it can take now."""
+    def has_room(self, task: Task) -> bool:
+        """Whether it can take this task now."""
         ...
 
-    @property
-    def n_workers(self) -> int:
-        """How many tasks it does at once."""
+    def n_workers(self, task: Task) -> int:
+        """How many tasks like this it does at once."""
         ...
 
     def start(self, task: Task, digests: Mapping[str, str]) -> None:
@@ -47,16 +52,17 @@ class Executor(Protocol):
 class Inline:
     """Everything in this process, one task after another."""
 
-    n_workers = 1
-
-    def __init__(self, objects: Path, sources: Sources) -> None:
-        self._worker = Worker(objects, sources)
+    def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
+        self._worker = Worker(objects, sources, device)
         self._waiting: list[tuple[Task, Mapping[str, str]]] = []
 
-    @property
-    def n_free(self) -> int:
+    def has_room(self, task: Task) -> bool:
         """One task at a time."""
-        return 1 - len(self._waiting)
+        return not self._waiting
+
+    def n_workers(self, task: Task) -> int:
+        """This process."""
+        return 1
 
     def start(self, task: Task, digests: Mapping[str, str]) -> None:
         """Keep it until `next`."""
@@ -71,30 +77,53 @@ class Inline:
         """Nothing to stop."""
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What a worker is hired for."""
+
+    device: str
+    kinds: frozenset[Kind]
+
+    def serves(self, task: Task) -> bool:
+        """Whether such a task is this worker's."""
+        return task.jobs[0].kind in self.kinds
+
+
 @dataclass
 class _Member:
+    place: _Place
     process: SpawnProcess
     pipe: Connection[object, object]
     task: Task | None = None
 
 
+def places(device: str, n_workers: int) -> list[_Place]:
+    """One for each core, all alike; with a GPU one that owns it, and the other cores for what needs no torch."""
+    if device.startswith("cuda"):
+        light = frozenset(KINDS) - USES_TORCH
+        return [_Place(device, USES_TORCH), *[_Place("cpu", light)] * max(n_workers - 1, 1)]
+    return [_Place(device, frozenset(KINDS))] * n_workers
+
+
 class Processes:
     """Worker processes, each with one thread: as many tasks at once as there are cores."""
 
-    def __init__(self, objects: Path, sources: Sources, n_workers: int | None = None) -> None:
-        self.n_workers = n_workers or usable_cores()
+    def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
         self._context = multiprocessing.get_context("spawn")
         self._arguments = (objects, sources)
-        self._members = [self._hire() for _ in range(self.n_workers)]
+        self._members = [self._hire(place) for place in places(device, n_workers or usable_cores())]
 
-    @property
-    def n_free(self) -> int:
-        """Idle workers."""
-        return sum(member.task is None for member in self._members)
+    def has_room(self, task: Task) -> bool:
+        """Whether a worker for such tasks is idle."""
+        return any(member.task is None and member.place.serves(task) for member in self._members)
+
+    def n_workers(self, task: Task) -> int:
+        """All workers for such tasks."""
+        return sum(member.place.serves(task) for member in self._members)
 
     def start(self, task: Task, digests: Mapping[str, str]) -> None:
         """Hand the task to an idle worker."""
-        member = next(member for member in self._members if member.task is None)
+        member = next(member for member in self._members if member.task is None and member.place.serves(task))
         member.task = task
         member.pipe.send((task, dict(digests)))
 
@@ -111,7 +140,7 @@ class Processes:
             member.process.join()
             line = f"the worker process died (exit code {member.process.exitcode}; out of memory?)"
             outcome = Outcome(failures={key: Failure(line, line) for key in task.wanted})
-            self._members[self._members.index(member)] = self._hire()
+            self._members[self._members.index(member)] = self._hire(member.place)
         member.task = None
         return task, outcome
 
@@ -123,13 +152,14 @@ class Processes:
         for member in self._members:
             member.process.join()
 
-    def _hire(self) -> _Member:
+    def _hire(self, place: _Place) -> _Member:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
+        arguments = (theirs, *self._arguments, place.device)
+        process = self._context.Process(target=_serve, args=arguments, daemon=True)
         with _interrupts_held_back():
             process.start()
         theirs.close()
-        return _Member(process, ours)
+        return _Member(place, process, ours)
 
 
 @contextmanager
@@ -146,10 +176,10 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection[object, object], objects: Path, sources: Sources) -> None:
+def _serve(pipe: Connection[object, object], objects: Path, sources: Sources, device: str) -> None:
     """A worker's life: tasks in, outcomes out, until the other end of the pipe is gone (even by `kill -9`)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    worker = Worker(objects, sources)
+    worker = Worker(objects, sources, device)
     while True:
         try:
             task, digests = cast(tuple[Task, dict[str, str]], pipe.recv())

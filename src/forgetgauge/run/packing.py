@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from forgetgauge.plan.jobs import HEAVY, Job, Kind
+from forgetgauge.run.narrowing import cut
 from forgetgauge.run.tasks import Task
 from forgetgauge.store.ledger import LedgerState
+from forgetgauge.streams import identity_key
 
 WIDTH: dict[Kind, int] = {"initialise": 1, "train": 16, "unlearn": 16, "signals": 16, "fit": 1, "decide": 64}
 """Most jobs in one task. A model of the embedded run, five epochs on one thread, took 206 ms alone and 81, 62 and 51 ms
 in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy."""
+
+STACK_ON_GPU = 64
+"""Most models in one stack on a GPU: there is one worker to keep busy, and small models leave it idle otherwise."""
+
+
+def stack_width(device: str) -> int:
+    """The width of new stacks; those in the ledger stay as they are, wherever the run goes on."""
+    return STACK_ON_GPU if device.startswith("cuda") else WIDTH["train"]
 
 
 def jobs_to_do(
@@ -49,11 +59,24 @@ def stack_members(jobs: Mapping[str, Job], state: LedgerState, key: str) -> tupl
     return members if all(member in jobs for member in members) else (key,)
 
 
-def form_stacks(jobs: Mapping[str, Job], to_do: Iterable[str], state: LedgerState) -> list[list[str]]:
+def form_stacks(
+    jobs: Mapping[str, Job], to_do: Iterable[str], state: LedgerState, width: int = WIDTH["train"]
+) -> list[list[str]]:
     """New stacks for the coupled jobs that are in none yet."""
     loose = [key for key in to_do if jobs[key].coupled and stack_members(jobs, state, key) == (key,)]
     fresh = [key for key in loose if state.stack_of.get(key) != (key,)]
-    return [chunk for group in _groups(jobs, fresh) for chunk in _chunks(group, WIDTH[jobs[group[0]].kind])]
+    return [list(chunk) for group in _groups(jobs, fresh) for chunk in cut(group, width)]
+
+
+def company(job: Job) -> str:
+    """Jobs of the same company may stand in one stack.
+
+    Originals, shadows and references of one learner on one data set are made alike, whatever they are for and on
+    however many points (a learner that cannot stack sets of different sizes splits them itself).
+    """
+    if job.kind not in HEAVY:
+        return job.group
+    return identity_key({"kind": job.kind, **{who: job.params.get(who) for who in ("unlearner", "learner", "data")}})
 
 
 def pack(jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState) -> list[Task]:
@@ -61,7 +84,7 @@ def pack(jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState) ->
     tasks: dict[str, Task] = {}
     free = [key for key in to_do if not jobs[key].coupled]
     for group in _groups(jobs, free):
-        for chunk in _chunks(group, WIDTH[jobs[group[0]].kind]):
+        for chunk in cut(group, WIDTH[jobs[group[0]].kind]):
             tasks[chunk[0]] = Task(tuple(jobs[key] for key in chunk), frozenset(chunk))
     wanted = set(to_do)
     for key in to_do:
@@ -73,14 +96,11 @@ def pack(jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState) ->
 
 
 def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:
-    """Jobs of one group whose inputs can be ready at the same time, in the order of the plan."""
+    """Jobs of one company whose inputs can be ready at the same time, in the order of the plan."""
     groups: dict[tuple[str, str], list[str]] = {}
+    of = {key: company(job) for key, job in jobs.items()}
     for key in keys:
         job = jobs[key]
-        makers = "+".join(sorted({jobs[read].group for read in job.inputs.values() if read in jobs}))
-        groups.setdefault((job.group, makers), []).append(key)
+        makers = "+".join(sorted({of[read] for read in job.inputs.values() if read in of}))
+        groups.setdefault((of[key], makers), []).append(key)
     return list(groups.values())
-
-
-def _chunks(keys: list[str], width: int) -> list[list[str]]:
-    return [keys[start : start + width] for start in range(0, len(keys), width)]

@@ -17,6 +17,7 @@ from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import draw_halves, draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import Game, Method, Named, Opponent
+from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
 from forgetgauge.plan.spec import RunSpec, SensitivitySpec
 from forgetgauge.run.tasks import Resolved, Sources
@@ -43,25 +44,25 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
         games,
         sweep["key"] if sweep else None,
         specs[0][1].keep == "weights",
-        Sources({game.data_digest: game.data.name for game in games}, weights),
+        Sources({game.data_digest: game.data for game in games}, weights),
         environment(),
     )
 
 
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
-    from forgetgauge.data.loading import load_dataset
+    from forgetgauge.data.loading import code_of_data, load_dataset
 
     adversaries = {name: resolve_opponent(name, params) for name, params in spec.adversaries.items()}
-    learner = _resolve_named(plugins.learners, {"name": "minibatch", **spec.learner})
+    learner = _resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: _resolve_method(name, params, learner) for name, params in spec.unlearners.items()}
-    dataset = load_dataset(spec.data.name)
+    dataset = load_dataset(spec.data.name, spec.data.params)
     n_points = len(dataset.points)
     n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
     game = Game(
-        data=Named(spec.data.name, {}, plugins.code_of(plugins.data, spec.data.name)),
+        data=Named(spec.data.name, spec.data.params, code_of_data(spec.data.name)),
         data_digest=dataset.digest,
         n_points=n_points,
         n_classes=dataset.points.n_classes,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.packing import form_stacks, jobs_to_do, pack
+from forgetgauge.run.narrowing import cut
+from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
 from forgetgauge.run.tasks import Failure, Outcome, Task
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
@@ -49,11 +50,12 @@ def execute(
     executor: Executor,
     *,
     keep_weights: bool = False,
+    stack_width: int = WIDTH["train"],
     deadline: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`."""
-    return _Scheduler(jobs, folder, executor, keep_weights, deadline, tell).run()
+    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, deadline, tell).run()
 
 
 class _Scheduler:
@@ -63,11 +65,12 @@ class _Scheduler:
         folder: RunFolder,
         executor: Executor,
         keep_weights: bool,
+        stack_width: int,
         deadline: float | None,
         tell: Callable[[Progress], None],
     ) -> None:
         self.jobs, self.folder, self.executor = jobs, folder, executor
-        self.keep_weights, self.deadline, self.tell = keep_weights, deadline, tell
+        self.keep_weights, self.stack_width, self.deadline, self.tell = keep_weights, stack_width, deadline, tell
         self.ledger: Ledger = folder.open_ledger()
         self.readers: dict[str, list[str]] = {}
         for key, job in jobs.items():
@@ -90,7 +93,7 @@ class _Scheduler:
         self.folder.objects.sweep_up()
         self._check_artefacts()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
-            self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state))
+            self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
             self._work_through(pack(self.jobs, to_do, self.ledger.state))
         self._drop_weights(self.jobs.keys())  # also what an earlier run was told to keep
         missing = len(self._to_do())
@@ -109,7 +112,7 @@ class _Scheduler:
     def _work_through(self, tasks: list[Task]) -> None:
         waiting = list(tasks)
         while waiting or self.busy:
-            while self.executor.n_free and (task := self._next_ready(waiting)):
+            while task := self._next_ready(waiting):
                 waiting.remove(task)
                 self._report(waiting, f"{task.jobs[0].label}" + (f" and {n} more" if (n := len(task.jobs) - 1) else ""))
                 digests = {key: self.ledger.state.done[key].receipt.sha256 for key in task.inputs}
@@ -120,12 +123,15 @@ class _Scheduler:
                 return  # the rest hangs on failed jobs, or the time is up
             task, outcome = self.executor.next()
             self.busy.remove(task)
-            waiting = self._settle(task, outcome) + waiting
+            again = self._settle(task, outcome)
+            if outcome.stacks:
+                waiting = self._narrowed(waiting, company(task.jobs[0]), max(map(len, outcome.stacks)))
+            waiting = again + waiting
 
     def _next_ready(self, waiting: list[Task]) -> Task | None:
-        """The first task whose inputs are all there and that would end in time."""
+        """The first task that somebody is free for, whose inputs are all there and that would end in time."""
         for task in waiting:
-            if all(self.ledger.state.is_available(key) for key in task.inputs):
+            if self.executor.has_room(task) and all(self.ledger.state.is_available(key) for key in task.inputs):
                 # the first task of a call needs only some time left: else a limit below its length would stop for good
                 needed = self._expected_seconds(task) if self.n_started else 0.0
                 if self.deadline is None or time.monotonic() + needed < self.deadline:
@@ -142,6 +148,7 @@ class _Scheduler:
             if self.n_losses[outcome.lost] >= N_TRIES:
                 self._give_up(outcome.lost, Failure("its artefact is damaged again and again: check the disk", ""))
             return []
+        self.ledger.record_stacks(outcome.stacks)
         if outcome.receipts:
             self.ledger.record_done(dict(outcome.receipts), outcome.seconds * len(outcome.receipts) / len(task.jobs))
             self.n_run += len(outcome.receipts)
@@ -162,6 +169,19 @@ class _Scheduler:
             return []
         jobs = task.jobs if task.jobs[0].coupled else tuple(job for job in task.jobs if job.key in again)
         return [Task(jobs, frozenset(again))]
+
+    def _narrowed(self, waiting: list[Task], alike: str, width: int) -> list[Task]:
+        """Stacks like one that was too wide are cut before they begin; one that ran before keeps its members."""
+        narrowed: list[Task] = []
+        for task in waiting:
+            fresh = not any(job.key in self.ledger.state.done for job in task.jobs)
+            if task.jobs[0].coupled and company(task.jobs[0]) == alike and fresh:
+                parts = cut(list(task.jobs), width)
+                narrowed += [Task(part, task.wanted & {job.key for job in part}) for part in parts]
+                self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])
+            else:
+                narrowed.append(task)
+        return narrowed
 
     def _give_up(self, key: str, failure: Failure) -> None:
         """Set a job aside: the others go on."""
@@ -186,11 +206,17 @@ class _Scheduler:
             for key in spent:
                 self.folder.objects.drop(key)
 
+    def _seconds_left(self, task: Task) -> float | None:
+        """A task's share of the time to come: as long as it takes, over those who do such tasks side by side."""
+        each = [self.pace.expected(job) for job in task.jobs]
+        known = [seconds for seconds in each if seconds is not None]
+        return sum(known) / self.executor.n_workers(task) if len(known) == len(each) else None
+
     def _expected_seconds(self, task: Task) -> float:
         return sum(self.pace.expected(job) or 0.0 for job in task.jobs)
 
     def _report(self, waiting: list[Task], doing: str) -> None:
-        left = [self.pace.expected(job) for task in [*waiting, *self.busy] for job in task.jobs]
+        left = [self._seconds_left(task) for task in [*waiting, *self.busy]]
         known = [seconds for seconds in left if seconds is not None]
         self.tell(
             Progress(
@@ -198,7 +224,7 @@ class _Scheduler:
                 n_jobs=len(self.jobs),
                 models_done=sum(self.jobs[key].kind in HEAVY for key in self.finished),
                 n_models=self.n_models,
-                seconds_left=sum(known) / self.executor.n_workers if len(known) == len(left) else None,
+                seconds_left=sum(known) if len(known) == len(left) else None,
                 doing=doing,
             )
         )

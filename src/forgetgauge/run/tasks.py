@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.graph import Game, Named
 from forgetgauge.plan.jobs import Job
 from forgetgauge.store.objects import Receipt
 
@@ -42,6 +42,8 @@ class Outcome:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     lost: str | None = None
     """An input that turned out missing or damaged: nothing was done."""
+    stacks: Sequence[Sequence[str]] = ()
+    """Keys of the narrower stacks that ran in place of the task's own, where memory was too small for that."""
     full_disk: str | None = None
     """The disk filled up: nothing more can be done."""
     seconds: float = 0.0
@@ -51,8 +53,8 @@ class Outcome:
 class Sources:
     """Where workers find what jobs name by digest only."""
 
-    datasets: Mapping[str, str]
-    """Data digest -> catalogue name."""
+    datasets: Mapping[str, Named]
+    """Data digest -> name and parameters of the data set."""
     weights: Mapping[str, Any] = field(default_factory=dict)
     """Digest of a file of sensitivity weights -> the weights, one per point of the data set."""
 

@@ -7,6 +7,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +23,15 @@ from forgetgauge.game import sensitivity
 from forgetgauge.plan.draws import draw_halves
 from forgetgauge.plan.graph import PAIR
 from forgetgauge.plan.jobs import Job, Kind
+from forgetgauge.run.narrowing import in_parts
 from forgetgauge.run.places import Places
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore
-from forgetgauge.streams import Streams
+from forgetgauge.streams import Streams, identity_key
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from forgetgauge.data.dataset import Dataset, Points
@@ -38,13 +42,25 @@ Made = tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]
 
 USES_TORCH: frozenset[Kind] = frozenset({"initialise", "train", "unlearn", "signals"})
 
+N_DATASETS_ON_DEVICE = 2
+"""As many as are kept in memory, for sweeps over data sets."""
+
 
 class Worker:
-    """Does tasks: reads their inputs from the store, does the work, writes the artefacts."""
+    """Does tasks: reads their inputs from the store, does the work on a device, writes the artefacts."""
 
-    def __init__(self, objects: Path, sources: Sources) -> None:
+    def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
         self.store = ObjectStore(objects)
         self.sources = sources
+        self._device_name = device
+        self._on_device: dict[str, Dataset] = {}
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where models and data are; looked for when the first task needs torch."""
+        from forgetgauge.learn.device import choose_device
+
+        return choose_device(self._device_name)
 
     def perform(self, task: Task, digests: Mapping[str, str]) -> Outcome:
         """Do a task; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
@@ -54,33 +70,53 @@ class Worker:
             inputs = {key: self.store.read(key, digests[key]) for key in sorted(task.inputs)}
         except CorruptArtefact as error:
             return Outcome(lost=error.key)
-        receipts, failures = {}, {}
-        units = [task.jobs] if task.jobs[0].coupled else [(job,) for job in task.jobs]
-        for unit in units:
+        receipts, failures, narrower = {}, {}, []
+        units = [task.jobs] if task.jobs[0].coupled else self._units(task.jobs)
+        while units:
+            unit = units.pop(0)
             try:
-                with one_thread(unit[0].kind), seeded(unit[0]):
-                    made = self._do(unit, inputs)
-                for job, (arrays, facts) in zip(unit, made, strict=True):
-                    if job.key in task.wanted:
-                        receipts[job.key] = self.store.write(job.key, arrays, facts)
+                parts = in_parts(unit, lambda part: self._do(part, inputs))
+                if len(parts) > 1:
+                    narrower += [[job.key for job in part] for part, _ in parts]
+                for part, made in parts:
+                    for job, (arrays, facts) in zip(part, made, strict=True):
+                        if job.key in task.wanted:
+                            receipts[job.key] = self.store.write(job.key, arrays, facts)
             except DiskFull as error:
-                return Outcome(receipts, full_disk=str(error), seconds=time.perf_counter() - start)
+                seconds = time.perf_counter() - start
+                return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
             except Exception as error:  # whatever the user's own code raises is that job's failure, never the run's
+                if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
+                    units = [(job,) for job in unit] + units
+                    continue
                 failure = Failure(_one_line(error), traceback.format_exc())
                 failures.update({job.key: failure for job in unit if job.key in task.wanted})
-        return Outcome(receipts, failures, seconds=time.perf_counter() - start)
+        return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
+
+    def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
+        """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""
+        if jobs[0].kind != "signals" or self.device.type != "cuda":
+            return [(job,) for job in jobs]
+        alike: dict[str, list[Job]] = {}
+        for job in jobs:
+            what = {name: job.params.get(name) for name in ("data", "learner", "role", "look_at", "columns")}
+            alike.setdefault(identity_key(what), []).append(job)
+        return [tuple(unit) for unit in alike.values()]
 
     def _warm_up(self, task: Task) -> None:
         """Import torch and read the data before the clock starts: they are no method's cost."""
         if task.jobs[0].kind in USES_TORCH:
             with suppress(Exception):  # what is wrong with the data is told by the job itself
-                self._dataset(task.jobs[0])
+                self._here(task.jobs[0])
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Made]:
+        with one_thread(jobs[0].kind), seeded(jobs[0]):
+            return self._made(jobs, inputs)
+
+    def _made(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Made]:
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         kinds: dict[str, Callable[[Job, dict[str, Artefact]], Made]] = {
             "initialise": self._initialise,
-            "signals": self._signals,
             "fit": self._fit,
             "decide": self._decide,
         }
@@ -89,6 +125,8 @@ class Worker:
                 return self._train(jobs)
             case "unlearn":
                 return self._unlearn(jobs, given)
+            case "signals":
+                return self._signals(jobs, given)
             case kind:
                 return [kinds[kind](job, its) for job, its in zip(jobs, given, strict=True)]
 
@@ -97,7 +135,7 @@ class Worker:
     def _initialise(self, job: Job, _: dict[str, Artefact]) -> Made:
         dataset, where = self._dataset(job), job.params
         target, _shadow = self._halves(job)
-        labels = dataset.points.whole_labels.numpy()[target]
+        labels = dataset.points.whole_labels.cpu().numpy()[target]
         weight = sensitivity_weights(where["sensitivity"], labels, target, self.sources)
         return {"target": target, "labels": labels, "weight": weight}, {}
 
@@ -107,10 +145,22 @@ class Worker:
         learner = make_learner(jobs[0])
         points = [self._places(job).training for job in jobs]
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
+        engine = learner.engine(points).name if hasattr(learner, "engine") else ""
+        ran = self._how_it_ran(len(jobs), engine)
         return [
-            (weights_of(model), {"n_gradients": learner.n_gradients(len(p))})
+            (weights_of(model), {"n_gradients": learner.n_gradients(len(p)), "ran": ran})
             for model, p in zip(models, points, strict=True)
         ]
+
+    def _how_it_ran(self, width: int, engine: str = "") -> dict[str, Any]:
+        """Which engine, in a stack how wide, where: a resumed run may have pieces of several sorts."""
+        from forgetgauge.learn.device import describe
+
+        return {
+            "device": describe(self.device),
+            "engine": engine or ("solo" if width == 1 else "stack"),
+            "width": width,
+        }
 
     def _unlearn(self, jobs: Sequence[Job], given: Sequence[dict[str, Artefact]]) -> list[Made]:
         from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
@@ -119,50 +169,77 @@ class Worker:
         requests = []
         for job, inputs in zip(jobs, given, strict=True):
             places = self._places(job)
-            model = learner.build(places.retain, 0)
+            model = learner.build(places.retain, 0).to(self.device)
             if "model" in inputs:
                 pour_weights(model, inputs["model"])
             context = Context(learner, Streams(job.key), validation=places.elsewhere)
             requests.append(Request(model, places.retain, places.forget, context))
         if isinstance(unlearner, StackedUnlearner):
             models = unlearner.unlearn_many(requests)
+            ran = self._how_it_ran(len(jobs), requests[0].context.engine)
         else:
             models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
-        return [
-            (checked_weights(model, request.model), {"n_gradients": request.context.n_gradients})
-            for model, request in zip(models, requests, strict=True)
-        ]
+            ran = self._how_it_ran(1)
+        made = []
+        for model, request, inputs in zip(models, requests, given, strict=True):
+            facts = {"n_gradients": request.context.n_gradients, "ran": ran}
+            if "model" in inputs:
+                facts["original_ran"] = inputs["model"].facts.get("ran")
+            made.append((checked_weights(model, request.model), facts))
+        return made
 
-    def _signals(self, job: Job, inputs: dict[str, Artefact]) -> Made:
-        from forgetgauge.learn.predict import accuracy_of, logits_of
+    def _signals(self, jobs: Sequence[Job], given: Sequence[dict[str, Artefact]]) -> list[Made]:
+        """What models say, all of them in one pass where they are alike."""
+        from forgetgauge.learn.predict import logits_of_many
 
-        dataset, places = self._dataset(job), self._places(job)
-        learner = make_learner(job)
-        model = learner.build(dataset.points, 0)
-        pour_weights(model, inputs["model"])
-        points = places.look_at(job.params["look_at"])
-        arrays: dict[str, npt.NDArray[Any]] = {"logits": logits_of(model, points), "labels": points.y.numpy()}
+        models = []
+        for job, inputs in zip(jobs, given, strict=True):
+            models.append(make_learner(job).build(self._here(job).points, 0).to(self.device))
+            pour_weights(models[-1], inputs["model"])
+        asked = [self._asked(job) for job in jobs]
+        said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
+        for name in asked[0]:
+            for told, logits in zip(said, logits_of_many(models, [sets[name] for sets in asked]), strict=True):
+                told[name] = logits
+        return [self._signals_of(*one) for one in zip(jobs, given, models, asked, said, strict=True)]
+
+    def _asked(self, job: Job) -> dict[str, Points]:
+        """The sets a model is asked about: those that adversaries see, and for a target those that tell its utility."""
+        places, dataset = self._places(job), self._here(job)
+        sets = {"seen": places.look_at(job.params["look_at"])}
+        if _tells_utility(job):
+            sets |= {"retain": places.retain, "forget": places.forget, "unseen": places.unseen}
+            if dataset.test is not None:
+                sets["test"] = dataset.test
+        return sets
+
+    def _signals_of(
+        self,
+        job: Job,
+        inputs: dict[str, Artefact],
+        model: nn.Module,
+        asked: Mapping[str, Points],
+        said: Mapping[str, npt.NDArray[np.float32]],
+    ) -> Made:
+        from forgetgauge.learn.predict import accuracy_of
+
+        places, points = self._places(job), asked["seen"]
+        arrays: dict[str, npt.NDArray[Any]] = {"logits": said["seen"], "labels": points.y.cpu().numpy()}
         if not np.isfinite(arrays["logits"]).all():
             raise ValueError("the model's logits hold NaN or infinite values")
         for column in job.params.get("columns", ()):
             arrays[f"column {column}"] = white_box_column(column, model, points)
+        told = inputs["model"].facts  # what it says is kept here, since the weights may be dropped
+        facts: dict[str, Any] = {name: told[name] for name in ("ran", "original_ran") if name in told}
         if job.params["role"] != "target":
-            return {**arrays, "role": places.role_of_each(points)}, {}
-        if job.params["look_at"] != PAIR:
-            return arrays, {}
-
-        def accuracy(points: Points) -> float:
-            return accuracy_of(logits_of(model, points), points.y.numpy())
-
+            return {**arrays, "role": places.role_of_each(points)}, facts
+        if not _tells_utility(job):
+            return arrays, facts
         utility = {
-            "retain": accuracy(places.retain),
-            "forget": accuracy(places.forget),
-            "unseen": accuracy(places.unseen),
+            name: accuracy_of(logits, asked[name].y.cpu().numpy()) for name, logits in said.items() if name != "seen"
         }
-        if dataset.test is not None:
-            utility["test"] = accuracy(dataset.test)
-        cost = inputs["model"].facts["n_gradients"]  # kept here, since the weights may be dropped
-        return {**arrays, "points": places.pair.points}, {"accuracy": utility, "n_gradients": cost}
+        facts |= {"accuracy": utility, "n_gradients": told["n_gradients"]}
+        return {**arrays, "points": places.pair.points}, facts
 
     # -- Adversary phase -----------------------------------------------------------------------------------------
 
@@ -185,18 +262,33 @@ class Worker:
     def _dataset(self, job: Job) -> Dataset:
         from forgetgauge.data.loading import load_dataset
 
-        name = self.sources.datasets[job.params["data"]]
-        dataset = load_dataset(name)
+        data = self.sources.datasets[job.params["data"]]
+        dataset = load_dataset(data.name, data.params)
         if dataset.digest != job.params["data"]:
-            raise UserError(f"data '{name}' changed since the run was planned; run the same command again")
+            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
         return dataset
+
+    def _here(self, job: Job) -> Dataset:
+        """The data set on the worker's device, moved there once."""
+        digest = job.params["data"]
+        if digest not in self._on_device:
+            dataset = self._dataset(job)
+            test = dataset.test.on(self.device) if dataset.test is not None else None
+            while len(self._on_device) >= N_DATASETS_ON_DEVICE:
+                del self._on_device[next(iter(self._on_device))]
+            self._on_device[digest] = replace(dataset, points=dataset.points.on(self.device), test=test)
+        return self._on_device[digest]
 
     def _halves(self, job: Job) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         where = job.params
         return draw_halves(where["data"], len(self._dataset(job).points), where["seed"], where["fraction"])
 
     def _places(self, job: Job) -> Places:
-        return Places(job.params, self._dataset(job).points, *self._halves(job))
+        return Places(job.params, self._here(job).points, *self._halves(job))
+
+
+def _tells_utility(job: Job) -> bool:
+    return bool(job.params["role"] == "target" and job.params["look_at"] == PAIR)
 
 
 def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:

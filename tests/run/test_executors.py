@@ -1,0 +1,57 @@
+"""Who may take which task: with a GPU, one worker owns it and the others do what needs no torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from forgetgauge.plan.jobs import Job, Kind
+from forgetgauge.run.executors import KINDS, Inline, Processes, places
+from forgetgauge.run.tasks import Sources, Task
+from forgetgauge.run.work import USES_TORCH
+
+
+def task(kind: Kind) -> Task:
+    job = Job(kind, {})
+    return Task((job,), frozenset({job.key}))
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 8])
+def test_on_a_cpu_every_worker_does_everything(n_workers):
+    hired = places("cpu", n_workers)
+    assert len(hired) == n_workers
+    assert all(place.serves(task(kind)) for place in hired for kind in KINDS)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 8])
+def test_with_a_gpu_one_worker_owns_it_and_never_waits_for_an_adversary(n_workers):
+    owner, *others = places("cuda:0", n_workers)
+    assert len(others) == max(n_workers - 1, 1)
+    assert owner.device == "cuda:0"
+    assert {place.device for place in others} == {"cpu"}
+    for kind in KINDS:
+        assert owner.serves(task(kind)) == (kind in USES_TORCH)
+        assert all(place.serves(task(kind)) == (kind not in USES_TORCH) for place in others)
+
+
+@pytest.mark.slow
+def test_a_busy_gpu_leaves_room_for_light_tasks(tmp_path):
+    workers = Processes(tmp_path, Sources({}), "cuda:0", n_workers=3)
+    try:
+        assert (workers.n_workers(task("train")), workers.n_workers(task("decide"))) == (1, 2)
+        workers.start(task("train"), {})
+        assert not workers.has_room(task("unlearn"))
+        assert workers.has_room(task("decide"))
+        done, outcome = workers.next()  # there is no such data set, nor perhaps such a device
+        assert done == task("train")
+        assert list(outcome.failures) == list(done.wanted)
+        assert workers.has_room(task("unlearn"))
+    finally:
+        workers.close()
+
+
+def test_this_process_does_one_task_at_a_time(tmp_path):
+    executor = Inline(tmp_path, Sources({}))
+    assert executor.has_room(task("train"))
+    executor.start(task("train"), {})
+    assert not executor.has_room(task("decide"))
+    assert executor.n_workers(task("decide")) == 1

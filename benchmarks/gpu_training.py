@@ -3,8 +3,8 @@
     python benchmarks/gpu_training.py speed [N_MODELS]      images a second, summed over models, in one run
     python benchmarks/gpu_training.py accuracy [EPOCHS]     the same recipe both ways on CIFAR-10, eight models each
 
-The plain loop: DataLoader with four workers, eager float32 (TF32 as torch has it by default), batch 128, one model after
-another. `speed` times it over 300 steps after 50 (its rate does not change), ours over two whole epochs, set-up and
+The plain loop: DataLoader with four workers, eager float32 (TF32 as torch has it by default), batch 128, one model
+after another. `speed` times it over 300 steps after 50 (its rate does not change), ours over two whole epochs, set-up and
 capture of the graph included; data are random bytes of CIFAR-10's size. `accuracy` trains the plain loop's models in
 eight processes at once, to save time: only their accuracy counts.
 """
@@ -121,7 +121,8 @@ def accuracy(epochs: int, n_models: int = 8) -> None:
     error = np.sqrt(plain.var(ddof=1) / n_models + ours.var(ddof=1) / n_models)
     print(
         f"test accuracy over {n_models} models, {epochs} epochs: plain {plain.mean():.4f} ± {plain.std(ddof=1):.4f}, "
-        f"ours {ours.mean():.4f} ± {ours.std(ddof=1):.4f}; difference {ours.mean() - plain.mean():+.4f}, standard error {error:.4f}"
+        f"ours {ours.mean():.4f} ± {ours.std(ddof=1):.4f}; "
+        f"difference {ours.mean() - plain.mean():+.4f}, standard error {error:.4f}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Which tiles make the stacked convolutions fastest on this GPU; what `learn/kernels.py` has in its tables came from here.
+"""Which tiles make the stacked convolutions fastest on this GPU: where the tables of `learn/kernels.py` are from.
 
     python benchmarks/kernel_tiles.py [out.json]
 
@@ -92,48 +92,36 @@ def milliseconds(launch: Any, n: int = 12) -> float:
     return sorted(a.elapsed_time(b) for a, b in itertools.pairwise(marks))[n // 2]
 
 
-def norms() -> list[str]:
-    """Microseconds of the batch-norm kernels, and the bytes each must move over 4.3 TB/s."""
+def norm_times(size: int, c: int) -> str:
+    """Microseconds of the batch-norm kernels, and of moving the bytes each must move at 4.3 TB/s.
+
+    Without a CUDA graph: small ones cost a launch, about 50 µs.
+    """
     from forgetgauge.learn import kernels
 
-    lines = []
-    for size, c in ((32, 16), (16, 32), (8, 64)):
-        y, up, z = (torch.randn(K, B, size, size, c, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-        n_valid = torch.full((K,), B, device="cuda", dtype=torch.int32)
-        row = [torch.rand(K, c, device="cuda") for _ in range(8)]
-        weight = torch.randn(K, 3, 3, c, c, device="cuda", dtype=torch.bfloat16)
-        moments = kernels.convolve(y, weight, kernels.Window(3, 3, 1, 1), n_valid)[1]
-        finish = lambda: kernels.finish_moments(
-            moments, n_valid, size * size, row[0], row[1], (row[2], row[3]), 0.1, 1e-5
-        )
-        norm = finish()
-        floor = y.numel() * 2 / 4.3e6
-        timed = {
-            "finish": (milliseconds(finish), 0),
-            "apply": (milliseconds(lambda: kernels.scale_shift(y, norm, None, True)), 2),
-            "apply+residual": (milliseconds(lambda: kernels.scale_shift(y, norm, up, True)), 3),
-            "gradient": (
-                milliseconds(
-                    lambda: kernels.norm_gradient(
-                        up, y, z, norm, n_valid, row[4], row[5], residual=False, relu=True, train=True
-                    )
-                ),
-                5,
-            ),
-            "gradient+residual": (
-                milliseconds(
-                    lambda: kernels.norm_gradient(
-                        up, y, z, norm, n_valid, row[4], row[5], residual=True, relu=True, train=True
-                    )
-                ),
-                8,
-            ),
-        }
-        lines.append(
-            f"norm {size} {c}: "
-            + ", ".join(f"{name} {1000 * ms:.0f} (floor {passes * floor:.0f})" for name, (ms, passes) in timed.items())
-        )
-    return lines
+    y, up, z = (torch.randn(K, B, size, size, c, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    n_valid = torch.full((K,), B, device="cuda", dtype=torch.int32)
+    rows = [torch.rand(K, c, device="cuda") for _ in range(6)]
+    weight = torch.randn(K, 3, 3, c, c, device="cuda", dtype=torch.bfloat16)
+    moments = kernels.convolve(y, weight, kernels.Window(3, 3, 1, 1), n_valid)[1]
+
+    def finish() -> Any:
+        return kernels.finish_moments(moments, n_valid, size * size, *rows[:2], (rows[2], rows[3]), 0.1, 1e-5)
+
+    norm = finish()
+
+    def gradient(residual: bool) -> Any:
+        return kernels.norm_gradient(up, y, z, norm, n_valid, *rows[4:], residual=residual, relu=True, train=True)
+
+    timed = {
+        "finish": (milliseconds(finish), 0),
+        "apply": (milliseconds(lambda: kernels.scale_shift(y, norm, None, True)), 2),
+        "apply with residual": (milliseconds(lambda: kernels.scale_shift(y, norm, up, True)), 3),
+        "gradient": (milliseconds(lambda: gradient(False)), 5),
+        "gradient with residual": (milliseconds(lambda: gradient(True)), 8),
+    }
+    floor = y.numel() * 2 / 4.3e6
+    return f"norm {size} {c}: " + ", ".join(f"{n} {1000 * ms:.0f} ({k * floor:.0f})" for n, (ms, k) in timed.items())
 
 
 def main() -> None:
@@ -142,10 +130,8 @@ def main() -> None:
     start = time.perf_counter()
     with ProcessPoolExecutor(14, mp_context=get_context("spawn")) as pool:
         problems = list(pool.map(compile_one, tried, chunksize=4))
-    print(
-        f"{len(tried)} trials compiled in {time.perf_counter() - start:.0f} s; {sum(p is not None for p in problems)} failed",
-        next((p for p in problems if p), ""),
-    )
+    failed = [problem for problem in problems if problem]
+    print(f"{len(tried)} trials compiled in {time.perf_counter() - start:.0f} s; {len(failed)} failed", *failed[:1])
     times: dict[str, list[tuple[float, tuple[int, ...]]]] = {}
     for trial, problem in zip(tried, problems, strict=True):
         if problem is None:
@@ -156,9 +142,9 @@ def main() -> None:
         print(name, [(round(1000 * ms), tile) for ms, tile in found[:3]], "worst", round(1000 * found[-1][0]))
     if len(sys.argv) > 1:
         with open(sys.argv[1], "w") as file:
-            json.dump({name: found for name, found in times.items()}, file)
-    for line in norms():
-        print(line)
+            json.dump(times, file)
+    for size, c in ((32, 16), (16, 32), (8, 64)):
+        print(norm_times(size, c))
     print(f"{time.perf_counter() - start:.0f} s in all")
 
 

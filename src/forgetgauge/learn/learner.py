@@ -15,6 +15,9 @@ from forgetgauge.streams import Streams
 class Learner(Protocol):
     """Lr of the paper: takes a data set, gives a model.
 
+    A learner may also have `facts_of(model) -> dict[str, float]`: numbers about a model it made (a privacy budget
+    spent, say) that should stand in the result; the model must carry them in its buffers.
+
     Your own learner needs these four methods and no base class::
 
         class Mine:

@@ -156,6 +156,7 @@ class _Assembler:
             accuracy=_mean_of_each([fact["accuracy"] for fact in facts]),
             n_gradients=_mean([fact["n_gradients"] for fact in facts]) if facts else None,
             seconds=round(_mean([self.state.done[key].seconds for key in unlearned]), 6) if unlearned else None,
+            facts=_mean_of_each([fact.get("told", {}) for fact in facts]),
         )
 
     def _by_adversary(self, method: str, found: Assessment, pairs: Sequence[int]) -> dict[str, AdversaryResult]:

@@ -97,6 +97,8 @@ class MethodResult:
     """Per-example gradients evaluated per unlearned model; None where it is not known (an audit)."""
     seconds: float | None
     """Wall time per unlearned model: its share of the task it was done in, which for stacked methods is a stack."""
+    facts: dict[str, float] = field(default_factory=dict)
+    """What the learner and the method have to say about their models, averaged: a privacy budget spent, retrainings."""
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,10 @@ class Worker:
         engine = learner.engine(points).name if hasattr(learner, "engine") else ""
         ran = self._how_it_ran(len(jobs), engine)
         return [
-            (weights_of(model), {"n_gradients": learner.n_gradients(len(p)), "ran": ran})
+            (
+                weights_of(model),
+                {"n_gradients": learner.n_gradients(len(p)), "ran": ran, "told": told_of(learner, model)},
+            )
             for model, p in zip(models, points, strict=True)
         ]
 
@@ -183,6 +186,7 @@ class Worker:
         made = []
         for model, request, inputs in zip(models, requests, given, strict=True):
             facts = {"n_gradients": request.context.n_gradients, "ran": ran}
+            facts["told"] = {**told_of(learner, model), **request.context.facts}
             if "model" in inputs:
                 facts["original_ran"] = inputs["model"].facts.get("ran")
             made.append((checked_weights(model, request.model), facts))
@@ -238,7 +242,7 @@ class Worker:
         utility = {
             name: accuracy_of(logits, asked[name].y.cpu().numpy()) for name, logits in said.items() if name != "seen"
         }
-        facts |= {"accuracy": utility, "n_gradients": told["n_gradients"]}
+        facts |= {"accuracy": utility, "n_gradients": told["n_gradients"], "told": told.get("told", {})}
         return {**arrays, "points": places.pair.points}, facts
 
     # -- Adversary phase -----------------------------------------------------------------------------------------
@@ -349,6 +353,11 @@ def make_learner(job: Job) -> Learner:
     """The learner a job names."""
     learner: Learner = _make(plugins.learners, job.params["learner"])
     return learner
+
+
+def told_of(learner: Learner, model: Any) -> dict[str, float]:
+    """What a learner has to say about a model, for the result."""
+    return dict(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}
 
 
 def make_unlearner(job: Job) -> Any:

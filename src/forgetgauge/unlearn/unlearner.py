@@ -30,6 +30,8 @@ class Context:
     """Points of the half that the model knows nothing of, for methods that want to watch utility; never of T."""
     n_gradients: int = 0
     """Per-example gradients evaluated; an unlearner adds to it what it spends."""
+    facts: dict[str, float] = field(default_factory=dict)
+    """Numbers about what was done, by name, that should stand in the result (averaged over models)."""
     engine: str = ""
     """What many requests were answered with, where an unlearner says so (learn/engines.py has the names)."""
 

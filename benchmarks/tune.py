@@ -1,0 +1,63 @@
+"""How the knobs of the embedded run and of the CIFAR-10 example were chosen: by utility on the shadow half alone.
+
+    python benchmarks/tune.py                        digits: trains eight shadow models
+    python benchmarks/tune.py RUN_FOLDER [OUT.json]  CIFAR ResNets: the shadow models of a run that kept its weights
+
+The rule (`forgetgauge.tuning`): the strongest value at which no model loses more than a point of accuracy on shadow points
+that it was not trained on. F and T of the game are never looked at. The last line is the `--set` options that it chose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from typing import Any
+
+from forgetgauge.tuning import Tuner, Tuning
+
+Knobs = dict[str, tuple[str, list[float], dict[str, Any]]]
+"""Method -> knob, its values weakest first, other parameters."""
+
+DIGITS: Knobs = {
+    "neg-grad": ("lr", [0.001, 0.002, 0.005, 0.01, 0.02], {}),
+    "fisher": ("alpha", [1e-7, 2e-7, 5e-7, 1e-6, 2e-6, 5e-6], {}),
+    "salun": ("lr", [1e-4, 2e-4, 5e-4, 1e-3, 2e-3], {}),
+    "ssd": ("alpha", [2.0, 1.9, 1.8, 1.7, 1.6, 1.5], {}),
+}
+CIFAR: Knobs = {
+    "ssd": ("alpha", [10.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.75, 1.5], {}),
+    "neg-grad": ("lr", [1e-4, 4e-4, 8e-4, 1.5e-3, 3e-3, 6e-3, 0.012], {}),
+    "fisher": ("alpha", [1e-10, 1e-9, 3e-9, 1e-8, 3e-8, 1e-7, 3e-7, 1e-6], {"labels": "sampled"}),
+    "salun": ("lr", [1e-3, 3e-3, 8e-3, 0.013, 0.03], {}),
+}
+
+
+def tell(name: str, knob: str, found: Tuning, seconds: float) -> None:
+    """A few lines on one method."""
+    print(f"{name}: {knob} = {found.chosen}  ({seconds:.0f} s)")
+    for trial in found.trials:
+        print(f"  {trial.value:<8g} mean loss {trial.mean_loss:+.4f}  worst {trial.worst_loss:+.4f}", flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    knobs = CIFAR if len(sys.argv) > 1 else DIGITS
+    tuner = Tuner.from_run(sys.argv[1]) if len(sys.argv) > 1 else Tuner.train(alpha=0.5)
+    print(f"accuracy on unseen shadow points before: {', '.join(f'{a:.4f}' for a in tuner.before)}", flush=True)
+    told: dict[str, Any] = {"before": tuner.before.tolist()}
+    for name, (knob, values, params) in knobs.items():
+        start = time.perf_counter()
+        found = tuner.tune(name, knob, values, params=params)
+        tell(name, knob, found, time.perf_counter() - start)
+        told[name] = {"knob": knob, "params": params, **dataclasses.asdict(found)}
+        if len(sys.argv) > 2:
+            with open(sys.argv[2], "w") as file:
+                json.dump(told, file, indent=1)
+    chosen = {name: (knob, told[name]["chosen"]) for name, (knob, _, _) in knobs.items()}
+    print(" ".join(f"--set unlearners.{n}.{knob}={value}" for n, (knob, value) in chosen.items() if value is not None))
+
+
+if __name__ == "__main__":
+    main()

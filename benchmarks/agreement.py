@@ -4,9 +4,9 @@
     forgetgauge run FILE --device cuda --out B --set keep=weights
     python benchmarks/agreement.py A B
 
-Keys do not know the device or the engine, so the same jobs are in both: prints the largest difference of any weight, the
-share of equal decisions of each adversary, and the accuracies of both (mean over models, and the standard error of their
-difference).
+Keys do not know the device or the engine, so the same jobs are in both: prints the largest difference of any weight,
+the share of equal decisions of each adversary, and the accuracies of both (mean over models, and the standard error of
+their difference).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 The plain loop: DataLoader with four workers, eager float32 (TF32 as torch has it by default), batch 128, one model
 after another. `speed` times it over 300 steps after 50 (its rate does not change), ours over two whole epochs, set-up
-and capture of the graph included; data are random bytes of CIFAR-10's size. `accuracy` trains the plain loop's models in
-eight processes at once, to save time: only their accuracy counts.
+and capture of the graph included; data are random bytes of CIFAR-10's size. `accuracy` trains the plain loop's models
+in eight processes at once, to save time: only their accuracy counts.
 """
 
 from __future__ import annotations

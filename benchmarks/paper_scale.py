@@ -3,8 +3,8 @@
     python benchmarks/paper_scale.py [RUN_FOLDER]
 
 Two sides of one pair, three seeds each: six originals, six retrained models, four shadow models, and each of the other
-methods on the six originals; the paper's four adversaries. Prints the wall time and, from the ledger, the seconds of each
-stage. An H200 is the machine it is meant for; the goal is eight minutes.
+methods on the six originals; the paper's four adversaries. Prints the wall time and, from the ledger, the seconds of
+each stage. An H200 is the machine it is meant for; the goal is eight minutes.
 """
 
 from __future__ import annotations

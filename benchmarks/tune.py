@@ -3,8 +3,8 @@
     python benchmarks/tune.py                        digits: trains eight shadow models
     python benchmarks/tune.py RUN_FOLDER [OUT.json]  CIFAR ResNets: the shadow models of a run that kept its weights
 
-The rule (`forgetgauge.tuning`): the strongest value at which no model loses more than a point of accuracy on shadow points
-that it was not trained on. F and T of the game are never looked at. The last line is the `--set` options that it chose.
+The rule (`forgetgauge.tuning`): the strongest value at which no model loses more than a point of accuracy on shadow
+points that it was not trained on. F and T of the game are never looked at. The last line has the chosen options.
 """
 
 from __future__ import annotations

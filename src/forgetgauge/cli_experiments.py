@@ -1,0 +1,55 @@
+"""`forgetgauge experiment …`: the paper's experiments that are not one game's Q."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="experiment", help="Run an experiment of the paper.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.callback()
+def experiment() -> None:
+    """Run an experiment of the paper."""
+
+
+@app.command("swap-vs-random")
+def swap_vs_random(
+    file: Annotated[Path | None, typer.Argument(help="Run file (TOML); digits without one.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/swap-vs-random"),
+    repetitions: Annotated[
+        int | None, typer.Option(help="Swap pairs, an even number; game.pairs of the run file without it.")
+    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.1")] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
+    from forgetgauge.durations import parse_duration
+    from forgetgauge.experiments import swap_vs_random as experiment
+    from forgetgauge.experiments.takeaway import table
+    from forgetgauge.run.progress import told
+
+    limit = None if time_limit is None else parse_duration(time_limit)
+    try:
+        with told(quiet) as tell:
+            found = experiment.swap_vs_random(
+                file,
+                out=out,
+                repetitions=repetitions,
+                settings=settings or [],
+                executor="processes",
+                device=device,
+                time_limit_s=limit,
+                tell=tell,
+            )
+    except TimeoutError as error:
+        typer.echo(f"stopped at the time limit: {error}")
+        return
+    typer.echo(f"{table(found)}\n\n{found.takeaway}\n")
+    typer.echo("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))

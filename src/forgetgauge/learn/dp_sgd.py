@@ -1,0 +1,345 @@
+"""DP-SGD: every example's gradient clipped, noise on their sum, ε told by opacus' RDP accountant.
+
+A step draws each point with probability q = 1 / ⌈n / batch_size⌉ (Poisson; the batch may be empty), and moves along
+
+    (Σ_i g_i min(1, C / ‖g_i‖) + N(0, σ² C² I)) / ⌊q n⌋,
+
+σ such that ⌈n / batch_size⌉ · epochs steps spend the target ε at δ. That is opacus' recipe, and `fit` is its loop;
+`fit_many` trains models side by side with the same batches and the same noise (`dp_ghost`). Noise is drawn where the
+model is: 11 million normal numbers a step take longer on a CPU than the step on a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError
+from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
+from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
+from forgetgauge.models.building import build_model
+from forgetgauge.streams import Streams
+
+FACTS = ("target_epsilon", "spent_epsilon", "noise_multiplier")
+"""What the model's buffer `privacy` holds, in this order; −1 stands for what was not promised (ε = ∞)."""
+
+
+@dataclass(frozen=True)
+class DpEngine:
+    """`ghost`: all members at once; `opacus`: one after another, and why."""
+
+    name: Literal["ghost", "opacus"]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one training may spend, and how."""
+
+    sample_rate: float
+    """q: the chance of each point to be in a batch."""
+    n_steps: int
+    expected_batch_size: int
+    """⌊q n⌋, what sums are divided by: the size of the batch itself would tell who is in it."""
+    noise_multiplier: float
+    """σ."""
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """A recipe; the defaults are the paper's, the clip norm and what it leaves open opacus' own CIFAR-10 tutorial's."""
+
+    model: str = "resnet18"
+    model_params: Mapping[str, Any] = field(default_factory=lambda: {"norm": "group", "stem": "imagenet"})
+    optimiser: Literal["rmsprop", "sgd"] = "rmsprop"
+    lr: float = 0.01
+    epochs: int = 20
+    batch_size: int = 512
+    """The logical one, expected: Poisson batches vary."""
+    physical_batch_size: int = 128
+    """Most examples of one model at a time; it bounds memory and changes nothing else."""
+    clip_norm: float = 1.2
+    """C; `forgetgauge.learn.dp_tuning.tune_clip_norm` chooses it."""
+    target_epsilon: float | Literal["inf"] = 50.0
+    """`"inf"`: the same batches, network and optimiser, no clipping, no noise, no promise."""
+    delta: float = 1e-5
+    accountant: Literal["rdp"] = "rdp"
+    """opacus' PRV accountant is tighter, but takes minutes or fails at the paper's ε of 150 and 600."""
+    precision: Literal["float32", "tf32"] = "float32"
+    """Of products on a GPU."""
+
+    def __post_init__(self) -> None:
+        if self.target_epsilon == math.inf:
+            object.__setattr__(self, "target_epsilon", "inf")  # as run files have it: JSON knows no infinity
+        if min(self.epochs, self.batch_size, self.physical_batch_size) < 1:
+            raise ValueError("epochs, batch_size and physical_batch_size must be at least 1")
+        if not self.lr > 0 or not self.clip_norm > 0:
+            raise ValueError("lr and clip_norm must be greater than 0")
+        if self.target_epsilon != "inf" and not self.target_epsilon > 0:
+            raise ValueError('target_epsilon must be greater than 0, or "inf"')
+        if not 0 < self.delta < 1:
+            raise ValueError("delta must be between 0 and 1")
+
+    @property
+    def is_private(self) -> bool:
+        """Whether anything is promised."""
+        return self.target_epsilon != "inf"
+
+    def build(self, points: Points, seed: int) -> nn.Module:
+        """An untrained model for such points, where the points are, with a buffer for what its training will spend."""
+        if importlib.util.find_spec("opacus") is None:
+            raise UserError("learner 'dp-sgd' needs opacus: pip install 'forgetgauge[dp]'")
+        shape = tuple(points.whole_inputs.shape[1:])
+        model = build_model(self.model, self.model_params, shape, points.n_classes, seed)
+        for module in model.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                hint = 'model_params = { norm = "group" }'
+                raise UserError(f"model '{self.model}' has batch norm, which mixes examples: DP-SGD wants {hint}")
+        model.register_buffer("privacy", torch.full((len(FACTS),), -1.0, dtype=torch.float64))
+        return model.to(points.device)
+
+    def n_gradients(self, n_points: int) -> int:
+        """Per-example gradients of one fit, expected."""
+        return self.epochs * n_points
+
+    def facts_of(self, model: nn.Module) -> dict[str, float]:
+        """ε and σ of the training that made a model; an unlearner's own steps are in no accountant's book."""
+        told = dict(zip(FACTS, model.privacy.tolist(), strict=True))  # type: ignore[operator]
+        return {name: value for name, value in told.items() if value >= 0}
+
+    def budget(self, n_points: int) -> Budget:
+        """σ for a training on so many points, by the accountant."""
+        per_epoch = batches_per_epoch(n_points, self.batch_size)
+        rate, n_steps, sigma = 1 / per_epoch, self.epochs * per_epoch, 0.0
+        if self.target_epsilon != "inf":
+            sigma = noise_multiplier(float(self.target_epsilon), self.delta, rate, n_steps)
+        return Budget(rate, n_steps, max(1, int(n_points * rate)), sigma)
+
+    def fit(self, points: Points, streams: Streams) -> nn.Module:
+        """One model by opacus' own loop: hooks that keep every example's gradient, its DPOptimizer."""
+        budget, model = self.budget(len(points)), self.build(points, streams.seed("init")).train()
+        with own_randomness(streams), _products(self.precision), _quiet():
+            loop = _OpacusLoop(self, model, budget, _noise_source(points, streams))
+            for batch in poisson_batches(points, budget, streams):
+                loop.step(points, batch)
+        return self._signed(loop.model(), budget, budget.n_steps)
+
+    def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+        """Members with equally many points side by side, where the architecture is known to `dp_ghost`."""
+        fitted: dict[int, nn.Module] = {}
+        for size in sorted({len(p) for p in points}):
+            members = [i for i, p in enumerate(points) if len(p) == size]
+            group = [points[i] for i in members], [streams[i] for i in members]
+            if self.engine(group[0]).name == "ghost":
+                made = self._fit_together(*group)
+            else:
+                made = [self.fit(p, s) for p, s in zip(*group, strict=True)]
+            fitted.update(zip(members, made, strict=True))
+        return [fitted[i] for i in range(len(points))]
+
+    def engine(self, points: Sequence[Points]) -> DpEngine:
+        """What `fit_many` would train models on these points with."""
+        if any(p.whole_inputs is not points[0].whole_inputs for p in points):
+            return DpEngine("opacus", "the points are of different data sets")
+        reason = why_no_ghost(self.build(points[0], 0).train())
+        return DpEngine("ghost") if reason is None else DpEngine("opacus", reason)
+
+    def _fit_together(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+        budget = self.budget(len(points[0]))
+        stack = GhostStack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
+        optimiser = self.optimiser_of(list(stack.parameters.values()))
+        noise = [_noise_source(p, s) for p, s in zip(points, streams, strict=True)]
+        feeds = [poisson_batches(p, budget, s) for p, s in zip(points, streams, strict=True)]
+        clip, n_steps = self.clip_norm if self.is_private else None, 0
+        with _products(self.precision):
+            for batches in zip(*feeds, strict=True):
+                total = stack.zeros()
+                for index, own in _chunks(batches, self.physical_batch_size, points[0].device):
+                    stack.add_clipped(total, points[0].inputs_at(index), points[0].whole_labels[index], own, clip)
+                for name, parameter in stack.parameters.items():
+                    _add_noise(total[name], budget.noise_multiplier * self.clip_norm, noise)
+                    parameter.grad = total[name].div_(budget.expected_batch_size)
+                optimiser.step()
+                n_steps += 1
+        return [self._signed(model, budget, n_steps) for model in stack.members()]
+
+    def optimiser_of(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
+        """torch's own; both move every weight for itself, so that a stack of models is one optimiser's."""
+        if self.optimiser == "rmsprop":
+            return torch.optim.RMSprop(parameters, lr=self.lr)
+        return torch.optim.SGD(parameters, lr=self.lr)
+
+    def _signed(self, model: nn.Module, budget: Budget, n_steps: int) -> nn.Module:
+        """The model with what its training spent."""
+        told = [-1.0, -1.0, 0.0]
+        if self.target_epsilon != "inf":
+            spent = spent_epsilon(budget.noise_multiplier, budget.sample_rate, n_steps, self.delta)
+            told = [float(self.target_epsilon), spent, budget.noise_multiplier]
+        model.privacy.copy_(torch.tensor(told, dtype=torch.float64))  # type: ignore[operator]
+        return model.eval()
+
+
+def poisson_batches(points: Points, budget: Budget, streams: Streams) -> Iterator[Positions]:
+    """For each step the points drawn, by their position in the whole data set; there may be none."""
+    rng = streams.generator("order")
+    for _ in range(budget.n_steps):
+        yield points.index[rng.random(len(points)) < budget.sample_rate]
+
+
+# -- opacus ------------------------------------------------------------------------------------------------------------
+
+
+class _OpacusLoop:
+    """GradSampleModule and DPOptimizer; without a promise, plain sums of gradients."""
+
+    def __init__(self, recipe: DpSgd, model: nn.Module, budget: Budget, noise: torch.Generator) -> None:
+        self.recipe, self.budget, self._model = recipe, budget, model
+        self.optimiser: Any = recipe.optimiser_of(list(model.parameters()))
+        if not recipe.is_private:
+            return
+        wrapped = _opacus("opacus.grad_sample").GradSampleModule(model, loss_reduction="sum")
+        self._wrapped = wrapped
+        self.optimiser = _opacus("opacus.optimizers").DPOptimizer(
+            self.optimiser,
+            noise_multiplier=budget.noise_multiplier,
+            max_grad_norm=recipe.clip_norm,
+            expected_batch_size=budget.expected_batch_size,
+            generator=noise,
+        )
+
+    def step(self, points: Points, batch: Positions) -> None:
+        """One logical batch, in physical ones."""
+        self.optimiser.zero_grad()
+        parts = _split(batch, self.recipe.physical_batch_size)
+        for place, part in enumerate(parts):
+            at = torch.from_numpy(part)
+            if self.recipe.is_private:
+                self._private(points, at, is_last=place == len(parts) - 1)
+            else:
+                self._sum(self._model, points, at)
+        if not self.recipe.is_private:
+            for parameter in self._model.parameters():
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                parameter.grad /= self.budget.expected_batch_size
+            self.optimiser.step()
+
+    def _private(self, points: Points, at: Tensor, *, is_last: bool) -> None:
+        if len(at):
+            self._sum(self._wrapped, points, at)
+        else:  # nobody was drawn: noise alone
+            for parameter in self._model.parameters():
+                parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))  # type: ignore[attr-defined]
+        self.optimiser.signal_skip_step(do_skip=not is_last)
+        self.optimiser.step()
+        if not is_last:
+            self.optimiser.zero_grad()
+
+    @staticmethod
+    def _sum(model: nn.Module, points: Points, at: Tensor) -> None:
+        if len(at):
+            F.cross_entropy(model(points.inputs_at(at)), points.whole_labels[at], reduction="sum").backward()  # type: ignore[no-untyped-call]
+
+    def model(self) -> nn.Module:
+        """The trained model, opacus' hooks and attributes taken off."""
+        if self.recipe.is_private:
+            self._wrapped.to_standard_module()
+            for parameter in self._model.parameters():
+                parameter.summed_grad = None  # type: ignore[attr-defined]
+        for parameter in self._model.parameters():
+            parameter.grad = None
+        return self._model
+
+
+@lru_cache(maxsize=256)
+def noise_multiplier(epsilon: float, delta: float, sample_rate: float, n_steps: int) -> float:
+    """The least σ (ε within 0.01 of the target, never above) by opacus' search."""
+    search = _opacus("opacus.accountants.utils").get_noise_multiplier
+    wanted = {"target_epsilon": epsilon, "target_delta": delta, "sample_rate": sample_rate, "steps": n_steps}
+    with _quiet():
+        try:
+            return float(search(**wanted, accountant="rdp", epsilon_tolerance=min(0.01, epsilon / 100)))
+        except ValueError:  # orders end at 63, so that no noise whatever brings ε below ln(1/δ) / 62 or so
+            raise UserError(
+                f"target_epsilon = {epsilon:g} at delta = {delta:g} is too small for RDP's orders"
+            ) from None
+
+
+@lru_cache(maxsize=256)
+def spent_epsilon(sigma: float, sample_rate: float, n_steps: int, delta: float) -> float:
+    """What so many steps cost, by opacus' RDP accountant; for adding or removing one record."""
+    accountant = _opacus("opacus.accountants").RDPAccountant()
+    accountant.history = [(sigma, sample_rate, n_steps)]
+    with _quiet():
+        return float(accountant.get_epsilon(delta=delta))
+
+
+def _opacus(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(f"learner 'dp-sgd' needs opacus: pip install 'forgetgauge[dp]' ({error})") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what opacus warns of on every use, whoever uses it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Optimal order is the (largest|smallest) alpha")  # while it searches
+        warnings.filterwarnings("ignore", message="Full backward hook is firing")  # images ask for no gradient
+        yield
+
+
+# -- details -----------------------------------------------------------------------------------------------------------
+
+
+def _noise_source(points: Points, streams: Streams) -> torch.Generator:
+    return torch.Generator(points.device).manual_seed(streams.seed("noise"))
+
+
+def _add_noise(total: Tensor, deviation: float, sources: Sequence[torch.Generator]) -> None:
+    """N(0, deviation²) on each member's sum (K, *shape), drawn as opacus draws it: parameter by parameter."""
+    if deviation == 0:
+        return
+    for own, source in zip(total, sources, strict=True):
+        own += torch.normal(0.0, deviation, own.shape, device=own.device, generator=source)
+
+
+def _split(batch: Positions, physical: int) -> list[Positions]:
+    """Parts of at most so many, of sizes that differ by one at most; one empty part where nobody was drawn."""
+    return np.array_split(batch, max(1, -(-len(batch) // physical)))
+
+
+def _chunks(batches: Sequence[Positions], physical: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    """(index, own), both (K, B): the members' batches side by side, the shorter filled up with points not their own."""
+    widest = max(len(batch) for batch in batches)
+    if widest == 0:
+        return
+    sizes = np.array([len(batch) for batch in batches])
+    padded = np.stack([np.pad(batch, (0, widest - len(batch))) for batch in batches])  # (K, widest)
+    for columns in _split(np.arange(widest), physical):
+        own = torch.from_numpy(columns[None] < sizes[:, None])
+        yield torch.from_numpy(padded[:, columns]).to(device), own.to(device)
+
+
+@contextmanager
+def _products(precision: Literal["float32", "tf32"]) -> Iterator[None]:
+    """float32 products as float32 on a GPU, unless tf32 was asked for."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

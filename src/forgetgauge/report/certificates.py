@@ -1,0 +1,107 @@
+"""What a method claims to prove, beside what was measured: (ε, δ), the bounds on Adv that follow, Adv itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forgetgauge.game.bounds import paper_bound_raw, tight_bound
+from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.wording import bound, bracket, percent, plain
+
+HEADS = (
+    "claimed ε",
+    "method",
+    "Adv",
+    "interval",
+    "tight bound",
+    "paper’s bound",
+    "ε ≥",
+    "retrained",
+    "measured against the tight bound",
+)
+EXPLAINED = (
+    "Adv = 1 − Q. Tight bound: 1 − (1 − 2δ)e^−ε; paper’s: 2 − (4 − 4δ)/(e^ε + 1). Retrained: models whose budget was "
+    "exceeded, which are Retrain’s."
+)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """One method of one game; without a claim it stands there for comparison."""
+
+    method: str
+    advantage: float
+    interval: tuple[float, float]
+    measured_epsilon: float | None
+    """Approximate lower bound."""
+    epsilon: float | None = None
+    delta: float | None = None
+    retrainings: float | None = None
+    """Share of models that were retrained because the budget was exceeded."""
+
+    @property
+    def tight(self) -> float | None:
+        """Adv is at most this, if the claim is true."""
+        return None if self.epsilon is None or self.delta is None else tight_bound(self.epsilon, self.delta)
+
+    @property
+    def paper(self) -> float | None:
+        """Theorem 3.6 as printed; above 1 it says nothing."""
+        return None if self.epsilon is None or self.delta is None else paper_bound_raw(self.epsilon, self.delta)
+
+    @property
+    def verdict(self) -> str:
+        """Where the interval lies."""
+        if self.tight is None:
+            return ""
+        low, high = self.interval
+        return "below" if high <= self.tight else "above: the claim is refuted" if low > self.tight else "not settled"
+
+    @property
+    def cells(self) -> list[str]:
+        """As HEADS has it."""
+        return [
+            "–" if self.epsilon is None else f"{self.epsilon:g}",
+            self.method,
+            plain(self.advantage),
+            bracket(self.interval),
+            "–" if self.tight is None else plain(self.tight),
+            "–" if self.paper is None else plain(self.paper),
+            bound(self.measured_epsilon),
+            "–" if self.retrainings is None else percent(self.retrainings),
+            self.verdict or "–",
+        ]
+
+
+def certificates(result: Result) -> list[Certificate]:
+    """All claims, then the other methods of those games, each once; empty where nothing is claimed."""
+    games = [game for game in result.games if any("claimed_epsilon" in m.facts for m in game.methods.values())]
+    found = [_certificate(name, method) for game in games for name, method in _known(game)]
+    claims = [one for one in found if one.epsilon is not None]
+    return claims + list(dict.fromkeys(one for one in found if one.epsilon is None))
+
+
+def claimed_delta(result: Result) -> str:
+    """`δ = 0.0001`, or all that occur."""
+    return ", ".join(dict.fromkeys(f"δ = {one.delta:g}" for one in certificates(result) if one.delta is not None))
+
+
+def _known(game: GameResult) -> Iterator[tuple[str, MethodResult]]:
+    return ((name, method) for name, method in game.methods.items() if method.quality is not None and method.interval)
+
+
+def _certificate(name: str, method: MethodResult) -> Certificate:
+    assert method.quality is not None
+    assert method.interval is not None
+    low, high = method.interval
+    facts = method.facts
+    return Certificate(
+        method=name,
+        advantage=1 - method.quality,
+        interval=(1 - high, 1 - low),
+        measured_epsilon=method.epsilon,
+        epsilon=facts.get("claimed_epsilon"),
+        delta=facts.get("claimed_delta"),
+        retrainings=facts.get("retrainings"),
+    )

@@ -1,0 +1,59 @@
+import dataclasses
+
+import pytest
+
+from forgetgauge.report.certificates import HEADS, certificates
+from forgetgauge.report.html import render_report
+from forgetgauge.report.result import GameResult, Result
+from forgetgauge.report.table import render_table
+from tests.report.test_html import method
+
+SPEC = {"pairs": 8, "alpha": 0.1, "level": 0.95, "adversaries": {}}
+
+
+def claiming(epsilon, quality=0.99, retrainings=0.25, **changes):
+    facts = {"claimed_epsilon": epsilon, "claimed_delta": 1e-4, "retrainings": retrainings}
+    return method(quality, facts=facts, **changes)
+
+
+def sweep(*values, **changes):
+    games = [
+        GameResult(value, SPEC, {"retrain": method(0.998), "cr": claiming(value, **changes)}, None, [], None, None)
+        for value in values
+    ]
+    return Result({}, {}, games, sweep="unlearners.cr.epsilon")
+
+
+def test_every_claim_is_listed_and_the_methods_beside_it_once():
+    found = certificates(sweep(0.8, 0.3))
+    assert [(one.method, one.epsilon) for one in found] == [("cr", 0.8), ("cr", 0.3), ("retrain", None)]
+    assert found[0].advantage == pytest.approx(0.01)
+    assert found[0].interval == pytest.approx((0.0, 0.02))
+    assert (found[0].tight, found[0].paper) == pytest.approx((0.55076, 0.76003), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("quality", "width", "verdict"),
+    [(0.99, 0.01, "below"), (0.74, 0.1, "not settled"), (0.5, 0.05, "above: the claim is refuted")],
+)
+def test_the_interval_decides_what_is_said_of_the_claim(quality, width, verdict):
+    assert certificates(sweep(0.3, quality=quality, width=width))[0].verdict == verdict
+
+
+def test_table_and_report_show_them_only_where_something_is_claimed():
+    result = sweep(0.8, 0.3)
+    for text in (render_table(result), render_report(result)):
+        assert all(head in text for head in HEADS)
+        assert "δ = 0.0001" in text
+        assert "0.760" in text
+    games = [dataclasses.replace(game, methods={"retrain": method(0.998)}) for game in result.games]
+    plain = dataclasses.replace(result, games=games)
+    assert "claimed" not in render_table(plain)
+    assert "certificates" not in render_report(plain)
+
+
+def test_a_method_without_a_completed_pair_is_left_out():
+    result = sweep(0.8, 0.3)
+    empty = dataclasses.replace(claiming(0.8), quality=None, interval=None)
+    games = [dataclasses.replace(result.games[0], methods={"cr": empty}), result.games[1]]
+    assert [one.epsilon for one in certificates(dataclasses.replace(result, games=games))] == [0.3, None]

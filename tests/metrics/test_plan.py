@@ -1,0 +1,172 @@
+"""The IC test in the plan: what it adds, what it leaves as it was, and who may share a stack."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError
+from forgetgauge.learn.engines import Engine, choose_engine
+from forgetgauge.plan.draws import draw_confused
+from forgetgauge.plan.graph import CONFUSED, Method, Named, build_graph
+from forgetgauge.plan.record import game_from_json, game_to_json
+from forgetgauge.plan.runfile import read_run_file
+from forgetgauge.run.packing import company, form_stacks
+from forgetgauge.run.places import Places
+from forgetgauge.run.resolve import resolve
+from forgetgauge.store.ledger import LedgerState
+from tests.conftest import TINY
+from tests.plan.test_graph import GAME
+
+CONFUSING = replace(GAME, metrics={"ic": [0, 1]})
+
+
+def jobs_of(role: str, game=CONFUSING) -> list:
+    return [job for job in build_graph(game).jobs.values() if job.params.get("role") == role]
+
+
+def test_metrics_change_no_existing_key_and_only_ic_adds_jobs():
+    before = set(build_graph(GAME).jobs)
+    assert set(build_graph(replace(GAME, metrics={"mia": True, "distances": True})).jobs) == before
+    assert before < set(build_graph(CONFUSING).jobs)
+    assert list(build_graph(CONFUSING).jobs)[: len(before)] == list(build_graph(GAME).jobs)
+
+
+def test_the_keys_of_the_jobs_there_were_are_those_of_older_versions():
+    """A saved run stays valid: these keys were made before there were rival metrics."""
+    keys = "".join(sorted(build_graph(GAME).jobs))
+    assert hashlib.sha256(keys.encode()).hexdigest().startswith("fd909ad1ad3ed317")
+
+
+def test_one_model_is_confused_per_pair_and_seed_and_every_method_unlearns_it():
+    kinds = [job.kind for job in jobs_of("confused")]
+    repetitions = GAME.pairs * GAME.seeds
+    assert kinds.count("train") == repetitions
+    assert kinds.count("unlearn") == kinds.count("signals") == repetitions * len(GAME.methods)
+    graph = build_graph(CONFUSING)
+    assert set(graph.confused) == set(product(GAME.methods, range(GAME.pairs), range(GAME.seeds)))
+    assert all(graph.jobs[key].params["look_at"] == CONFUSED for key in graph.confused.values())
+
+
+def test_adding_a_pair_a_seed_or_a_method_changes_no_key_of_the_ic_test():
+    keys = set(build_graph(CONFUSING).jobs)
+    more = {**GAME.methods, "more": Method(Named("more"))}
+    for change in ({"pairs": 4}, {"seeds": 3}, {"methods": more}):
+        assert keys < set(build_graph(replace(CONFUSING, **change)).jobs)
+
+
+def test_other_classes_are_other_models():
+    others = {job.key for job in jobs_of("confused", replace(GAME, metrics={"ic": [2, 3]}))}
+    assert not others & {job.key for job in jobs_of("confused")}
+
+
+def test_a_game_with_metrics_comes_back_from_json():
+    assert game_from_json(game_to_json(CONFUSING)) == CONFUSING
+    old = game_to_json(GAME)
+    del old["metrics"]  # a run of an older version
+    assert game_from_json(old) == GAME
+
+
+def test_models_that_were_taught_different_labels_share_no_stack_with_anybody():
+    graph = build_graph(CONFUSING)
+    trained = [job for job in graph.jobs.values() if job.kind == "train"]
+    by_company: dict[str, set[str]] = {}
+    for job in trained:
+        by_company.setdefault(company(job), set()).add(str(job.params.get("labels")))
+    assert all(len(versions) == 1 for versions in by_company.values())
+    stacks = form_stacks(graph.jobs, list(graph.jobs), LedgerState())
+    without = form_stacks(build_graph(GAME).jobs, list(build_graph(GAME).jobs), LedgerState())
+    assert [stack for stack in stacks if not set(stack) & {job.key for job in jobs_of("confused")}] == without
+
+
+def test_a_stack_of_different_labels_is_trained_one_by_one():
+    points = Points.of(torch.randn(40, 6), torch.arange(40) % 3)
+    other = replace(points, whole_labels=points.whole_labels.flip(0))
+    engine = choose_engine(torch.nn.Linear(6, 3), [points, other])
+    assert engine == Engine("solo", "the points have different labels")
+    assert choose_engine(torch.nn.Linear(6, 3), [points, points]).name == "vmap"
+
+
+# -- which points, with which labels -----------------------------------------------------------------------------------
+
+N = 100
+LABELS = torch.arange(N) % 5
+
+
+@pytest.fixture(params=["train", "unlearn", "signals"])
+def places(request) -> Places:
+    job = next(job for job in jobs_of("confused") if job.kind == request.param)
+    order = np.random.default_rng(0).permutation(N)
+    return Places(job.params, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
+
+
+def test_what_is_forgotten_was_taught_as_the_other_class_and_is_looked_at_with_true_labels(places):
+    seen = places.look_at(CONFUSED)
+    assert len(seen) > 0
+    np.testing.assert_array_equal(seen.index, places.forget.index)
+    np.testing.assert_array_equal(seen.y, LABELS[torch.from_numpy(seen.index)])
+    np.testing.assert_array_equal(places.forget.y, 1 - seen.y)
+
+
+def test_what_is_retained_was_taught_as_it_is(places):
+    np.testing.assert_array_equal(places.retain.y, LABELS[torch.from_numpy(places.retain.index)])
+    np.testing.assert_array_equal(places.training.y, torch.cat([places.retain.y, places.forget.y]))
+
+
+def test_the_training_set_is_as_large_as_a_targets_and_of_the_target_half(places):
+    assert len(places.training) == sum(GAME.sizes)
+    assert set(places.training.index) <= set(places.target_index)
+    assert not set(places.elsewhere.index) & set(places.training.index)
+
+
+def test_all_sets_of_a_job_share_one_version_of_the_labels(places):
+    versions = {id(part.whole_labels) for part in (places.retain, places.forget, places.training)}
+    assert len(versions) == 1
+    assert places.points.whole_labels is not places.forget.whole_labels
+    np.testing.assert_array_equal(places.points.whole_labels, LABELS)
+
+
+def test_every_repetition_confuses_points_of_its_own():
+    labels = LABELS.numpy()
+    drawn = [draw_confused("d", labels, 0, 1.0, 60, which, (0, 1)) for which in (0, 1, 0)]
+    assert (drawn[0][1] != drawn[1][1]).any()
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+    for members, confused in drawn:
+        assert members.sum() == 60
+        assert not (confused & ~members).any()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        ({"ic": True, "ic_classes": [0, 10]}, "classes are 0 to 9"),
+        ({"ic": True, "ic_classes": [1, 1]}, "two different classes"),
+        ({"ic": True, "ic_classes": [1]}, "two different classes"),
+        ({"ic": "yes"}, "metrics.ic"),
+        ({"icc": True}, "did you mean 'ic'"),
+    ],
+)
+def test_a_mistake_in_the_table_is_one_line(metrics, words):
+    with pytest.raises(UserError, match=words):
+        resolve({**TINY, "metrics": metrics}, "tiny")
+
+
+def test_distances_need_retrain_and_ic_somebody_to_confuse():
+    with pytest.raises(UserError, match="not among the unlearners"):
+        resolve({**TINY, "unlearners": ["none"], "metrics": {"distances": True}}, "tiny")
+    scarce = {**TINY, "data": {"name": "digits", "fraction": 0.015}}
+    with pytest.raises(UserError, match="too few points of class"):
+        resolve({**scarce, "metrics": {"ic": True}}, "tiny")
+
+
+def test_the_example_is_the_embedded_default_with_all_metrics():
+    raw, _ = read_run_file(Path(__file__).parents[2] / "examples/rivals-digits.toml")
+    assert raw.pop("metrics") == {"ic": True, "ic_classes": [0, 1], "mia": True, "distances": True}
+    assert raw == read_run_file(None)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge import cli_data, plugins
+from forgetgauge import cli_data, cli_experiments, cli_reproduce, plugins
+from forgetgauge.durations import parse_duration
 from forgetgauge.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ app = typer.Typer(
 )
 
 app.add_typer(cli_data.app)
+app.add_typer(cli_experiments.app)
+app.command()(cli_reproduce.reproduce)
 
 RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without one, the embedded default.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
@@ -276,14 +278,6 @@ def _echo_counts(campaign: Campaign, state: Any) -> None:
         rows.append([kind, str(len(of_kind)), str(sum(key in state.done for key in of_kind))])
     rows.append(["all", str(len(jobs)), str(sum(key in state.done for key in jobs))])
     typer.echo(align(rows))
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of `90s`, `8m`, `2h` or a bare number of seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
-    if not match:
-        raise UserError(f"--time-limit {text}: write a number and s, m or h, e.g. 8m")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def mib(n_bytes: int) -> str:

@@ -42,12 +42,12 @@ def get(
 ) -> None:
     """Download data sets; what broke off is continued, what is there and whole is left alone."""
     from forgetgauge.data.download import fetch
-    from forgetgauge.data.files import known_set
+    from forgetgauge.data.files import EMBEDDED, PART_OF, known_set
     from forgetgauge.data.folders import VARIABLE, data_folder
     from forgetgauge.data.progress import line_on_terminal
 
     root = to or data_folder()
-    wanted = {name: None if name == "digits" else known_set(name) for name in names}
+    wanted = {name: None if name in EMBEDDED else known_set(PART_OF.get(name, name)) for name in names}
     for name, known in wanted.items():
         where = fetch(known, root, line_on_terminal) if known else "embedded, nothing to download"
         typer.echo(f"{name}: {where}")

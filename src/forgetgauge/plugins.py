@@ -202,6 +202,13 @@ unlearners = Catalogue(
             cost="a full training of the shards that are hit, nearly all unless F is small",
             cites="Bourtoule et al. 2021",
         ),
+        "certified-removal": Entry(
+            "forgetgauge.unlearn.certified_removal:CertifiedRemoval",
+            "Newton steps on a perturbed linear model within a budget that proves (ε, δ); beyond it, retrain",
+            needs="original model of the learner certified-linear, retain set, forget set",
+            cost="|F| × |R ∪ F| second derivatives (a batch: |R ∪ F|); a full training where the budget is exceeded",
+            cites="Guo et al. 2020",
+        ),
     },
 )
 
@@ -332,6 +339,20 @@ learners = Catalogue(
             cost="epochs × n gradients",
             cites="Bourtoule et al. 2021",
         ),
+        "certified-linear": Entry(
+            "forgetgauge.learn.certified_linear:CertifiedLinear",
+            "logistic regression whose objective has a random linear term, at its optimum in float64",
+            needs="a data set of two classes, inputs of norm 1 or less",
+            cost="twenty to sixty passes of L-BFGS",
+            cites="Guo et al. 2020; Chaudhuri et al. 2011",
+        ),
+        "dp-sgd": Entry(
+            "forgetgauge.learn.dp_sgd:DpSgd",
+            "clipped gradients and noise: a stated (ε, δ) of differential privacy, many models at once",
+            needs="a data set; the extra [dp]",
+            cost="epochs × n gradients, and their norms",
+            cites="Abadi et al. 2016; opacus (Yousefpour et al. 2021)",
+        ),
     },
 )
 
@@ -408,6 +429,17 @@ data = Catalogue(
             "60,000 handwritten digits, 28 × 28 pixels padded to 32 × 32, and 10,000 to test",
             needs="a download of 11 MiB, once",
             cites="LeCun et al. 1998",
+        ),
+        "digits-3-8": Entry(
+            "forgetgauge.data.three_eight:load_digits_three_eight",
+            "357 threes and eights of the embedded digits, 8 × 8 pixels, centred, of norm 1",
+            cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
+        ),
+        "mnist-3-8": Entry(
+            "forgetgauge.data.three_eight:load_mnist_three_eight",
+            "11,982 threes and eights of MNIST, 28 × 28 pixels, centred, of norm 1, and 1,984 to test",
+            needs="MNIST: a download of 11 MiB, once",
+            cites="LeCun et al. 1998; Guo et al. 2020",
         ),
         "fashion-mnist": Entry(
             "forgetgauge.data.mnist:load_fashion_mnist",

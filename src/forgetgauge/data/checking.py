@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from forgetgauge import plugins
-from forgetgauge.data.files import KNOWN, KnownSet
+from forgetgauge.data.files import EMBEDDED, KNOWN, PART_OF, KnownSet
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.data.intact import damage
 from forgetgauge.data.loading import load_dataset
@@ -40,13 +40,16 @@ def examine(name: str) -> Finding:
     """The known data sets by the checksums of their files; any other by reading it."""
     if name in KNOWN:
         return _examine_files(KNOWN[name], data_folder())
+    whole = examine(PART_OF[name]) if name in PART_OF else None
+    if whole and whole.state != "present":
+        return replace(whole, name=name)
     try:
         dataset = load_dataset(name)
     except UserError as error:
         if name in plugins.data or not is_path(name):
             raise
         return Finding(name, "damaged" if Path(name).exists() else "absent", name, problem=str(error))
-    where = "embedded" if name == "digits" else name
+    where = "embedded" if name in EMBEDDED else whole.where if whole else name
     n_test = None if dataset.test is None else len(dataset.test)
     return Finding(name, "present", where, len(dataset.points), n_test, dataset.points.n_classes)
 

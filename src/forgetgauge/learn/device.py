@@ -1,4 +1,5 @@
-"""Where tensors live. A device changes the order of float additions and nothing else: all noise is drawn on the CPU."""
+"""Where tensors live. A device changes the order of float additions and, of DP training alone, the noise: all other
+noise is drawn on the CPU."""
 
 from __future__ import annotations
 

@@ -43,6 +43,8 @@ def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
     """For models like this (in train mode) on these points."""
     if any(p.whole_inputs is not points[0].whole_inputs for p in points):
         return Engine("solo", "the points are of different data sets")
+    if any(p.whole_labels is not points[0].whole_labels for p in points):
+        return Engine("solo", "the points have different labels")  # a stack reads all labels from the first member's
     on_gpu = points[0].device.type == "cuda"
     no_twin = why_no_twin(model) if on_gpu else "the kernels are for a GPU"
     if no_twin is None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.splits import SwapPair, draw_pair
+from forgetgauge.metrics.ic import confused_half
 from forgetgauge.streams import Streams, identity_key
 
 
@@ -53,6 +54,17 @@ def draw_reference(
     target = _members(named, "target", sizes[0], of_target, min(forget, of_target))
     shadow = _members(named, "shadow", sizes[1], size - of_target, 0)
     return np.concatenate([target[0], shadow[0]]), np.concatenate([target[1], shadow[1]])
+
+
+def draw_confused(
+    data: str, labels: Ints, seed: int, fraction: float, size: int, which: int, classes: tuple[int, int]
+) -> tuple[Bools, Bools]:
+    """(members, confused) of D, whose labels are given: which `size` points a model of the IC test is trained on, and
+    the half of each of two classes among them that it is taught as the other; uniform."""
+    where = {"data": data, "n": len(labels), "seed": seed, "fraction": fraction}
+    named = draw_streams(draw="confused", **where, size=size, which=which, classes=list(classes))
+    members, _ = _members(named, "members", len(labels), size, 0)
+    return members, confused_half(labels, members, classes, named.generator("confused"))
 
 
 def _members(named: Streams, purpose: str, n: int, size: int, forget: int) -> tuple[Bools, Bools]:

@@ -4,6 +4,7 @@
     train(original: pair, side, seed) ─► unlearn(method) ─► signals on F ∪ T ─► decide(adversary)
     train(shadow k) ──────────────────[► unlearn(method)]─► signals ─► fit(adversary) ┘
     train(reference k, on a part of D) [► unlearn(method)]─► signals ─┘
+    train(confused: pair, seed) ─► unlearn(method) ─► signals on what was taught wrongly, where the IC test is asked for
 
 Originals are shared by all methods of a learner, shadows, references and fits by all pairs. References, background
 signals and unlearned shadows are made only where an adversary asks for them. No key holds a count of pairs, seeds,
@@ -23,8 +24,8 @@ from forgetgauge.plan.jobs import Job
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
-PAIR, TARGET_HALF, SHADOW_HALF = "pair", "target half", "shadow half"
-"""What signals are taken on: F ∪ T of a pair, all of D, or all of the shadow half."""
+PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED = "pair", "target half", "shadow half", "confused"
+"""What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ class Game:
     """`half_width` and `max_pairs` of an adaptive run; `pilot_pairs` once it has begun."""
     value: Any = None
     """The swept value, in a sweep."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -138,6 +141,8 @@ class Graph:
     cells: dict[Cell, CellJobs]
     fits: dict[tuple[str, str], str]
     """(method, adversary) -> key of the fit that attacks it; methods share it unless it is unlearning-aware."""
+    confused: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """(method, pair, seed) -> key of the signals of the IC test."""
 
 
 def build_graph(game: Game) -> Graph:
@@ -170,7 +175,12 @@ class _Builder:
             for pair, seed, side in places
             for method in self.game.methods
         }
-        return Graph(self.game, self.jobs, initialise, cells, fits)
+        confused = {
+            (method, pair, seed): self._confused_signals(method, pair, seed)
+            for pair, seed, method in product(range(self.game.pairs), range(self.game.seeds), self.game.methods)
+            if "ic" in self.game.metrics
+        }
+        return Graph(self.game, self.jobs, initialise, cells, fits, confused)
 
     def _add(self, job: Job) -> str:
         self.jobs.setdefault(job.key, job)
@@ -186,6 +196,11 @@ class _Builder:
     def _helper(self, role: str, which: int) -> dict[str, Any]:
         """A shadow or reference model: trained on as many points as a target, and perhaps told to forget some."""
         return {**self.where, "role": role, "size": self.n_retain + self.n_forget, "which": which}
+
+    def _confused(self, pair: int, seed: int) -> dict[str, Any]:
+        """A model of the IC test, trained on as many points as a target; `labels` names the version it was taught."""
+        labels = {"exchanged": list(self.game.metrics["ic"]), "which": pair}
+        return {**self._helper("confused", pair), "labels": labels, "replicate": seed}
 
     def _original(self, learner: Named, pair: int, side: int, seed: int) -> str:
         return self._train(learner, self._target(pair, side, seed), f"original of pair {pair} side {side} seed {seed}")
@@ -207,7 +222,7 @@ class _Builder:
         if which["role"] == "target":
             if self.game.share_retrain and not how.uses_original:
                 params["side"] = 0
-        else:
+        elif which["role"] != "confused":  # where the labels say what is forgotten
             params["forget"] = self.n_forget
         group = f"unlearn {which['role']} {_short(how.unlearner.identity)} {_short(learner.identity)} {self.game.sizes}"
         return self._add(Job("unlearn", params, inputs, f"{method} of {label}", group, coupled=how.stacked))
@@ -273,6 +288,14 @@ class _Builder:
             params = {"adversary": opponent.adversary.identity}
             decide[name] = self._add(Job("decide", params, inputs, f"{name} on {method}, {place}", f"decide {name}"))
         return CellJobs(unlearn, signals, decide)
+
+    # -- rival metrics -------------------------------------------------------------------------------------------
+
+    def _confused_signals(self, method: str, pair: int, seed: int) -> str:
+        which, place = self._confused(pair, seed), f"confused {pair} seed {seed}"
+        unlearn = self._unlearn(method, which, place)
+        looked_at = {key: value for key, value in which.items() if key != "replicate"}
+        return self._signals(unlearn, looked_at, self.game.learner_of(method), CONFUSED, f"{method}, {place}")
 
 
 def _short(identity: Mapping[str, Any]) -> str:

@@ -76,6 +76,21 @@ class StrongSpec:
 
 
 @dataclass(frozen=True)
+class MetricsSpec:
+    """What others measure unlearning by, set beside Q; only `ic` needs models of its own."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    ic: bool = False
+    """Interclass confusion: per pair one more model, taught wrong labels, for every method to unlearn."""
+    ic_classes: list[int] = field(default_factory=lambda: [0, 1])
+    """The two classes it confuses."""
+    mia: bool = False
+    """1 − AUC of the adversaries on one split and over the swap, and their accuracy offset by Retrain's."""
+    distances: bool = False
+    """KL divergence and accuracy gaps to Retrain, which must be among the unlearners."""
+
+
+@dataclass(frozen=True)
 class UntilSpec:
     """Add pairs until the intervals of all advantages are narrow enough (Stein's two-stage rule)."""
 
@@ -118,5 +133,6 @@ class RunSpec:
     )
     """The declared class of adversaries, id -> parameters: Q is 1 − the largest of their advantages."""
     strong: StrongSpec = field(default_factory=StrongSpec)
+    metrics: MetricsSpec = field(default_factory=MetricsSpec)
     until: UntilSpec | None = None
     sweep: SweepSpec | None = None

@@ -36,6 +36,7 @@ from forgetgauge.report.result import (
     Result,
     StrongResult,
 )
+from forgetgauge.report.rivals import Rivals
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
@@ -157,7 +158,13 @@ class _Assembler:
             n_gradients=_mean([fact["n_gradients"] for fact in facts]) if facts else None,
             seconds=round(_mean([self.state.done[key].seconds for key in unlearned]), 6) if unlearned else None,
             facts=_mean_of_each([fact.get("told", {}) for fact in facts]),
+            metrics=self._rivals.of(method, pairs, list(self._outcomes.get(self._rivals.retrain or "", ()))),
         )
+
+    @cached_property
+    def _rivals(self) -> Rivals:
+        rooms = self.graph, self.state, self.facts_of
+        return Rivals(*rooms, self._read, self._look_up, self._pair, lambda: self._weight, self.adversaries)
 
     def _by_adversary(self, method: str, found: Assessment, pairs: Sequence[int]) -> dict[str, AdversaryResult]:
         return {
@@ -285,8 +292,12 @@ class _Assembler:
 
     def _read(self, key: str) -> Artefact:
         if key not in self._artefacts:
-            self._artefacts[key] = self.folder.objects.read(key, self.state.done[key].receipt.sha256)
+            self._artefacts[key] = self._look_up(key)
         return self._artefacts[key]
+
+    def _look_up(self, key: str) -> Artefact:
+        """Read, and not kept: for logits, which are large and needed once."""
+        return self.folder.objects.read(key, self.state.done[key].receipt.sha256)
 
     @cached_property
     def _artefacts(self) -> dict[str, Artefact]:

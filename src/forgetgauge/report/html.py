@@ -13,6 +13,9 @@ from functools import cache
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.report.certificates import EXPLAINED, HEADS, certificates, claimed_delta
+from forgetgauge.report.facts import EXPLAINED as FACTS_EXPLAINED
+from forgetgauge.report.facts import told_facts
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
@@ -23,9 +26,11 @@ from forgetgauge.report.picture import (
     quality_scale,
 )
 from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, Result
+from forgetgauge.report.roles import role_of
 from forgetgauge.report.settings import settings_of
+from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
 from forgetgauge.report.table import by_quality
-from forgetgauge.report.verdict import Verdict, known_methods, level_of, role_of, sweep_verdict, verdict
+from forgetgauge.report.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
 from forgetgauge.report.wording import (
     bound,
     bracket,
@@ -58,6 +63,15 @@ def render_report(result: Result) -> str:
         settings=settings_of(result),
         adversaries=_adversaries(result.games),
         min_pairs=MIN_PAIRS,
+        certificates=certificates(result),
+        certificate_heads=HEADS,
+        certificate_legend=EXPLAINED,
+        claimed_delta=claimed_delta(result),
+        told_facts=told_facts(result),
+        facts_legend=FACTS_EXPLAINED,
+        sweep_checks=sweep_checks(result) if result.sweep is not None else [],
+        on_order=on_order(result),
+        reading=reading,
     )
 
 
@@ -146,6 +160,9 @@ class GameView:
     differences: Differences | None
     strong: StrongView | None
     has_diagnostics: bool
+    rivals: list[Metric]
+    """Q and the metrics set beside it; empty where none was asked for."""
+    checks: list[Check]
 
     def heat(self, method: MethodResult, advantage: float) -> int:
         """0 where chance alone may give as much, else 1 … 5."""
@@ -172,6 +189,8 @@ def _view(game: GameResult, result: Result) -> GameView:
         differences=_differences(game),
         strong=_strong(game),
         has_diagnostics=any(found.diagnostics for found in _played(game)),
+        rivals=shown_metrics([game]),
+        checks=checks_of(game),
     )
 
 

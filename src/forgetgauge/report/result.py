@@ -65,6 +65,22 @@ class AdversaryResult:
 
 
 @dataclass(frozen=True)
+class MetricResult:
+    """What a rival metric says of one method."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    value: float
+    """Mean over pairs."""
+    interval: tuple[float, float] | None
+    """Student's t over pairs, of this metric and adversary taken alone; None below five pairs."""
+    by_pair: list[float]
+    adversary: str | None = None
+    """Whose scores or decisions it is computed from: the best at that, chosen on the same pairs."""
+    by_adversary: dict[str, float] = field(default_factory=dict)
+    """The mean of each."""
+
+
+@dataclass(frozen=True)
 class MethodResult:
     """One unlearning method."""
 
@@ -99,6 +115,8 @@ class MethodResult:
     """Wall time per unlearned model: its share of the task it was done in, which for stacked methods is a stack."""
     facts: dict[str, float] = field(default_factory=dict)
     """What the learner and the method have to say about their models, averaged: a privacy budget spent, retrainings."""
+    metrics: dict[str, MetricResult] = field(default_factory=dict)
+    """Rival metrics by name (docs/metrics.md), where they were asked for."""
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         "reference models": _joined(spec, "n_references"),
         "queries of strong adversaries": ", ".join(map(setting, spec.get("queries", ()))),
         "plays of the oracle, each": _joined(spec, "oracle_draws") if spec.get("queries") else "",
+        "rival metrics": setting(spec["metrics"]) if spec.get("metrics") else "",
         "seed": _joined(spec, "seed"),
         "level of intervals": _joined(spec, "level"),
         "δ of (ε, δ)-certified removal": _joined(spec, "delta"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forgetgauge.report.certificates import EXPLAINED, HEADS, certificates, claimed_delta
 from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.wording import bound
 
 
@@ -14,7 +16,12 @@ def render_table(result: Result) -> str:
     for game in result.games:
         if result.sweep is not None:
             blocks.append(f"{result.sweep} = {game.value}")
-        blocks.append(_game_table(game))
+        blocks += [_game_table(game), *_rivals(game)]
+    if rows := sweep_rows(result):
+        blocks.append("\n".join(filter(None, [f"over {result.sweep}", align(rows), on_order(result)])))
+    if claims := certificates(result):
+        rows = [list(HEADS), *(claim.cells for claim in claims)]
+        blocks.append("\n".join([f"claimed and measured, {claimed_delta(result)}", align(rows), EXPLAINED]))
     if result.failures:
         blocks.append("\n".join(f"failed: {failure.job}: {failure.error}" for failure in result.failures))
     return "\n\n".join(blocks)
@@ -49,6 +56,12 @@ def _game_table(game: GameResult) -> str:
     if weaker:
         lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")
     return "\n".join(lines)
+
+
+def _rivals(game: GameResult) -> list[str]:
+    """Q beside other metrics, and what each of them misses."""
+    names = [name for name, _ in by_quality(game.methods)]
+    return [align(rows) for rows in (score_rows(game, names), check_rows(game)) if rows]
 
 
 def _cells(method: MethodResult, accuracies: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.result import GameResult, Result
+from forgetgauge.report.roles import role_of
 from forgetgauge.report.table import by_quality
 from forgetgauge.report.wording import JOINED, NARROW, bracket, listed, setting
 
@@ -74,12 +75,6 @@ def known_of(game: GameResult, known: Sequence[Known], role: str) -> Known | Non
 def tested_methods(game: GameResult, known: Sequence[Known]) -> list[Known]:
     """All but the two references."""
     return [method for method in known if role_of(game, method.name) == "tested"]
-
-
-def role_of(game: GameResult, method: str) -> str:
-    """`retrain`, `none` or `tested`, by the unlearner's own name, which the method's id may hide."""
-    unlearner = game.spec.get("methods", {}).get(method, {}).get("unlearner", {}).get("name", method)
-    return unlearner if unlearner in ("retrain", "none") else "tested"
 
 
 def standings(game: GameResult, method: str, others: Sequence[str]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
+from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.report.assemble import assemble, pairs_wanted
@@ -184,7 +184,8 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
         game = graph.game
         n_retain, n_forget = game.sizes
         half = n_retain + 2 * n_forget
-        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half}
+        confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
+        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused}
         for key, job in graph.jobs.items():
             if key in counted:
                 continue  # shared with an earlier game of the sweep

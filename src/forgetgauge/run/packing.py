@@ -72,11 +72,14 @@ def company(job: Job) -> str:
     """Jobs of the same company may stand in one stack.
 
     Originals, shadows and references of one learner on one data set are made alike, whatever they are for and on
-    however many points (a learner that cannot stack sets of different sizes splits them itself).
+    however many points (a learner that cannot stack sets of different sizes splits them itself). But a stack has one
+    version of the labels: models that were taught others keep to themselves, and leave the stacks of a run that adds
+    them as they were.
     """
     if job.kind not in HEAVY:
         return job.group
-    return identity_key({"kind": job.kind, **{who: job.params.get(who) for who in ("unlearner", "learner", "data")}})
+    alike = ("unlearner", "learner", "data", "labels")
+    return identity_key({"kind": job.kind, **{what: job.params.get(what) for what in alike}})
 
 
 def pack(jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState) -> list[Task]:

@@ -15,11 +15,11 @@ from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
-from forgetgauge.plan.draws import draw_halves, draw_swap_pair, half_sizes
+from forgetgauge.plan.draws import draw_confused, draw_halves, draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import Game, Method, Named, Opponent
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
-from forgetgauge.plan.spec import RunSpec, SensitivitySpec
+from forgetgauge.plan.spec import MetricsSpec, RunSpec, SensitivitySpec
 from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.run.work import sensitivity_weights
 from forgetgauge.version import VERSION
@@ -85,9 +85,35 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         oracle_draws=spec.strong.draws,
         until=dataclasses.asdict(spec.until) if spec.until else None,
         value=value,
+        metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
     )
     _check_mass(game, dataset, weights)
+    _check_confusion(game, dataset)
     return game
+
+
+def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes: int) -> dict[str, Any]:
+    """Those that are asked for."""
+    if spec.distances and not any(method.unlearner.name == "retrain" for method in methods.values()):
+        raise UserError("metrics.distances are to Retrain, but it is not among the unlearners")
+    if spec.ic and not all(0 <= label < n_classes for label in spec.ic_classes):
+        raise UserError(f"metrics.ic_classes = {spec.ic_classes}: classes are 0 to {n_classes - 1}")
+    asked: dict[str, Any] = {"ic": list(spec.ic_classes)} if spec.ic else {}
+    return asked | {name: True for name in ("mia", "distances") if getattr(spec, name)}
+
+
+def _check_confusion(game: Game, dataset: Dataset) -> None:
+    """Refuse, before anything is trained, an IC test that finds nobody to confuse."""
+    if "ic" not in game.metrics:
+        return
+    first, second = game.metrics["ic"]
+    target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
+    labels = dataset.points.host_labels[target]
+    for pair in range(game.pairs):
+        where = (game.seed, game.fraction, sum(game.sizes), pair)
+        _, confused = draw_confused(game.data_digest, labels, *where, (first, second))
+        if not {first, second} <= set(labels[confused].tolist()):
+            raise UserError(f"metrics.ic_classes: too few points of class {first} or {second} to confuse half of them")
 
 
 def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> None:

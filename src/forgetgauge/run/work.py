@@ -21,7 +21,7 @@ from forgetgauge.attack.signals import Signals
 from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.game import sensitivity
 from forgetgauge.plan.draws import draw_halves
-from forgetgauge.plan.graph import PAIR
+from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import Job, Kind
 from forgetgauge.run.narrowing import in_parts
 from forgetgauge.run.places import Places
@@ -208,7 +208,8 @@ class Worker:
         return [self._signals_of(*one) for one in zip(jobs, given, models, asked, said, strict=True)]
 
     def _asked(self, job: Job) -> dict[str, Points]:
-        """The sets a model is asked about: those that adversaries see, and for a target those that tell its utility."""
+        """The sets a model is asked about: those that adversaries see, and those that tell the utility of a target or
+        of a model of the IC test."""
         places, dataset = self._places(job), self._here(job)
         sets = {"seen": places.look_at(job.params["look_at"])}
         if _tells_utility(job):
@@ -235,7 +236,7 @@ class Worker:
             arrays[f"column {column}"] = white_box_column(column, model, points)
         told = inputs["model"].facts  # what it says is kept here, since the weights may be dropped
         facts: dict[str, Any] = {name: told[name] for name in ("ran", "original_ran") if name in told}
-        if job.params["role"] != "target":
+        if job.params["role"] not in ("target", "confused"):
             return {**arrays, "role": places.role_of_each(points)}, facts
         if not _tells_utility(job):
             return arrays, facts
@@ -243,7 +244,7 @@ class Worker:
             name: accuracy_of(logits, asked[name].y.cpu().numpy()) for name, logits in said.items() if name != "seen"
         }
         facts |= {"accuracy": utility, "n_gradients": told["n_gradients"], "told": told.get("told", {})}
-        return {**arrays, "points": places.pair.points}, facts
+        return {**arrays, **({"points": places.pair.points} if job.params["role"] == "target" else {})}, facts
 
     # -- Adversary phase -----------------------------------------------------------------------------------------
 
@@ -292,7 +293,7 @@ class Worker:
 
 
 def _tells_utility(job: Job) -> bool:
-    return bool(job.params["role"] == "target" and job.params["look_at"] == PAIR)
+    return (job.params["role"], job.params["look_at"]) in (("target", PAIR), ("confused", CONFUSED))
 
 
 def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:

@@ -1,0 +1,198 @@
+"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forgetgauge.durations import parse_duration
+from forgetgauge.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from forgetgauge.run.campaign import Campaign
+    from forgetgauge.run.scheduler import Ending
+
+TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
+PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
+
+
+class ScaleChoice(StrEnum):
+    """How large."""
+
+    smoke = "smoke"
+    small = "small"
+    paper = "paper"
+
+
+class Executor(StrEnum):
+    """Who does the work."""
+
+    inline = "inline"
+    processes = "processes"
+
+
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(help="list, table1 … table8, toy, swap-vs-random, all; page writes the results up.")
+    ],
+    scale: Annotated[
+        ScaleChoice, typer.Option(help="smoke: minutes on two cores; small: minutes on a GPU; paper: the paper's.")
+    ] = ScaleChoice.smoke,
+    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of all tables of a scale; runs/reproduce-SCALE without it.")
+    ] = None,
+    column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
+    ] = None,
+    executor: Annotated[Executor, typer.Option(help="Who does the work.")] = Executor.processes,
+    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
+    wanted = _chosen(names)
+    if wanted == [LIST]:
+        typer.echo(_listing())
+        return
+    if wanted == [PAGE]:
+        _write_pages(results or RESULTS, out or PAGE_FILE)
+        return
+    deadline = None if time_limit is None else time.monotonic() + parse_duration(time_limit)
+    folder = out or Path("runs") / f"reproduce-{scale.value}"
+    failed = False
+    for name in wanted:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            typer.echo(f"{name}: not run: the time was up; the same command continues")
+            continue
+        failed |= _one(name, scale.value, folder, column or [], left, executor.value, device, quiet)
+        if results is not None:
+            _keep(folder / name, results / "reproduce" / scale.value / name)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _chosen(names: list[str]) -> list[str]:
+    from forgetgauge.reproduce.suites import GROUPS, OUTLINES
+
+    every = [TOY, *OUTLINES, SPLITTING]
+    alone = {LIST, PAGE}
+    wanted: list[str] = []
+    for name in names:
+        if name.lower() in alone and len(names) == 1:  # LIST, as some write it
+            return [name.lower()]
+        if name not in {*every, *GROUPS, ALL}:
+            raise UserError(unknown_name("table", name, {*every, *GROUPS, *alone, ALL}))
+        wanted += every if name == ALL else GROUPS.get(name, (name,))
+    return list(dict.fromkeys(wanted))
+
+
+def _one(
+    name: str,
+    scale: str,
+    folder: Path,
+    columns: list[str],
+    time_limit_s: float | None,
+    executor: Any,
+    device: str,
+    quiet: bool,
+) -> bool:
+    """Run one and show it; True where jobs failed."""
+    from forgetgauge.reproduce.origin import command
+    from forgetgauge.run.progress import told
+
+    if name == TOY:
+        return _toy(folder)
+    with told(quiet) as tell:
+        how: dict[str, Any] = {
+            "executor": executor,
+            "device": device,
+            "time_limit_s": time_limit_s,
+            "tell": tell,
+            "command": command(),
+        }
+        show = _splitting if name == SPLITTING else _table(name, columns)
+        ending, campaign = show(scale, folder, how)
+    if ending.out_of_time:
+        typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
+    jobs = campaign.jobs
+    for key, failure in ending.failed.items():
+        typer.echo(f"failed: {jobs[key].label if key in jobs else key[:12]}: {failure.line}", err=True)
+    return bool(ending.failed)
+
+
+Show = Callable[[str, Path, dict[str, Any]], "tuple[Ending, Campaign]"]
+
+
+def _table(name: str, columns: list[str]) -> Show:
+    from forgetgauge.reproduce.playing import play_suite
+    from forgetgauge.reproduce.suites import suite
+    from forgetgauge.reproduce.text import text_table
+
+    def show(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
+        sat = play_suite(suite(name, scale), folder, only=columns, **how)
+        typer.echo(f"{text_table(sat.comparison)}\n\nresult: {folder / name}\n")
+        return sat.ending, sat.campaign
+
+    return show
+
+
+def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
+    from forgetgauge.experiments.takeaway import table
+    from forgetgauge.reproduce.splitting import play_splitting
+
+    ending, campaign, found = play_splitting(scale, folder, **how)
+    if found is not None:
+        typer.echo(f"{table(found)}\n\n{found.takeaway}\n\nresult: {folder / SPLITTING}\n")
+    return ending, campaign
+
+
+def _toy(folder: Path) -> bool:
+    from forgetgauge.reproduce.toy import toy, toy_record, toy_table
+    from forgetgauge.store.runfolder import RunFolder
+
+    rows = toy()
+    opened = RunFolder(folder)
+    opened.create()
+    opened.write_text(folder / TOY / "result.json", toy_record(rows))
+    opened.write_text(folder / TOY / "table.txt", toy_table(rows) + "\n")
+    typer.echo(f"{toy_table(rows)}\n\nresult: {folder / TOY}\n")
+    return not all(row.holds for row in rows)
+
+
+def _listing() -> str:
+    from forgetgauge.report.table import align
+    from forgetgauge.reproduce.suites import OUTLINES
+
+    rows = [["name", "what it is"], [TOY, "the six-point example, exactly; no training"]]
+    rows += [[name, outline.title] for name, outline in OUTLINES.items()]
+    return align([*rows, [SPLITTING, "how far Q scatters for swap pairs and for random splits"]])
+
+
+def _keep(source: Path, target: Path) -> None:
+    """Copy what the page is made from; the models stay where they are."""
+    for name in ("comparison.json", "result.json", f"{SPLITTING}.json", "sittings.jsonl"):
+        if (source / name).exists():
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, target / name)
+
+
+def _write_pages(results: Path, target: Path) -> None:
+    from forgetgauge.reproduce.page import read_findings, render_markdown, render_page
+
+    found = read_findings(results)
+    pages = {target: render_markdown(found), target.with_suffix(".html"): render_page(found)}
+    for path, text in pages.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+        typer.echo(f"page: {path}")

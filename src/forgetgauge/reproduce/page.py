@@ -1,0 +1,192 @@
+"""The reproduction as one page, for someone who has read the paper's abstract: Markdown, and HTML with pictures.
+
+Made from the comparisons stored under a results folder alone; of a table at several scales the largest is shown. What
+was not run is called that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+import numpy as np
+
+from forgetgauge.experiments.record import SwapVsRandom, read_record
+from forgetgauge.report.wording import plain, seconds
+from forgetgauge.reproduce.paper import PRINTED, paper_source, text_values
+from forgetgauge.reproduce.record import FILE, CompareCell, TableComparison, read_comparison
+from forgetgauge.reproduce.scales import SCALES
+from forgetgauge.reproduce.slopes import ColumnPicture, column_pictures
+from forgetgauge.reproduce.suites import OUTLINES
+from forgetgauge.reproduce.text import AGREEMENT, ours_text, paper_text, remarks, tau_text
+from forgetgauge.reproduce.toy import ToyRow, toy, toy_table
+
+SPLITTING = "swap-vs-random"
+
+QUESTIONS = {
+    "table1": "Does the ranking of methods hold when only a part η of the data is used?",
+    "table2": "Does it hold when a larger share α of the training data is to be forgotten?",
+    "table3": "Does Q rise when training itself is private (a small ε)? It should: less is memorised.",
+    "table4a": "Does the IC score, a rival metric, rise as ε falls?",
+    "table4b": "Does the MIA score, another rival, rise as ε falls?",
+    "table5a": "How accurate are the models behind Table 4a?",
+    "table5b": "How accurate are the models behind Tables 3 and 4b?",
+    "table6": "Does the ranking hold for deeper networks?",
+    "table7": "Does it hold on other data?",
+    "table8": "Does the advantage fall with the ε that certified removal promises?",
+}
+
+PAPER_DAYS = {
+    "table1": "dataset_size_and_seeds",
+    **dict.fromkeys(("table3", "table4a", "table4b", "table5a", "table5b"), "dp"),
+    SPLITTING: "swap_vs_random_std",
+}
+"""Whose time the paper states, and under which of its entries; several tables share one."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All there is to show."""
+
+    tables: dict[str, TableComparison]
+    splitting: SwapVsRandom | None
+    toy: list[ToyRow]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table on the page."""
+
+    name: str
+    heading: str
+    question: str
+    found: TableComparison | None
+    pictures: list[ColumnPicture]
+    grid: list[list[str]]
+    remarks: list[str]
+
+
+def read_findings(results: Path) -> Findings:
+    """Of each table the comparison of the largest scale; the toy example is computed now."""
+    order = list(SCALES)
+    tables: dict[str, TableComparison] = {}
+    for path in sorted(results.rglob(FILE)) if results.is_dir() else []:
+        found = read_comparison(path)
+        best = tables.get(found.name)
+        if best is None or order.index(found.scale) >= order.index(best.scale):
+            tables[found.name] = found
+    records = sorted(results.rglob(f"{SPLITTING}.json")) if results.is_dir() else []
+    return Findings(tables, max((read_record(p) for p in records), key=lambda r: r.repetitions, default=None), toy())
+
+
+def render_markdown(found: Findings) -> str:
+    """The page as Markdown."""
+    return _template("page.md.j2").render(_context(found)).rstrip() + "\n"
+
+
+def render_page(found: Findings) -> str:
+    """The page as one HTML file that loads nothing."""
+    return _template("page.html.j2").render(_context(found))
+
+
+def _context(found: Findings) -> dict[str, object]:
+    return {
+        "sections": [_section(name, found.tables.get(name)) for name in OUTLINES],
+        "summary": _summary(found),
+        "splitting": found.splitting,
+        "splitting_setting": "" if found.splitting is None else splitting_setting(found.splitting),
+        "toy": toy_table(found.toy),
+        "toy_holds": all(row.holds for row in found.toy),
+        "source": paper_source(),
+        "accuracy": text_values()["cifar10_full_data_accuracy_no_augmentation"],
+    }
+
+
+def _section(name: str, found: TableComparison | None) -> Section:
+    heading = f"{_number(name)}: {OUTLINES[name].title}"
+    if found is None:
+        return Section(name, heading, QUESTIONS[name], None, [], [], [])
+    return Section(name, heading, QUESTIONS[name], found, column_pictures(found), _grid(found), remarks(found))
+
+
+def _grid(found: TableComparison) -> list[list[str]]:
+    """Head and rows; a cell has the paper's number, ours, and whether they agree."""
+    rows = [["method", *(f"{found.variable} = {column}" for column in found.columns)]]
+    for row, cells in found.rows.items():
+        rows.append([PRINTED.get(row, row), *(_both(cells[column]) for column in found.columns)])
+    return rows
+
+
+def _both(cell: CompareCell) -> str:
+    value, *interval = ours_text(cell).split(" ", 1)
+    ours = "not run" if cell.ours is None else " ".join([f"**{value}**", *interval])
+    return f"{paper_text(cell)}<br>{ours} {AGREEMENT[cell.inside]}".rstrip()
+
+
+def _summary(found: Findings) -> list[list[str]]:
+    """One line a table: was it run, does it agree, how long did it take."""
+    head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
+    rows = [[*head, "wall time", "paper, on four A40"]]
+    for name in OUTLINES:
+        table = found.tables.get(name)
+        cells = ["not run", "–", "–", "–", "–"] if table is None else _line(table)
+        rows.append([_number(name), *cells, _days(name)])
+    splitting = "not run" if found.splitting is None else splitting_setting(found.splitting)
+    rows.append(["SWAP against random splits", splitting, "–", "–", "–", "–", _days(SPLITTING)])
+    holds = "all" if all(row.holds for row in found.toy) else "not all"
+    return [*rows, ["toy example", "exactly", holds, "–", "yes", "–", "–"]]
+
+
+def _line(table: TableComparison) -> list[str]:
+    judged = [cell.inside for row in table.rows.values() for cell in row.values() if cell.inside is not None]
+    taus = [tau for tau in table.tau.values() if tau is not None]
+    grounded = [yes for yes in table.grounding.values() if yes is not None]
+    n_run = len(table.columns) - len(table.not_run)
+    part = "" if n_run == len(table.columns) else f", {n_run} of {len(table.columns)} columns"
+    means_something = table.scale != "smoke"
+    return [
+        f"{table.scale} scale{part}",
+        f"{sum(judged)} of {len(judged)}" if judged and means_something else "–",
+        tau_text(float(np.mean(taus))) if taus and means_something else "–",
+        f"{sum(grounded)} of {len(grounded)} columns" if grounded else "–",
+        seconds(table.wall_s),
+    ]
+
+
+def splitting_setting(found: SwapVsRandom) -> str:
+    """`40 repetitions on digits, α = 0.5`."""
+    return f"{found.repetitions} repetitions on {found.settings['data']}, α = {found.settings['alpha']}"
+
+
+def _days(name: str) -> str:
+    days = text_values()["compute_claims_days_4xA40"]
+    if name not in PAPER_DAYS:
+        return "not stated"
+    n = days[PAPER_DAYS[name]]
+    shared = {"dp": ", Tables 3 to 5", "dataset_size_and_seeds": ", with random seeds"}.get(PAPER_DAYS[name], "")
+    return f"{n} day{'s' * (n != 1)}{shared}"
+
+
+def _number(name: str) -> str:
+    return name.replace("table", "Table ")
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("forgetgauge", "reproduce"),
+        autoescape=name.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(plain=plain, markdown=markdown_rows, tau=tau_text)
+    return environment.get_template(name)
+
+
+def markdown_rows(rows: list[list[str]]) -> str:
+    """A table."""
+    head, *body = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([head, f"|{'---|' * len(rows[0])}", *body])

@@ -1,0 +1,38 @@
+"""A column that was played on another machine: its game is in DIR/run.json, so its data are not needed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forgetgauge.plan.graph import Game, build_graph
+from forgetgauge.plan.presets import expand_preset
+from forgetgauge.plan.record import game_from_json
+from forgetgauge.reproduce.suites import Column
+from forgetgauge.run.packing import jobs_to_do
+from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.store.runfolder import RunFolder
+
+
+def remembered(out: Path, name: str, column: Column) -> Resolved | None:
+    """The column's game as another machine resolved it, where all its signals and decisions are in the folder."""
+    folder = RunFolder(out)
+    if not folder.run_file.exists():
+        return None
+    run = folder.read_run()
+    records = [record for record in run["games"] if record.get("value") == f"{name}: {column.label}"]
+    for game in map(game_from_json, records):
+        if _is_of(game, column) and not jobs_to_do(build_graph(game).jobs, folder.open_ledger().state):
+            return Resolved([game], None, True, Sources({game.data_digest: game.data}), run["environment"])
+    return None
+
+
+def _is_of(game: Game, column: Column) -> bool:
+    """Whether the game is what the column says, as far as that can be told without resolving it."""
+    raw = column.raw
+    learner = {key: value for key, value in expand_preset(raw["learner"]).items() if key != "name"}
+    asked = (raw["data"]["name"], raw["data"]["fraction"], raw["game"]["alpha"], raw["game"]["pairs"], raw["seed"])
+    return (
+        (game.data.name, game.fraction, game.alpha, game.pairs, game.seed) == asked
+        and set(game.methods) == set(raw["unlearners"])
+        and all(game.learner.params.get(key) == value for key, value in learner.items())
+    )

@@ -1,0 +1,100 @@
+"""A comparison as text for a terminal, and the lines under it."""
+
+from __future__ import annotations
+
+from forgetgauge.report.table import align
+from forgetgauge.report.wording import bracket, plain, seconds
+from forgetgauge.reproduce.paper import PRINTED
+from forgetgauge.reproduce.record import CompareCell, TableComparison
+
+AGREEMENT = {True: "inside", False: "outside", None: ""}
+
+
+def text_table(found: TableComparison) -> str:
+    """The table, then what must be known of it."""
+    heading = f"{_number(found.name)}, {found.scale} scale: {found.title}. {_capital(found.quantity)}."
+    return "\n".join([heading, "", align(_grid(found)), "", *remarks(found)])
+
+
+def remarks(found: TableComparison) -> list[str]:
+    """Agreement, rankings, Retrain, time, provenance: one line each."""
+    cells = [cell for row in found.rows.values() for cell in row.values() if cell.inside is not None]
+    met = [cell for cell in cells if cell.overlaps is not None]
+    lines = list(found.notes)
+    if cells:
+        meeting = f"; intervals that meet it: {sum(bool(cell.overlaps) for cell in met)} of {len(met)}" if met else ""
+        lines.append(
+            f"Inside the paper’s ±: {sum(bool(cell.inside) for cell in cells)} of {len(cells)} cells{meeting}."
+        )
+    taus = [f"{tau_text(tau)} at {found.variable} = {column}" for column, tau in found.tau.items() if tau is not None]
+    if taus:
+        lines.append(f"Kendall τ of our ranking against the paper’s: {', '.join(taus)}.")
+    if found.tau_between_columns is not None or found.tau_between_columns_paper is not None:
+        lines.append(
+            f"Kendall τ between columns, mean: ours {tau_text(found.tau_between_columns)}, "
+            f"the paper’s {tau_text(found.tau_between_columns_paper)}."
+        )
+    grounded = {column: yes for column, yes in found.grounding.items() if yes is not None}
+    if grounded:
+        astray = [column for column, yes in grounded.items() if not yes]
+        where = f"not at {found.variable} = {', '.join(astray)}" if astray else "in every column"
+        lines.append(f"Retrain’s interval holds its ideal {where}.")
+    lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
+    lines += [f"Failed: {failure}." for failure in found.failures]
+    if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):
+        lines.append(f"Intervals: {', '.join(found.basis)}.")
+    lines.append(f"Time: {seconds(found.wall_s)} in {_sittings(found)}; work {seconds(found.work_s)}, {_where(found)}.")
+    return lines
+
+
+def _grid(found: TableComparison) -> list[list[str]]:
+    head = ["method"]
+    for column in found.columns:
+        head += [f"{found.variable} = {column}: paper", "ours", "agrees"]
+    rows = []
+    for name, cells in found.rows.items():
+        row = [PRINTED.get(name, name)]
+        for column in found.columns:
+            row += [paper_text(cells[column]), ours_text(cells[column]), AGREEMENT[cells[column].inside]]
+        rows.append(row)
+    return [head, *rows]
+
+
+def paper_text(cell: CompareCell) -> str:
+    """`0.340 ± 0.017`."""
+    if cell.paper is None:
+        return "–"
+    return plain(cell.paper) + ("" if cell.spread is None else f" ± {plain(cell.spread)}")
+
+
+def ours_text(cell: CompareCell) -> str:
+    """`0.351 [0.332, 0.370]`."""
+    if cell.ours is None:
+        return "not run"
+    return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
+
+
+def _number(name: str) -> str:
+    return name.replace("table", "Table ")
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def tau_text(value: float | None) -> str:
+    """Two digits, or a dash."""
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
+def _sittings(found: TableComparison) -> str:
+    n = len(found.sittings)
+    return f"{n} sitting{'s' * (n != 1)}"
+
+
+def _where(found: TableComparison) -> str:
+    devices = dict.fromkeys(sitting.device for sitting in found.sittings)
+    commits = dict.fromkeys(sitting.commit for sitting in found.sittings)
+    commands = dict.fromkeys(sitting.command for sitting in found.sittings if sitting.command)
+    told = [f"on {' and '.join(devices)}", f"commit {', '.join(commits)}"]
+    return "; ".join([*told, *(f"`{command}`" for command in commands)])

@@ -1,0 +1,102 @@
+"""The page of all tables, and the command's answers to mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from forgetgauge.reproduce.compare import compare_suite
+from forgetgauge.reproduce.page import read_findings, render_markdown, render_page
+from forgetgauge.reproduce.paper import paper_table
+from forgetgauge.reproduce.slopes import column_pictures
+from forgetgauge.reproduce.suites import OUTLINES, suite
+from tests.reproduce.conftest import method, result_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def found():
+    made, printed = suite("table1", "paper"), paper_table("table1")
+    columns = {
+        label: {row: method(value[label].mean, (0.0, 1.0)) for row, value in printed.rows.items()}
+        for label in printed.columns
+    }
+    columns["0.1"]["ssd"] = method(0.01, (0.0, 0.1))  # from second place to the last
+    return compare_suite(made, made.columns, result_of(columns), {}, [])
+
+
+def test_of_several_scales_the_largest_is_shown(found, tmp_path):
+    for scale in ("small", "smoke", "paper"):
+        (tmp_path / scale).mkdir()
+        (tmp_path / scale / "comparison.json").write_text(replace(found, scale=scale).to_json())
+    assert read_findings(tmp_path).tables["table1"].scale == "paper"
+
+
+def test_what_was_not_run_is_called_that(tmp_path):
+    page = render_markdown(read_findings(tmp_path / "nothing"))
+    for name in OUTLINES:
+        assert f"Not run: `forgetgauge reproduce {name} --scale paper`." in page
+    assert "| toy example | exactly | all |" in page
+
+
+def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
+    (tmp_path / "comparison.json").write_text(found.to_json())
+    page = render_markdown(read_findings(tmp_path))
+    assert "0.340 ± 0.017<br>**0.340** [0.000,\u00a01.000] inside" in page
+    assert "27 of 28" in page
+    assert "1 day, with random seeds" in page
+
+
+def test_a_method_that_fell_is_drawn_falling(found):
+    (first, *_) = column_pictures(found)
+    moved = {slope.name: slope.moved for slope in first.slopes}
+    assert moved["SSD"] == -5
+    assert moved["Retrain"] == 0
+    assert moved["Fisher"] == 1
+
+
+def test_the_html_page_is_whole_and_loads_nothing(found, tmp_path):
+    (tmp_path / "comparison.json").write_text(found.to_json())
+    page = render_page(read_findings(tmp_path))
+    seen: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            seen.append(tag)
+            assert not {"src", "href"} & dict(attrs).keys()
+
+    Reader().feed(page)
+    assert seen.count("svg") == 4 * (1 + 7)  # of each column the two rankings, and a strip for each method
+    assert "script" not in seen
+    assert page.count("Not run.") == len(OUTLINES) - 1 + 1  # the other tables, and SWAP against random splits
+
+
+def test_the_page_in_the_documentation_is_that_of_the_stored_results():
+    written = (ROOT / "docs/reproduction.md").read_text("utf-8")
+    assert written == render_markdown(read_findings(ROOT / "results")), "run `forgetgauge reproduce page`"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tabel1"], "unknown table 'tabel1'; did you mean 'table1'?"),
+        (["table1", "--column", "0.5"], "table1: unknown column '0.5'"),
+        (["table1", "--time-limit", "soon"], "write a number and s, m or h"),
+        (["table1", "list"], "unknown table 'list'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):
+    code, out, err = call("reproduce", *arguments, "--out", tmp_path)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_list_names_every_suite(call):
+    code, out, _ = call("reproduce", "list")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} >= {*OUTLINES, "toy", "swap-vs-random"}

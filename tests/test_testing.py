@@ -44,7 +44,7 @@ def quick(name):
     return dataclasses.replace(unlearner, **{key: value for key, value in wanted.items() if key in known})
 
 
-@pytest.mark.parametrize("name", plugins.unlearners.entries)
+@pytest.mark.parametrize("name", sorted(set(plugins.unlearners.entries) - {"certified-removal"}))  # for linear models
 def test_every_registered_unlearner_passes(name):
     check_unlearner(quick(name))
 

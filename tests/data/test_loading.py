@@ -41,7 +41,8 @@ def pair(n=5):
 
 @pytest.mark.parametrize("name", sorted(plugins.data.entries))
 def test_every_data_set_of_the_catalogue_loads_and_is_read_once(name):
-    if name in KNOWN and not (os.environ.get("FORGETGAUGE_DATA") and find(KNOWN[name], data_folder())):
+    files = name.removesuffix("-3-8")  # two digits of a set are in that set's files
+    if files in KNOWN and not (os.environ.get("FORGETGAUGE_DATA") and find(KNOWN[files], data_folder())):
         pytest.skip(f"FORGETGAUGE_DATA holds no {name}")
     dataset = load_dataset(name)
     assert isinstance(dataset, Dataset)

@@ -143,9 +143,10 @@ def test_an_adversary_that_cannot_be_fitted_is_named_and_the_others_keep_their_n
 
 @pytest.mark.slow
 def test_every_method_of_the_catalogue_plays_the_game(tmp_path):
-    raw = {**copy.deepcopy(TINY), "unlearners": list(plugins.unlearners.entries)}
+    names = set(plugins.unlearners.entries) - {"certified-removal"}  # which tells two classes apart, and no more
+    raw = {**copy.deepcopy(TINY), "unlearners": sorted(names)}
     ending, result = play(Campaign.plan(resolve(raw, "tiny")), RunFolder(tmp_path / "run"))
     assert ending.failed == {}
     assert result is not None
-    assert set(result.methods) == set(plugins.unlearners.entries)
+    assert set(result.methods) == names
     assert all(method.quality is not None for method in result.methods.values())

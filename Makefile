@@ -11,4 +11,8 @@ test:  ## the whole suite, with the coverage of the two rooms that must not be w
 bench:  ## ratios measured in one run
 	$(BIN)/python benchmarks/stacked.py
 
-.PHONY: check test bench
+docs:  ## the site, in site/; needs the extra [docs]
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+.PHONY: check test bench docs

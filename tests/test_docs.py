@@ -45,13 +45,3 @@ def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         if not target.startswith("http"):
             assert ((ROOT / document).parent / target).exists(), target
-
-
-@pytest.mark.slow
-def test_the_readmes_python_example_runs():
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    small = block.replace("pairs=8", "pairs=2, shadows=2, fraction=0.2, learner={'epochs': 1}")
-    assert small != block
-    names: dict[str, object] = {}
-    exec(compile(small, "README.md", "exec"), names)
-    assert 0 <= names["result"].methods["my_method"].quality <= 1

@@ -1,0 +1,69 @@
+"""Writes docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints.
+
+`make docs` runs it; a test compares the committed pages with what it would write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+
+from forgetgauge import plugins
+from forgetgauge.plan.runfile import read_run_file
+
+DOCS = Path(__file__).parent
+
+METHODS = """\
+# Methods
+
+<!-- Written by `python docs/generate.py` from the catalogue; do not edit. -->
+
+What makes a model forget. A method is given the original model and what it needs of the retain set R and the forget
+set F, never the unseen set T it is judged on. `retrain` and `none` are the two ends of the scale: what forgetting
+everything and forgetting nothing look like. Costs are in gradients of one example; K is the number of classes.
+
+Name them in the run file's table `[unlearners]`, each with [its parameters](run-files.md#parameters-of-what-is-named),
+or bring [your own](your-own-method.md). `forgetgauge ls unlearners` prints this list, and adds the methods of other
+installed packages.
+"""
+
+ADVERSARIES = """\
+# Adversaries
+
+<!-- Written by `python docs/generate.py` from the catalogue; do not edit. -->
+
+Who attacks. An adversary is one function for both sides of a swap pair, fixed before it sees which points are in F.
+Shadow models are trained on parts of the shadow half, reference models on parts of both halves; neither knows the
+game's splits. Q is 1 − the advantage of the best adversary that was declared, so the list belongs to every Q that is
+quoted.
+
+Name them in the run file's list `adversaries`, let one attack a finished run with `forgetgauge score DIR --adversary
+NAME`, or bring [your own](your-own-method.md#an-adversary-of-your-own). `forgetgauge ls adversaries` prints this list,
+and adds the adversaries of other installed packages.
+"""
+
+
+def pages() -> dict[Path, str]:
+    """Each generated page and its text."""
+    embedded, _ = read_run_file(None)
+    return {
+        DOCS / "methods.md": _page(METHODS, plugins.unlearners, embedded["unlearners"]),
+        DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, embedded["adversaries"]),
+    }
+
+
+def _page(opening: str, catalogue: plugins.Catalogue, embedded: Container[str]) -> str:
+    return "\n".join([opening, *(_section(name, entry, embedded) for name, entry in catalogue.entries.items())])
+
+
+def _section(name: str, entry: plugins.Entry, embedded: Container[str]) -> str:
+    facts = [("needs", entry.needs), ("costs", entry.cost), ("published", entry.cites)]
+    lines = [f"- {what}: {fact}" for what, fact in facts if fact]
+    if name in embedded:
+        lines.append("- in the embedded run")
+    return f"## {name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n" + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")

@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from forgetgauge.run.scheduler import Ending
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
+KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
+FURTHER = {
+    KNOBS: "Q along the knobs of Fisher, NegGrad, SalUn and SSD, on the models of table1",
+    SEEDS: "how far Q moves with the random seed: two pairs, three trainings each",
+    ACCURACY: "accuracy of ResNet-20 on all training images, without and with augmentation",
+    SPLITTING: "how far Q scatters for swap pairs and for random splits",
+}
+"""What is no table of the paper -> what it is."""
+KEPT = (
+    "comparison.json",
+    "result.json",
+    "knobs.json",
+    "seeds.json",
+    "accuracy.json",
+    f"{SPLITTING}.json",
+    "sittings.jsonl",
+)
 PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
 
@@ -39,7 +56,8 @@ class Executor(StrEnum):
 
 def reproduce(
     names: Annotated[
-        list[str], typer.Argument(help="list, table1 … table8, toy, swap-vs-random, all; page writes the results up.")
+        list[str],
+        typer.Argument(help=f"list, table1 … table8, toy, {', '.join(FURTHER)}, all; page writes the results up."),
     ],
     scale: Annotated[
         ScaleChoice, typer.Option(help="smoke: minutes on two cores; small: minutes on a GPU; paper: the paper's.")
@@ -49,6 +67,9 @@ def reproduce(
         Path | None, typer.Option("--out", help="Folder of all tables of a scale; runs/reproduce-SCALE without it.")
     ] = None,
     column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="With seeds: a finished run of several seeds, in place of playing.")
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
     ] = None,
@@ -63,6 +84,11 @@ def reproduce(
         return
     if wanted == [PAGE]:
         _write_pages(results or RESULTS, out or PAGE_FILE)
+        return
+    if run is not None:
+        if wanted != [SEEDS]:
+            raise UserError("--run goes with seeds alone: reproduce seeds --run DIR")
+        _seeds_of(run, results)
         return
     deadline = None if time_limit is None else time.monotonic() + parse_duration(time_limit)
     folder = out or Path("runs") / f"reproduce-{scale.value}"
@@ -82,7 +108,7 @@ def reproduce(
 def _chosen(names: list[str]) -> list[str]:
     from forgetgauge.reproduce.suites import GROUPS, OUTLINES
 
-    every = [TOY, *OUTLINES, SPLITTING]
+    every = [TOY, *OUTLINES, *FURTHER]
     alone = {LIST, PAGE}
     wanted: list[str] = []
     for name in names:
@@ -110,6 +136,8 @@ def _one(
 
     if name == TOY:
         return _toy(folder)
+    if name == ACCURACY:
+        return _accuracy(scale, folder, columns, time_limit_s, device, quiet)
     with told(quiet) as tell:
         how: dict[str, Any] = {
             "executor": executor,
@@ -118,7 +146,7 @@ def _one(
             "tell": tell,
             "command": command(),
         }
-        show = _splitting if name == SPLITTING else _table(name, columns)
+        show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _seeds}.get(name) or _table(name, columns)
         ending, campaign = show(scale, folder, how)
     if ending.out_of_time:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
@@ -148,10 +176,54 @@ def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, C
     from forgetgauge.experiments.takeaway import table
     from forgetgauge.reproduce.splitting import play_splitting
 
-    ending, campaign, found = play_splitting(scale, folder, **how)
+    played, found = play_splitting(scale, folder, **how)
     if found is not None:
         typer.echo(f"{table(found)}\n\n{found.takeaway}\n\nresult: {folder / SPLITTING}\n")
-    return ending, campaign
+    return played.ending, played.campaign
+
+
+def _knobs(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
+    from forgetgauge.reproduce.along_knobs import knob_text, play_knobs
+
+    played, found = play_knobs(scale, folder, **how)
+    if found is not None:
+        typer.echo(f"{knob_text(found)}\n\nresult: {folder / KNOBS}\n")
+    return played.ending, played.campaign
+
+
+def _seeds(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
+    from forgetgauge.reproduce.seeds import play_seeds, seed_text
+
+    played, found = play_seeds(scale, folder, **how)
+    if found is not None:
+        typer.echo(f"{seed_text(found)}\n\nresult: {folder / SEEDS}\n")
+    return played.ending, played.campaign
+
+
+def _seeds_of(run: Path, results: Path | None) -> None:
+    """Beside the run's result.json, there and in the results."""
+    from forgetgauge.reproduce.seeds import FILE, seed_text, seeds_of_run
+
+    typer.echo(f"{seed_text(seeds_of_run(run))}\n\nresult: {run / FILE}\n")
+    if results is not None:
+        _keep(run, results / run.resolve().name)
+
+
+def _accuracy(
+    scale: str, folder: Path, columns: list[str], time_limit_s: float | None, device: str, quiet: bool
+) -> bool:
+    """Nothing fails one by one here; what is missing says so."""
+    from forgetgauge.reproduce.accuracy import play_accuracy
+    from forgetgauge.reproduce.accuracy_record import KINDS, accuracy_text
+    from forgetgauge.reproduce.origin import command
+
+    say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
+    how: dict[str, Any] = {"only": columns, "device": device, "time_limit_s": time_limit_s, "say": say}
+    found, missing = play_accuracy(scale, folder, command=command(), **how)
+    typer.echo(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
+    for kind in missing:
+        typer.echo(f"stopped at the time limit: {KINDS[kind]}; the same command continues")
+    return False
 
 
 def _toy(folder: Path) -> bool:
@@ -173,19 +245,20 @@ def _listing() -> str:
 
     rows = [["name", "what it is"], [TOY, "the six-point example, exactly; no training"]]
     rows += [[name, outline.title] for name, outline in OUTLINES.items()]
-    return align([*rows, [SPLITTING, "how far Q scatters for swap pairs and for random splits"]])
+    return align([*rows, *([name, words] for name, words in FURTHER.items())])
 
 
 def _keep(source: Path, target: Path) -> None:
     """Copy what the page is made from; the models stay where they are."""
-    for name in ("comparison.json", "result.json", f"{SPLITTING}.json", "sittings.jsonl"):
+    for name in KEPT:
         if (source / name).exists():
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, target / name)
 
 
 def _write_pages(results: Path, target: Path) -> None:
-    from forgetgauge.reproduce.page import read_findings, render_markdown, render_page
+    from forgetgauge.reproduce.findings import read_findings
+    from forgetgauge.reproduce.page import render_markdown, render_page
 
     found = read_findings(results)
     pages = {target: render_markdown(found), target.with_suffix(".html"): render_page(found)}

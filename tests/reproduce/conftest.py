@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from forgetgauge import cli
-from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, MetricResult, Result
 
 
 @pytest.fixture
@@ -24,12 +24,19 @@ def call(capsys, monkeypatch):
     return run
 
 
-def method(quality: float | None, interval: tuple[float, float] | None, **fields) -> MethodResult:
+def method(
+    quality: float | None, interval: tuple[float, float] | None, by_pair: list[float] | None = None, **fields
+) -> MethodResult:
     empty = dict.fromkeys(("chosen_on", "interval_basis", "epsilon", "adversary", "p_value", "noise_floor"))
-    rest = {"by_adversary": {}, "n_pairs": 6, "accuracy": {"unseen": 0.5, "test": 0.6}, "n_gradients": 1.0}
+    attacks = {"shadow": AdversaryResult(by_pair[0], (0.0, 1.0), by_pair)} if by_pair else {}
+    rest = {"by_adversary": attacks, "n_pairs": 6, "accuracy": {"unseen": 0.5, "test": 0.6}, "n_gradients": 1.0}
     return MethodResult(
         quality=quality, quality_plugin=quality, interval=interval, seconds=1.0, **{**empty, **rest, **fields}
     )
+
+
+def metric(value: float, interval: tuple[float, float]) -> MetricResult:
+    return MetricResult(value, interval, [value] * 6)
 
 
 def result_of(columns: dict[str, dict[str, MethodResult]]) -> Result:

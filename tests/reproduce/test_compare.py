@@ -6,6 +6,7 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.reproduce.compare import cell, compare_suite, mean_tau
+from forgetgauge.reproduce.knobs import remark
 from forgetgauge.reproduce.paper import Value, paper_table
 from forgetgauge.reproduce.record import Ours, Sitting, read_comparison
 from forgetgauge.reproduce.suites import suite
@@ -82,7 +83,7 @@ def test_what_was_not_run_says_so(compared):
 def test_time_is_summed_over_sittings_and_provenance_is_kept(compared):
     assert compared.wall_s == 12.5
     text = text_table(compared)
-    for part in ("2 sittings", "commit fcf398c1", "on cpu", "`forgetgauge reproduce table1`", "untuned"):
+    for part in ("2 sittings", "commit fcf398c1", "on cpu", "`forgetgauge reproduce table1`", remark("resnet")):
         assert part in text
 
 

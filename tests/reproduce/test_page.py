@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from forgetgauge.cli_reproduce import FURTHER
 from forgetgauge.reproduce.compare import compare_suite
-from forgetgauge.reproduce.page import read_findings, render_markdown, render_page
+from forgetgauge.reproduce.findings import read_findings
+from forgetgauge.reproduce.page import render_markdown, render_page
 from forgetgauge.reproduce.paper import paper_table
 from forgetgauge.reproduce.slopes import column_pictures
 from forgetgauge.reproduce.suites import OUTLINES, suite
@@ -72,7 +74,7 @@ def test_the_html_page_is_whole_and_loads_nothing(found, tmp_path):
     Reader().feed(page)
     assert seen.count("svg") == 4 * (1 + 7)  # of each column the two rankings, and a strip for each method
     assert "script" not in seen
-    assert page.count("Not run.") == len(OUTLINES) - 1 + 1  # the other tables, and SWAP against random splits
+    assert page.count("Not run.") == len(OUTLINES) - 1 + 3  # the other tables, and three suites that are none
 
 
 def test_the_page_in_the_documentation_is_that_of_the_stored_results():
@@ -99,4 +101,4 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):
 def test_list_names_every_suite(call):
     code, out, _ = call("reproduce", "list")
     assert code == 0
-    assert {line.split()[0] for line in out.splitlines()} >= {*OUTLINES, "toy", "swap-vs-random"}
+    assert {line.split()[0] for line in out.splitlines()} >= {*OUTLINES, "toy", *FURTHER}

@@ -1,7 +1,8 @@
 """The knobs of the paper's eight methods, in one place; the paper gives none of them.
 
-A knob may be chosen by accuracy on the shadow half alone (`forgetgauge.tuning`), never by Q. `TUNED` says of each
-family whether that was done. Two knobs cannot stay at their published values:
+A knob may be chosen by accuracy on the shadow half alone (`forgetgauge.tuning`), never by Q. `Family.tuned` says
+whether that was done. Beside the chosen values stand those that `forgetgauge reproduce knobs` shows Q along. Two knobs
+cannot stay at their published values:
 
 - SSD's selection weight w (where I_F > w I_D). With per-sample importances I_D ≥ (|F| / |R ∪ F|) I_F = α I_F, so a
   weight of 1/α or more selects nothing and SSD is the identity: 10, as published, is just that at α = 0.1, and 5 is at
@@ -12,38 +13,111 @@ family whether that was done. Two knobs cannot stay at their published values:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 Knobs = dict[str, dict[str, Any]]
 
 METHODS = ("retrain", "none", "neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
 
-KNOBS: dict[str, Knobs] = {
-    # CIFAR and MNIST ResNets
-    "resnet": {"fisher": {"labels": "sampled"}, "ssd": {"alpha": 5.0}},
-    "bert": {"fisher": {"labels": "sampled"}, "ssd": {"alpha": 5.0}},
-    # ResNet-18 with group norm, DP-SGD
-    "dp": {"fisher": {"labels": "sampled"}, "ssd": {"alpha": 5.0}},
-    # The embedded run's (plan/digits.toml), with few epochs: smoke is about the machinery.
-    "digits": {
-        "neg-grad": {"lr": 0.005, "epochs": 1},
-        "retrain-final": {"epochs": 2},
-        "ft-final": {"epochs": 2},
-        "fisher": {"alpha": 5e-7, "labels": "sampled"},
-        "salun": {"lr": 2e-4, "epochs": 1},
-        "ssd": {"alpha": 5.0},
-    },
-}
 
-TUNED = {"resnet": False, "bert": False, "dp": False, "digits": True}
-"""Whether a family's knobs were chosen on the shadow half; the others are defaults, and tables say so."""
+@dataclass(frozen=True)
+class Grid:
+    """Values of one method's knob to show Q along."""
+
+    knob: str
+    values: tuple[float, ...]
+    """Weakest first."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Networks whose methods have the same knobs in every table."""
+
+    tuned: bool
+    """Whether `chosen` was chosen on the shadow half; else these are defaults, and tables say so."""
+    chosen: Knobs
+    """Method -> what differs from its defaults; the knob of every grid is named, even at its default."""
+    grids: Mapping[str, Grid] = field(default_factory=dict)
+
+
+FAMILIES: dict[str, Family] = {
+    # CIFAR and MNIST ResNets; results/tuning-cifar10 has the search
+    "resnet": Family(
+        tuned=True,
+        chosen={
+            "neg-grad": {"lr": 6e-3},
+            "fisher": {"alpha": 3e-8, "labels": "sampled"},
+            "salun": {"lr": 1e-5},
+            "ssd": {"alpha": 2.0},
+        },
+        grids={
+            "neg-grad": Grid("lr", (1.5e-3, 6e-3, 9e-3, 0.012)),
+            "fisher": Grid("alpha", (1e-8, 1e-7, 3e-7, 1e-6)),
+            "salun": Grid("lr", (1e-4, 1e-3, 0.013)),
+            "ssd": Grid("alpha", (5.0, 3.0, 2.0, 1.5)),
+        },
+    ),
+    "bert": Family(tuned=False, chosen={"fisher": {"labels": "sampled"}, "ssd": {"alpha": 5.0}}),
+    # ResNet-18 with group norm, DP-SGD
+    "dp": Family(tuned=False, chosen={"fisher": {"labels": "sampled"}, "ssd": {"alpha": 5.0}}),
+    # The embedded run's (plan/digits.toml), with few epochs: smoke is about the machinery.
+    "digits": Family(
+        tuned=True,
+        chosen={
+            "neg-grad": {"lr": 0.005, "epochs": 1},
+            "retrain-final": {"epochs": 2},
+            "ft-final": {"epochs": 2},
+            "fisher": {"alpha": 5e-7, "labels": "sampled"},
+            "salun": {"lr": 2e-4, "epochs": 1},
+            "ssd": {"alpha": 5.0},
+        },
+        grids={
+            "neg-grad": Grid("lr", (0.001, 0.002, 0.005, 0.02)),
+            "fisher": Grid("alpha", (1e-7, 5e-7, 2e-6, 1e-5)),
+            "salun": Grid("lr", (1e-4, 2e-4, 1e-3, 5e-3)),
+            "ssd": Grid("alpha", (5.0, 3.0, 1.7, 1.5)),
+        },
+    ),
+}
 
 
 def unlearners(family: str, alpha: float) -> Knobs:
     """The eight methods with their knobs, as the run file's `[unlearners]`, at an unlearning portion α."""
-    chosen = {name: dict(KNOBS[family].get(name, {})) for name in METHODS}
+    chosen = {name: dict(FAMILIES[family].chosen.get(name, {})) for name in METHODS}
     chosen["ssd"]["alpha"] = ssd_weight(chosen["ssd"]["alpha"], alpha)
     return chosen
+
+
+def along(family: str) -> dict[str, Grid]:
+    """Method -> the values of its knob, weakest first, that of the tables among them."""
+    return {name: _with(grid, chosen_value(family, name)) for name, grid in FAMILIES[family].grids.items()}
+
+
+def chosen_value(family: str, method: str) -> float:
+    """What the tables have, at α = 0.1."""
+    value: float = FAMILIES[family].chosen[method][FAMILIES[family].grids[method].knob]
+    return value
+
+
+def variants(family: str) -> Knobs:
+    """Every value of every grid as an entry of `[unlearners]`; that of the tables is the same job as theirs."""
+    return {
+        variant_name(method, value): {**FAMILIES[family].chosen[method], grid.knob: value, "method": method}
+        for method, grid in along(family).items()
+        for value in grid.values
+    }
+
+
+def variant_name(method: str, value: float) -> str:
+    """`ssd-5`, `fisher-1e-09`."""
+    return f"{method}-{value:g}"
+
+
+def _with(grid: Grid, value: float) -> Grid:
+    falling = grid.values[0] > grid.values[-1]
+    return Grid(grid.knob, tuple(sorted({*grid.values, value}, reverse=falling)))
 
 
 def ssd_weight(at_one_tenth: float, alpha: float) -> float:
@@ -53,4 +127,4 @@ def ssd_weight(at_one_tenth: float, alpha: float) -> float:
 
 def remark(family: str) -> str:
     """What a table must say of its knobs."""
-    return "" if TUNED[family] else "Knobs of the methods are defaults, untuned."
+    return "" if FAMILIES[family].tuned else "Knobs of the methods are defaults, untuned."

@@ -1,29 +1,31 @@
 """The reproduction as one page, for someone who has read the paper's abstract: Markdown, and HTML with pictures.
 
-Made from the comparisons stored under a results folder alone; of a table at several scales the largest is shown. What
-was not run is called that.
+Made from what is stored under a results folder alone; of a table at several scales the largest is shown. What was not
+run is called that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import jinja2
 import numpy as np
 
-from forgetgauge.experiments.record import SwapVsRandom, read_record
+from forgetgauge.experiments.record import SwapVsRandom
 from forgetgauge.report.wording import plain, seconds
+from forgetgauge.reproduce.accuracy_record import accuracy_remarks, accuracy_rows
+from forgetgauge.reproduce.along_knobs import knob_remarks, knob_rows
+from forgetgauge.reproduce.claims import claim_rows, claim_rules, claims
+from forgetgauge.reproduce.curves import BOTTOM_PX, HEIGHT_PX, LEFT_PX, RIGHT_PX, TOP_PX, curve_pictures
+from forgetgauge.reproduce.findings import SPLITTING, Findings
 from forgetgauge.reproduce.paper import PRINTED, paper_source, text_values
-from forgetgauge.reproduce.record import FILE, CompareCell, TableComparison, read_comparison
-from forgetgauge.reproduce.scales import SCALES
+from forgetgauge.reproduce.record import CompareCell, TableComparison
+from forgetgauge.reproduce.searches import RULE, search_rows
 from forgetgauge.reproduce.slopes import ColumnPicture, column_pictures
 from forgetgauge.reproduce.suites import OUTLINES
 from forgetgauge.reproduce.text import AGREEMENT, ours_text, paper_text, remarks, tau_text
-from forgetgauge.reproduce.toy import ToyRow, toy, toy_table
-
-SPLITTING = "swap-vs-random"
+from forgetgauge.reproduce.toy import toy_table
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",
@@ -47,15 +49,6 @@ PAPER_DAYS = {
 
 
 @dataclass(frozen=True)
-class Findings:
-    """All there is to show."""
-
-    tables: dict[str, TableComparison]
-    splitting: SwapVsRandom | None
-    toy: list[ToyRow]
-
-
-@dataclass(frozen=True)
 class Section:
     """One table on the page."""
 
@@ -66,19 +59,6 @@ class Section:
     pictures: list[ColumnPicture]
     grid: list[list[str]]
     remarks: list[str]
-
-
-def read_findings(results: Path) -> Findings:
-    """Of each table the comparison of the largest scale; the toy example is computed now."""
-    order = list(SCALES)
-    tables: dict[str, TableComparison] = {}
-    for path in sorted(results.rglob(FILE)) if results.is_dir() else []:
-        found = read_comparison(path)
-        best = tables.get(found.name)
-        if best is None or order.index(found.scale) >= order.index(best.scale):
-            tables[found.name] = found
-    records = sorted(results.rglob(f"{SPLITTING}.json")) if results.is_dir() else []
-    return Findings(tables, max((read_record(p) for p in records), key=lambda r: r.repetitions, default=None), toy())
 
 
 def render_markdown(found: Findings) -> str:
@@ -92,6 +72,7 @@ def render_page(found: Findings) -> str:
 
 
 def _context(found: Findings) -> dict[str, object]:
+    judged = claims(found)
     return {
         "sections": [_section(name, found.tables.get(name)) for name in OUTLINES],
         "summary": _summary(found),
@@ -100,7 +81,25 @@ def _context(found: Findings) -> dict[str, object]:
         "toy": toy_table(found.toy),
         "toy_holds": all(row.holds for row in found.toy),
         "source": paper_source(),
-        "accuracy": text_values()["cifar10_full_data_accuracy_no_augmentation"],
+        "claims": claim_rows(judged),
+        "rules": claim_rules(judged),
+        "accuracy": found.accuracy,
+        "accuracy_grid": [] if found.accuracy is None else accuracy_rows(found.accuracy),
+        "accuracy_remarks": [] if found.accuracy is None else accuracy_remarks(found.accuracy),
+        **_knobs(found),
+    }
+
+
+def _knobs(found: Findings) -> dict[str, object]:
+    shown = found.knobs
+    return {
+        "knobs": shown,
+        "knob_grid": [] if shown is None else knob_rows(shown),
+        "knob_remarks": [] if shown is None else knob_remarks(shown),
+        "knob_pictures": [] if shown is None else curve_pictures(shown),
+        "frame": {"left": LEFT_PX, "right": RIGHT_PX, "top": TOP_PX, "bottom": BOTTOM_PX, "height": HEIGHT_PX},
+        "rule": RULE,
+        "searches": [(search, search_rows(search)) for search in found.searches],
     }
 
 
@@ -133,6 +132,9 @@ def _summary(found: Findings) -> list[list[str]]:
         table = found.tables.get(name)
         cells = ["not run", "–", "–", "–", "–"] if table is None else _line(table)
         rows.append([_number(name), *cells, _days(name)])
+    further = {"Q along the knob": found.knobs, "accuracy on all images": found.accuracy}
+    for title, record in further.items():
+        rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–"])
     splitting = "not run" if found.splitting is None else splitting_setting(found.splitting)
     rows.append(["SWAP against random splits", splitting, "–", "–", "–", "–", _days(SPLITTING)])
     holds = "all" if all(row.holds for row in found.toy) else "not all"

@@ -122,7 +122,7 @@ def play_suite(
 def _settle(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Resolved] | str:
     """The column or what stands in for it, resolved; or why neither can be played here."""
     try:
-        _refuse_download(column)
+        refuse_download(column.raw["data"]["name"])
         return column, resolve(column.raw, f"{suite.name} {column.label}")
     except UserError as error:
         known = None if out is None else remembered(out, suite.name, column)
@@ -132,9 +132,8 @@ def _settle(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Res
         return instead or str(error)
 
 
-def _refuse_download(column: Column) -> None:
+def refuse_download(name: str) -> None:
     """A run never fetches hundreds of megabytes unasked."""
-    name = column.raw["data"]["name"]
     known = KNOWN.get(READ_FROM.get(name, name))
     if known is not None and find(known, data_folder()) is None:
         raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
@@ -145,7 +144,7 @@ def _joined(suite: Suite, columns: Sequence[Column], parts: Sequence[Resolved]) 
     games = [replace(part.games[0], value=column.label) for column, part in zip(columns, parts, strict=True)]
     datasets = {digest: data for part in parts for digest, data in part.sources.datasets.items()}
     keep = all(part.keep_weights for part in parts)
-    return Resolved(games, suite.variable, keep, Sources(datasets), parts[0].environment)
+    return Resolved(games, suite.variable or None, keep, Sources(datasets), parts[0].environment)
 
 
 def _finished_before(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Graph] | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from forgetgauge.errors import UserError
+from forgetgauge.reproduce.reading import read_strictly
 
 SCHEMA = 1
-_STRICT = {"extra": "forbid", "allow_inf_nan": False}  # read by pydantic in `read_comparison`; nothing here imports it
+_STRICT = {"extra": "forbid", "allow_inf_nan": False}  # read by pydantic in `read_strictly`; nothing here imports it
 FILE = "comparison.json"
 
 
@@ -104,17 +104,4 @@ class TableComparison:
 
 def read_comparison(path: Path) -> TableComparison:
     """A validated comparison, or one line on what is wrong with the file."""
-    import pydantic
-
-    try:
-        record = json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        found = record.get("schema") if isinstance(record, dict) else None
-        raise UserError(f"{path}: schema {found!r}, but this version reads {SCHEMA}")
-    try:
-        return pydantic.TypeAdapter(TableComparison).validate_python(record)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+    return read_strictly(path, TableComparison)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetgauge.plan.presets import PRESETS
-from forgetgauge.reproduce.knobs import unlearners
+from forgetgauge.reproduce.knobs import unlearners, variants
+from forgetgauge.reproduce.paper import text_values
 
 Raw = dict[str, Any]
 
@@ -107,6 +108,7 @@ def dp_game(scale: Scale, epsilon: float | None, **metrics: bool) -> Raw:
         learner |= {"model": "small-cnn", "model_params": {"norm": "group"}, "epochs": 2, "batch_size": 64}
         game = _game(scale, "digits", "digits", learner, 1.0, 0.1)
     else:
+        learner |= {"physical_batch_size": 640, "precision": "tf32"}  # as examples/dp-cifar10.toml
         learner |= {} if scale.name == "paper" else {"epochs": 5}
         game = _game(scale, "cifar10", "dp", learner, scale.fraction, 0.1)
         game["keep"] = "signals"  # 45 MB a model
@@ -137,6 +139,25 @@ def swap_game(scale: Scale) -> Raw:
     game = image_game(scale)
     game["game"]["pairs"] = scale.repetitions
     return game
+
+
+def knob_game(scale: Scale) -> Raw:
+    """The game of Table 1 at η = 1 with other methods: four of them at several values of their knobs."""
+    game = image_game(scale)
+    game["unlearners"] = {"retrain": {}, "none": {}, **variants(image_family(scale))}
+    return game
+
+
+def seeds_game(scale: Scale) -> Raw:
+    """The game of Table 1 at η = 1 on two pairs, with as many trainings of each model as the paper averages."""
+    game = image_game(scale)
+    game["game"] |= {"pairs": 2, "seeds": text_values()["models_averaged_per_split"]}
+    return game
+
+
+def image_family(scale: Scale) -> str:
+    """Whose knobs methods have on images."""
+    return "digits" if scale.embedded else "resnet"
 
 
 def _game(scale: Scale, data: str, family: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:

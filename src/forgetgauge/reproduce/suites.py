@@ -12,7 +12,16 @@ from typing import Any, Literal
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.reproduce.knobs import remark
-from forgetgauge.reproduce.scales import CERTIFIED, SCALES, Scale, bert_game, certified_game, dp_game, image_game
+from forgetgauge.reproduce.scales import (
+    CERTIFIED,
+    SCALES,
+    Scale,
+    bert_game,
+    certified_game,
+    dp_game,
+    image_family,
+    image_game,
+)
 
 Raw = dict[str, Any]
 Layout = Literal["quality", "advantage", "accuracy", "confused accuracy", "ic", "mia"]
@@ -44,7 +53,7 @@ class Suite:
     name: str
     title: str
     variable: str
-    """What the columns are."""
+    """What the columns are; empty for a game alone."""
     columns: tuple[Column, ...]
     layout: Layout
     scale: str
@@ -128,8 +137,7 @@ def _certified(scale: Scale) -> list[Column]:
 
 
 def _images(label: str, scale: Scale, *, data: str = "cifar10", **setting: Any) -> Column:
-    family = "digits" if scale.embedded else "resnet"
-    return Column(label, image_game(scale, data=data, **setting), family, scale.stand_in(data))
+    return Column(label, image_game(scale, data=data, **setting), image_family(scale), scale.stand_in(data))
 
 
 OUTLINES: dict[str, _Outline] = {

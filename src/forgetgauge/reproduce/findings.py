@@ -1,0 +1,103 @@
+"""All that is stored under a results folder, read and checked: what the page is made from, and claims are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from forgetgauge.experiments.record import SwapVsRandom, read_record
+from forgetgauge.report.result import GameResult, read_result
+from forgetgauge.reproduce import accuracy_record, knob_record, searches, seeds
+from forgetgauge.reproduce.accuracy_record import FullData, read_accuracy
+from forgetgauge.reproduce.knob_record import KnobCurves, read_curves
+from forgetgauge.reproduce.rankings import Column
+from forgetgauge.reproduce.record import FILE, TableComparison, read_comparison
+from forgetgauge.reproduce.scales import SCALES
+from forgetgauge.reproduce.searches import Search, read_search
+from forgetgauge.reproduce.seeds import SeedSpread, read_seeds
+from forgetgauge.reproduce.toy import ToyRow, toy
+
+SPLITTING = "swap-vs-random"
+RecordT = TypeVar("RecordT")
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """One table at one scale."""
+
+    comparison: TableComparison
+    columns: dict[str, Column] = field(default_factory=dict)
+    """Label -> signed advantages by pair, from the `result.json` beside it; empty where that is not there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All there is to show."""
+
+    stored: dict[tuple[str, str], Stored]
+    """(table, scale) -> what was found."""
+    splitting: SwapVsRandom | None
+    knobs: KnobCurves | None
+    searches: list[Search]
+    seeds: SeedSpread | None
+    accuracy: FullData | None
+    toy: list[ToyRow]
+
+    @property
+    def tables(self) -> dict[str, TableComparison]:
+        """Of each table the comparison of the largest scale."""
+        return {name: self.stored[name, scale].comparison for name, scale in sorted(self.stored, key=_by_scale)}
+
+
+def read_findings(results: Path) -> Findings:
+    """Of what is there at several scales the largest; the toy example is computed now."""
+    spreads = _all(results, seeds.FILE, read_seeds)
+    splittings = _all(results, f"{SPLITTING}.json", read_record)
+    return Findings(
+        stored={(s.comparison.name, s.comparison.scale): s for s in _all(results, FILE, _read_table)},
+        splitting=max(splittings, key=lambda record: record.repetitions, default=None),
+        knobs=_largest(_all(results, knob_record.FILE, read_curves)),
+        searches=_all(results, searches.FILE, read_search),
+        seeds=max(spreads, key=lambda found: (found.data not in EMBEDDED, found.n_seeds), default=None),
+        accuracy=_largest(_all(results, accuracy_record.FILE, read_accuracy)),
+        toy=toy(),
+    )
+
+
+EMBEDDED = ("digits", "digits-3-8")
+"""Data that stand in for the paper's: what they show counts for none of its claims."""
+
+
+def _all(results: Path, name: str, read: Callable[[Path], RecordT]) -> list[RecordT]:
+    return [read(path) for path in sorted(results.rglob(name))] if results.is_dir() else []
+
+
+def _largest(found: list[RecordT]) -> RecordT | None:
+    return max(found, key=lambda record: list(SCALES).index(record.scale), default=None)  # type: ignore[attr-defined]
+
+
+def _by_scale(key: tuple[str, str]) -> int:
+    return list(SCALES).index(key[1])
+
+
+def _read_table(path: Path) -> Stored:
+    comparison, beside = read_comparison(path), path.with_name("result.json")
+    if not beside.exists():
+        return Stored(comparison)
+    result = read_result(beside)
+    if result.digests != comparison.digests:  # of another sitting
+        return Stored(comparison)
+    return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games})
+
+
+def advantages_of(game: GameResult) -> Column:
+    """Method -> (pairs, adversaries), for methods with a completed pair."""
+    return {
+        name: np.array([found.by_pair for found in method.by_adversary.values()]).T
+        for name, method in game.methods.items()
+        if method.by_adversary
+    }

@@ -49,7 +49,7 @@ FAMILIES: dict[str, Family] = {
         chosen={
             "neg-grad": {"lr": 6e-3},
             "fisher": {"alpha": 3e-8, "labels": "sampled"},
-            "salun": {"lr": 1e-5},
+            "salun": {"lr": 1e-4},
             "ssd": {"alpha": 2.0},
         },
         grids={

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from forgetgauge import plugins
 from forgetgauge.plan.runfile import read_run_file
+from forgetgauge.plugins.catalogue import Catalogue, Entry
 
 DOCS = Path(__file__).parent
 
@@ -52,11 +53,11 @@ def pages() -> dict[Path, str]:
     }
 
 
-def _page(opening: str, catalogue: plugins.Catalogue, embedded: Container[str]) -> str:
+def _page(opening: str, catalogue: Catalogue, embedded: Container[str]) -> str:
     return "\n".join([opening, *(_section(name, entry, embedded) for name, entry in catalogue.entries.items())])
 
 
-def _section(name: str, entry: plugins.Entry, embedded: Container[str]) -> str:
+def _section(name: str, entry: Entry, embedded: Container[str]) -> str:
     facts = [("needs", entry.needs), ("costs", entry.cost), ("published", entry.cites)]
     lines = [f"- {what}: {fact}" for what, fact in facts if fact]
     if name in embedded:

@@ -12,6 +12,7 @@ import typer
 from forgetgauge import cli_data, cli_experiments, cli_reproduce, plugins
 from forgetgauge.durations import parse_duration
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.plugins.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -206,7 +207,7 @@ def ls(
     typer.echo("\n\n".join(blocks))
 
 
-def _catalogue_table(catalogue: plugins.Catalogue) -> str:
+def _catalogue_table(catalogue: Catalogue) -> str:
     from forgetgauge.report.table import align
 
     entries = catalogue.entries

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
+from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.result import Result
 from forgetgauge.run.campaign import Campaign, ExecutorName, play
 from forgetgauge.run.resolve import resolve
@@ -97,7 +98,7 @@ def evaluate(
     return result
 
 
-def _name_of(catalogue: plugins.Catalogue, thing: One) -> str:
+def _name_of(catalogue: Catalogue, thing: One) -> str:
     return thing if isinstance(thing, str) else catalogue.bind(thing)
 
 
@@ -110,7 +111,7 @@ def _learner_table(learner: One | Mapping[str, Any]) -> dict[str, Any]:
     return {"name": _name_of(plugins.learners, learner)}
 
 
-def _table(catalogue: plugins.Catalogue, things: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _table(catalogue: Catalogue, things: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The run file's table id -> parameters of one or several unlearners or adversaries."""
     if isinstance(things, Mapping):
         return {
@@ -127,7 +128,7 @@ def _table(catalogue: plugins.Catalogue, things: One | Sequence[One] | Mapping[s
     return table
 
 
-def _bound(catalogue: plugins.Catalogue, how: Mapping[str, Any]) -> dict[str, Any]:
+def _bound(catalogue: Catalogue, how: Mapping[str, Any]) -> dict[str, Any]:
     table = dict(how)
     if "method" in table:
         table["method"] = _name_of(catalogue, table["method"])

@@ -33,8 +33,9 @@ from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.plan.draws import draw_halves, draw_shadow, half_sizes
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params
+from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.campaign import Campaign
-from forgetgauge.run.work import make_learner, pour_weights
+from forgetgauge.run.weights import pour_weights
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from forgetgauge.learn.twin import ALIGNMENT, Twin, Unstackable, why_no_twin
+from forgetgauge.learn.twin import Twin, why_no_twin
+from forgetgauge.learn.twin_slots import ALIGNMENT
+from forgetgauge.learn.unstackable import Unstackable
 
 from .stacks import MODELS, N_CLASSES, apart, batch, build, in_float64, own_gradient, play
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forgetgauge.plan.jobs import Job, Kind
+from forgetgauge.plan.jobs import USES_TORCH, Job, Kind
 from forgetgauge.run.executors import KINDS, Inline, Processes, places
 from forgetgauge.run.tasks import Sources, Task
-from forgetgauge.run.work import USES_TORCH
 
 
 def task(kind: Kind) -> Task:

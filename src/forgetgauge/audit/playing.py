@@ -21,9 +21,16 @@ from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.plan.draws import draw_streams
-from forgetgauge.report.assemble import assessed_fields, comparison_results, stability_of_ranks
+from forgetgauge.plugins.catalogue import code_of
+from forgetgauge.report.assessed import (
+    adversary_result,
+    assessed_fields,
+    comparison_results,
+    diagnostic_result,
+    noise_floor_result,
+    stability_of_ranks,
+)
 from forgetgauge.report.result import (
-    AdversaryResult,
     DiagnosticResult,
     GameResult,
     MethodResult,
@@ -113,13 +120,7 @@ class _Audit:
             **assessed_fields(found),
             adversary=names[found.best],
             by_adversary={
-                name: AdversaryResult(
-                    advantage=float(found.advantage[i]),
-                    interval=(found.intervals[i].low, found.intervals[i].high),
-                    by_pair=[float(value) for value in found.by_pair[:, i]],
-                    diagnostics=_diagnostics(players[i], rounds),
-                )
-                for i, name in enumerate(names)
+                name: adversary_result(found, i, _diagnostics(players[i], rounds)) for i, name in enumerate(names)
             },
             n_pairs=len(found.by_pair),
             accuracy=_accuracy(self.file, rounds),
@@ -129,7 +130,7 @@ class _Audit:
 
     def _spec(self) -> dict[str, Any]:
         """What is known of the game; how the models were made is not."""
-        code = {name: plugins.code_of(plugins.adversaries, name) for name in self.opponents.catalogue}
+        code = {name: code_of(plugins.adversaries, name) for name in self.opponents.catalogue}
         spec: dict[str, Any] = {
             "data": {"name": f"audit of {Path(self.file.source).name}", "params": {}, "code": ""},
             "n_classes": self.file.n_classes,
@@ -181,17 +182,12 @@ def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | 
         for played in rounds
         for first, second in zip(*played.rows, strict=True)
     ]
-    return DiagnosticResult(
-        auc=float(np.mean([found.auc for found in each])),
-        tpr_at_fpr_1_percent=float(np.mean([found.tpr_at_1_percent for found in each])),
-        tpr_at_fpr_1_permille=float(np.mean([found.tpr_at_01_percent for found in each])),
-        ks=float(np.mean([found.ks_envelope for found in each])),
-    )
+    return diagnostic_result(each)
 
 
 def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult:
     method = BLIND if BLIND in found else min(found, key=lambda name: found[name].noise.q95)
-    return NoiseFloorResult(method, found[method].noise.mean, found[method].noise.q95)
+    return noise_floor_result(method, found[method])
 
 
 def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:

@@ -9,9 +9,8 @@ import numpy as np
 from forgetgauge.game.advantage import signed_advantage
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.plan.draws import draw_swap_pair, half_sizes
-from forgetgauge.plan.graph import SIDES, Cell, Game, Graph
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.plan.graph import SIDES, Cell, Graph
+from forgetgauge.report.played import Played
 from forgetgauge.store.runfolder import RunFolder
 
 
@@ -28,24 +27,17 @@ class SplitAdvantages:
 
 def split_advantages(graph: Graph, folder: RunFolder) -> SplitAdvantages:
     """From the stored decisions; every job of the game must be done."""
-    done = folder.open_ledger().state.done
-
-    def read(key: str) -> Artefact:
-        return folder.objects.read(key, done[key].receipt.sha256)
-
-    game = graph.game
-    pairs, weights = _pairs(game), read(graph.initialise).arrays["weight"]
+    game, played = graph.game, Played(graph, folder, folder.open_ledger().state)
 
     def gained(method: str, pair: int, side: int, adversary: str) -> float:
-        drawn = pairs[pair]
-        in_forget = drawn.in_forget if side == 0 else ~drawn.in_forget
+        in_forget, weight = played.points_of(pair)
         keys = [graph.cells[Cell(method, pair, side, seed)].decide[adversary] for seed in range(game.seeds)]
-        says_forget = np.mean([read(key).arrays["says_forget"] for key in keys], axis=0)
-        return signed_advantage(says_forget, in_forget, weights[drawn.points])
+        says_forget = np.mean([played.look_up(key).arrays["says_forget"] for key in keys], axis=0)
+        return signed_advantage(says_forget, in_forget if side == 0 else ~in_forget, weight)
 
     return SplitAdvantages(
-        pairs,
-        weights,
+        [played.pair(pair) for pair in range(game.pairs)],
+        played.weight,
         {
             method: np.array(
                 [[[gained(method, p, side, a) for a in game.adversaries] for side in SIDES] for p in range(game.pairs)]
@@ -53,10 +45,3 @@ def split_advantages(graph: Graph, folder: RunFolder) -> SplitAdvantages:
             for method in game.methods
         },
     )
-
-
-def _pairs(game: Game) -> list[SwapPair]:
-    n = half_sizes(game.n_points, game.fraction)[0]
-    return [
-        draw_swap_pair(game.data_digest, n, game.seed, game.fraction, game.alpha, pair) for pair in range(game.pairs)
-    ]

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
@@ -223,7 +224,7 @@ def logits_together(
 ) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points, in eval mode and float32: (n, n_classes) each."""
     twin = Twin(models, "float32")
-    index = _rectangle([p.index for p in points]).to(twin.device)
+    index, _ = rectangle([p.index for p in points], twin.device)
     parts = [twin.forward(points[0].inputs_at(at))[0] for at in torch.split(index, batch_size, dim=1)]
     logits = torch.cat(parts, dim=1).cpu().numpy()
     return [np.ascontiguousarray(logits[k, : len(p)]) for k, p in enumerate(points)]
@@ -244,9 +245,8 @@ def squares_together(
 ) -> Tensor:
     """(K, P) float64: mean over a member's set of the squared gradient of each example alone, in eval mode."""
     total = torch.zeros_like(twin.weights, dtype=torch.float64)
-    sizes = torch.tensor([len(index) for index in sets], device=twin.device)
-    at = _rectangle(sets).to(twin.device)
-    y = points.whole_labels[at] if labels is None else _rectangle(labels).to(twin.device)
+    at, sizes = rectangle(sets, twin.device)
+    y = points.whole_labels[at] if labels is None else rectangle(labels, twin.device)[0]
     for start in range(0, at.shape[1], batch_size):
         here = slice(start, start + batch_size)
         n_valid = (sizes - start).clamp(0, at[:, here].shape[1]).int()
@@ -258,9 +258,7 @@ def squares_together(
     return total / sizes.clamp(min=1)[:, None]
 
 
-def _rectangle(rows: Sequence[Positions]) -> Tensor:
-    """(K, longest), filled up with zeros."""
-    filled = torch.zeros((len(rows), max(len(row) for row in rows)), dtype=torch.int64)
-    for k, row in enumerate(rows):
-        filled[k, : len(row)] = torch.from_numpy(row)
-    return filled
+def rectangle(rows: Sequence[Positions], device: torch.device) -> tuple[Tensor, Tensor]:
+    """(K, longest) filled up with zeros, and (K,) how long each is."""
+    filled = pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
+    return filled.to(device), torch.tensor([len(row) for row in rows], dtype=torch.int32, device=device)

@@ -17,6 +17,9 @@ CODE_VERSION: dict[Kind, int] = {"initialise": 1, "train": 1, "unlearn": 1, "sig
 HEAVY: frozenset[Kind] = frozenset({"train", "unlearn"})
 """Kinds whose artefacts are weights: they may be dropped once nothing open needs them."""
 
+USES_TORCH: frozenset[Kind] = frozenset({"initialise", "train", "unlearn", "signals"})
+"""Kinds that are done with torch, on a device."""
+
 
 @dataclass(frozen=True)
 class Job:

@@ -14,19 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.game.arrays import Bools, Floats
-from forgetgauge.game.splits import SwapPair
+from forgetgauge.game.arrays import Floats
 from forgetgauge.metrics.distances import mean_kl
 from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.metrics.ic import ic_score
 from forgetgauge.metrics.mia import best_attack, mia_score, offset_mia_accuracy, swap_mia_score
-from forgetgauge.plan.graph import SIDES, Cell, Graph
+from forgetgauge.plan.graph import SIDES, Cell
 from forgetgauge.report.making import FactsOf
+from forgetgauge.report.means import mean
+from forgetgauge.report.played import Played
 from forgetgauge.report.result import MetricResult
-from forgetgauge.store.artefact import Artefact
-from forgetgauge.store.ledger import LedgerState
-
-Read = Callable[[str], Artefact]
 
 RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.inf), "gap": (-1, 1)}
 """Where a score must lie, by the beginning of its name; the others are shares."""
@@ -35,20 +32,10 @@ RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.in
 class Rivals:
     """The rival metrics of one game's methods."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        state: LedgerState,
-        facts_of: FactsOf,
-        decisions: Read,
-        logits: Read,
-        pair: Callable[[int], SwapPair],
-        weight: Callable[[], Floats],
-        adversaries: Sequence[str],
-    ) -> None:
-        self.graph, self.game, self.state, self.facts_of = graph, graph.game, state, facts_of
-        self.decisions, self.logits, self.pair, self.adversaries = decisions, logits, pair, adversaries
-        self._weight_of_all = weight
+    def __init__(self, played: Played, facts_of: FactsOf) -> None:
+        self.played, self.facts_of = played, facts_of
+        self.graph, self.game, self.state = played.graph, played.game, played.state
+        self.adversaries = played.adversaries
 
     def of(self, method: str, pairs: Sequence[int], pairs_of_retrain: Sequence[int]) -> dict[str, MetricResult]:
         """By name; `pairs` are those whose decisions there are, of this method and of Retrain."""
@@ -78,11 +65,11 @@ class Rivals:
         for pair in range(self.game.pairs):
             keys = [self.graph.confused[method, pair, seed] for seed in range(self.game.seeds)]
             if all(self.state.is_available(key) for key in keys):
-                said = [self.logits(key).arrays for key in keys]
+                said = [self.played.look_up(key).arrays for key in keys]
                 answers = [(one["logits"].argmax(axis=1), one["labels"]) for one in said]
-                found["ic"].append(_mean([ic_score(*answer, (first, second)) for answer in answers]))
-                found["ic_right"].append(_mean([float(np.mean(told == true)) for told, true in answers]))
-                found["ic_accuracy"].append(_mean([self.facts_of[key]["accuracy"]["unseen"] for key in keys]))
+                found["ic"].append(mean([ic_score(*answer, (first, second)) for answer in answers]))
+                found["ic_right"].append(mean([float(np.mean(told == true)) for told, true in answers]))
+                found["ic_accuracy"].append(mean([self.facts_of[key]["accuracy"]["unseen"] for key in keys]))
         return found
 
     # -- membership inference ------------------------------------------------------------------------------------
@@ -101,11 +88,11 @@ class Rivals:
 
     def _mia_of_one_split(self, method: str, pair: int, name: str, seed: int) -> float:
         margin = self._decided(method, pair, 0, seed, name)["margin"]
-        return mia_score(margin, *self._sides(pair))
+        return mia_score(margin, *self.played.points_of(pair))
 
     def _mia_over_the_swap(self, method: str, pair: int, name: str, seed: int) -> float:
         first, second = (self._decided(method, pair, side, seed, name)["margin"] for side in SIDES)
-        return swap_mia_score(first, second, *self._sides(pair))
+        return swap_mia_score(first, second, *self.played.points_of(pair))
 
     def _offset(self, method: str, pairs: Sequence[int]) -> dict[str, MetricResult]:
         """Of the attack with the largest offset, on the first side of each pair."""
@@ -115,7 +102,7 @@ class Rivals:
 
         def offset(pair: int, name: str, seed: int) -> float:
             said, usual = (self._decided(who, pair, 0, seed, name)["says_forget"] for who in (method, retrain))
-            return offset_mia_accuracy(said, usual, *self._sides(pair))
+            return offset_mia_accuracy(said, usual, *self.played.points_of(pair))
 
         table = self._table(pairs, offset)
         return {"offset_mia": self._attacked("offset_mia", table, int(table.mean(axis=0).argmax()))}
@@ -124,7 +111,7 @@ class Rivals:
         """(n_pairs, n_adversaries), averaged over seeds."""
         seeds = range(self.game.seeds)
         return np.array(
-            [[_mean([score(pair, name, seed) for seed in seeds]) for name in self.adversaries] for pair in pairs]
+            [[mean([score(pair, name, seed) for seed in seeds]) for name in self.adversaries] for pair in pairs]
         )
 
     def _attacked(self, metric: str, table: Floats, best: int) -> MetricResult:
@@ -132,12 +119,7 @@ class Rivals:
         return self._result(metric, table[:, best].tolist(), self.adversaries[best], means)
 
     def _decided(self, method: str, pair: int, side: int, seed: int, name: str) -> Mapping[str, npt.NDArray[Any]]:
-        return self.decisions(self.graph.cells[Cell(method, pair, side, seed)].decide[name]).arrays
-
-    def _sides(self, pair: int) -> tuple[Bools, Floats]:
-        """Of the pair's points: who is in F of the first side, and P_D."""
-        drawn = self.pair(pair)
-        return drawn.in_forget, self._weight_of_all()[drawn.points]
+        return self.played.read(self.graph.cells[Cell(method, pair, side, seed)].decide[name]).arrays
 
     # -- distances to Retrain ------------------------------------------------------------------------------------
 
@@ -151,7 +133,7 @@ class Rivals:
             if all(self.state.is_available(key) for _, *keys in couples for key in keys):
                 each = [self._distance(pair, *couple) for couple in couples]
                 for name in each[0]:
-                    found.setdefault(name, []).append(_mean([distance[name] for distance in each]))
+                    found.setdefault(name, []).append(mean([distance[name] for distance in each]))
         return found
 
     def _couple(self, method: str, pair: int, side: int, seed: int) -> tuple[int, str, str]:
@@ -164,9 +146,9 @@ class Rivals:
         return side, own, retrained
 
     def _distance(self, pair: int, side: int, own: str, retrained: str) -> dict[str, float]:
-        in_forget, weight = self._sides(pair)
+        in_forget, weight = self.played.points_of(pair)
         forget = in_forget if side == 0 else ~in_forget
-        said, usual = (self.logits(key).arrays["logits"] for key in (own, retrained))
+        said, usual = (self.played.look_up(key).arrays["logits"] for key in (own, retrained))
         parts = {"kl_forget": forget, "kl_unseen": ~forget}
         distances = {name: mean_kl(usual[part], said[part], weight[part]) for name, part in parts.items()}
         accuracy, expected = (self.facts_of[key]["accuracy"] for key in (own, retrained))
@@ -183,7 +165,3 @@ class Rivals:
         least, most = next((ends for start, ends in RANGES.items() if metric.startswith(start)), (0, 1))
         found = over_pairs(by_pair, self.game.level, least=least, most=most)
         return MetricResult(found.value, found.interval, by_pair, adversary, means or {})
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))

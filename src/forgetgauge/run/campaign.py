@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.report.assemble import assemble, pairs_wanted
+from forgetgauge.report.assemble import assemble
+from forgetgauge.report.pilot import pairs_wanted
 from forgetgauge.report.result import Result
 from forgetgauge.run.executors import Executor, Inline, Processes
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.run.scheduler import Ending, Progress, execute
 from forgetgauge.run.tasks import Resolved, Sources
-from forgetgauge.run.work import USES_TORCH
 from forgetgauge.store.runfolder import RunFolder
 
 HEADER_BYTES = 250

@@ -18,9 +18,9 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Protocol, cast, get_args
 
-from forgetgauge.plan.jobs import Kind
+from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
-from forgetgauge.run.work import USES_TORCH, Worker
+from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -20,8 +20,9 @@ from forgetgauge.plan.graph import Game, Method, Named, Opponent
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
 from forgetgauge.plan.spec import MetricsSpec, RunSpec, SensitivitySpec
+from forgetgauge.plugins.catalogue import Catalogue, code_of
+from forgetgauge.run.initialisation import sensitivity_weights
 from forgetgauge.run.tasks import Resolved, Sources
-from forgetgauge.run.work import sensitivity_weights
 from forgetgauge.version import VERSION
 
 if TYPE_CHECKING:
@@ -190,13 +191,13 @@ def resolve_opponent(name: str, params: Mapping[str, Any]) -> Opponent:
     return Opponent(adversary, tuple(str(need) for need in needs), tuple(str(column) for column in columns))
 
 
-def _resolve_named(catalogue: plugins.Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:
+def _resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:
     name = table["name"]
     params = {key: value for key, value in table.items() if key != "name"}
     completed = complete_params(what or catalogue.what, catalogue.load(name), params)
-    code = plugins.code_of(catalogue, name)
+    code = code_of(catalogue, name)
     if catalogue is plugins.learners and isinstance(completed.get("model"), str):
-        code += plugins.code_of(plugins.models, completed["model"])  # the user's own model counts like a learner's code
+        code += code_of(plugins.models, completed["model"])  # the user's own model counts like a learner's code
     return Named(name, completed, code)
 
 

@@ -17,11 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
-from forgetgauge.learn.twin import Twin, Unstackable
+from forgetgauge.learn.descent import Steps, check_steps
+from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.models.head import features_of, head_of
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.together import features_together, go_through, unlearn_together
+from forgetgauge.unlearn.passes import Passes
+from forgetgauge.unlearn.together import features_together, unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -101,15 +103,7 @@ def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTune
     layer, inputs = (
         _layer_and_inputs(model, head, retain.x) if how.batch_norm == "frozen" else (model.train(), retain.x)
     )
-    with own_randomness(context.streams):
-        descend(
-            lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]),
-            head.parameters(),
-            batch_positions(len(retain), how.batch_size, how.epochs, context.streams.generator("order")),
-            _steps(how),
-            n_steps=how.epochs * batches_per_epoch(len(retain), how.batch_size),
-        )
-    context.n_gradients += how.epochs * len(retain)
+    _passes(how).alone(lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]), head.parameters(), retain, context)
     head.requires_grad_(False)
     for parameter in trainable:
         parameter.requires_grad_(True)
@@ -128,12 +122,13 @@ def _tune_heads(twin: Twin, requests: Sequence[Request], how: FineTuneFinal | Re
     starts = np.cumsum([len(part) for part in retained])[:-1]
     rows = [points.subset(index) for index in np.split(points.index, starts)]
     heads = Twin([nn.Sequential(head_of(model)) for model in twin.models])
-    go_through(heads, requests, rows, _steps(how), epochs=how.epochs, batch_size=how.batch_size, train=False)
+    _passes(how).together(heads, requests, rows, train=False)
     return twin.models
 
 
-def _steps(how: FineTuneFinal | RetrainFinal) -> Steps:
-    return Steps(lr=how.lr, momentum=how.momentum, weight_decay=how.weight_decay, schedule="cosine")
+def _passes(how: FineTuneFinal | RetrainFinal) -> Passes:
+    steps = Steps(lr=how.lr, momentum=how.momentum, weight_decay=how.weight_decay, schedule="cosine")
+    return Passes(how.epochs, how.batch_size, steps)
 
 
 def _layer_and_inputs(model: nn.Module, head: nn.Linear, x: Tensor) -> tuple[nn.Module, Tensor]:

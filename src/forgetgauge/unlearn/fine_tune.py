@@ -15,9 +15,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.twin import Twin
-from forgetgauge.unlearn.together import go_through, unlearn_together
+from forgetgauge.unlearn.passes import Passes
+from forgetgauge.unlearn.together import unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -39,15 +40,9 @@ class FineTune:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Train a copy further; the forget set is not looked at."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
-        with own_randomness(context.streams):
-            descend(
-                lambda at: F.cross_entropy(model(retain.x[at]), retain.y[at]),
-                model.parameters(),
-                batch_positions(len(retain), self.batch_size, self.epochs, context.streams.generator("order")),
-                self._steps,
-                n_steps=self.epochs * batches_per_epoch(len(retain), self.batch_size),
-            )
-        context.n_gradients += self.epochs * len(retain)
+        self._passes.alone(
+            lambda at: F.cross_entropy(model(retain.x[at]), retain.y[at]), model.parameters(), retain, context
+        )
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
@@ -55,16 +50,10 @@ class FineTune:
         return unlearn_together(requests, self, self._stacked)
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
-        return go_through(
-            twin,
-            requests,
-            [r.retain for r in requests],
-            self._steps,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            train=self.batch_norm == "train",
-        )
+        retained = [r.retain for r in requests]
+        return self._passes.together(twin, requests, retained, train=self.batch_norm == "train")
 
     @property
-    def _steps(self) -> Steps:
-        return Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+    def _passes(self) -> Passes:
+        steps = Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        return Passes(self.epochs, self.batch_size, steps)

@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, batches_per_epoch, check_steps
+from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.unlearner import Context
 
 
@@ -43,20 +44,13 @@ class L1Sparse:
         """Train a copy further under the penalty; the forget set is not looked at."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
         penalised = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        per_epoch, steps = batches_per_epoch(len(retain), self.batch_size), itertools.count()
+        per_epoch, step = batches_per_epoch(len(retain), self.batch_size), itertools.count()
 
         def loss(at: Tensor) -> Tensor:
-            gamma = self.gamma * (1 - next(steps) // per_epoch / self.epochs)
+            gamma = self.gamma * (1 - next(step) // per_epoch / self.epochs)
             size = torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
             return F.cross_entropy(model(retain.x[at]), retain.y[at]) + gamma * size
 
-        with own_randomness(context.streams):
-            descend(
-                loss,
-                model.parameters(),
-                batch_positions(len(retain), self.batch_size, self.epochs, context.streams.generator("order")),
-                Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay),
-                n_steps=self.epochs * per_epoch,
-            )
-        context.n_gradients += self.epochs * len(retain)
+        steps = Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        Passes(self.epochs, self.batch_size, steps).alone(loss, model.parameters(), retain, context)
         return model.eval()

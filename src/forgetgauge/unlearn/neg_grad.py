@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.twin import Twin
-from forgetgauge.unlearn.together import go_through, unlearn_together
+from forgetgauge.unlearn.passes import Passes
+from forgetgauge.unlearn.together import unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -34,15 +35,9 @@ class NegGrad:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Ascend from a copy of the model."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
-        with own_randomness(context.streams):
-            descend(
-                lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]),
-                model.parameters(),
-                batch_positions(len(forget), self.batch_size, self.epochs, context.streams.generator("order")),
-                self._steps,
-                n_steps=self.epochs * batches_per_epoch(len(forget), self.batch_size),
-            )
-        context.n_gradients += self.epochs * len(forget)
+        self._passes.alone(
+            lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]), model.parameters(), forget, context
+        )
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
@@ -50,17 +45,9 @@ class NegGrad:
         return unlearn_together(requests, self, self._stacked)
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
-        return go_through(
-            twin,
-            requests,
-            [r.forget for r in requests],
-            self._steps,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            train=self.batch_norm == "train",
-            sign=-1.0,
-        )
+        forgotten = [r.forget for r in requests]
+        return self._passes.together(twin, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
 
     @property
-    def _steps(self) -> Steps:
-        return Steps(lr=self.lr, momentum=self.momentum)
+    def _passes(self) -> Passes:
+        return Passes(self.epochs, self.batch_size, Steps(lr=self.lr, momentum=self.momentum))

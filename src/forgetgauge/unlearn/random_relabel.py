@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.twin import Twin
-from forgetgauge.unlearn.together import go_through, unlearn_together
+from forgetgauge.unlearn.passes import Passes
+from forgetgauge.unlearn.together import unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -41,15 +42,7 @@ class RandomRelabel:
         """Train a copy on the wrong labels of F and the right ones of R."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
         both, labels = _relabelled(retain, forget, context)
-        with own_randomness(context.streams):
-            descend(
-                lambda at: F.cross_entropy(model(both.x[at]), labels[at]),
-                model.parameters(),
-                batch_positions(len(both), self.batch_size, self.epochs, context.streams.generator("order")),
-                self._steps,
-                n_steps=self.epochs * batches_per_epoch(len(both), self.batch_size),
-            )
-        context.n_gradients += self.epochs * len(both)
+        self._passes.alone(lambda at: F.cross_entropy(model(both.x[at]), labels[at]), model.parameters(), both, context)
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
@@ -58,20 +51,18 @@ class RandomRelabel:
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
         parts = [_relabelled(r.retain, r.forget, r.context) for r in requests]
-        return go_through(
+        return self._passes.together(
             twin,
             requests,
             [both for both, _ in parts],
-            self._steps,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
             train=self.batch_norm == "train",
             labels=[labels.cpu().numpy() for _, labels in parts],
         )
 
     @property
-    def _steps(self) -> Steps:
-        return Steps(lr=self.lr, optimiser="adamw")  # without decay it is Adam
+    def _passes(self) -> Passes:
+        steps = Steps(lr=self.lr, optimiser="adamw")  # without decay it is Adam
+        return Passes(self.epochs, self.batch_size, steps)
 
 
 def _relabelled(retain: Points, forget: Points, context: Context) -> tuple[Points, Tensor]:

@@ -28,7 +28,8 @@ from forgetgauge.learn.descent import (
     own_randomness,
 )
 from forgetgauge.learn.fleet import Batch, Feed
-from forgetgauge.learn.twin import Twin, Unstackable
+from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.unlearn.squared_gradients import Tensors, trainable
 from forgetgauge.unlearn.together import descended, gradients_together, unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request

@@ -14,12 +14,12 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch
-from forgetgauge.learn.fleet import AfterStep, Batch, Feed, d_cross_entropy, descend_together
-from forgetgauge.learn.twin import Precision, Twin, Unstackable
+from forgetgauge.learn.descent import Positions, Steps
+from forgetgauge.learn.fleet import AfterStep, Feed, d_cross_entropy, descend_together, rectangle
+from forgetgauge.learn.twin import Precision, Twin
+from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.models.head import head_of
 from forgetgauge.unlearn.unlearner import Request, Unlearner
 
@@ -85,32 +85,6 @@ def _precision_of(request: Request) -> Precision:
 # -- descents ----------------------------------------------------------------------------------------------------------
 
 
-def go_through(
-    twin: Twin,
-    requests: Sequence[Request],
-    parts: Sequence[Points],
-    steps: Steps,
-    *,
-    epochs: int,
-    batch_size: int,
-    train: bool,
-    sign: float = 1.0,
-    labels: Sequence[Positions] | None = None,
-) -> list[nn.Module]:
-    """So many epochs over each member's part, in the order of its stream; the gradients are counted."""
-    feeds = []
-    for k, (request, part) in enumerate(zip(requests, parts, strict=True)):
-        order = batch_positions(len(part), batch_size, epochs, request.context.streams.generator("order"))
-        taught = None if labels is None else labels[k]
-        feeds.append(Feed(_batches(part, order, taught), epochs * batches_per_epoch(len(part), batch_size)))
-        request.context.n_gradients += epochs * len(part)
-    return descended(twin, parts, feeds, steps, batch_size=batch_size, train=train, sign=sign)
-
-
-def _batches(part: Points, order: Iterator[Positions], labels: Positions | None) -> Iterator[Batch]:
-    return (Batch(part.index[at], None if labels is None else labels[at]) for at in order)
-
-
 def descended(
     twin: Twin,
     parts: Sequence[Points],
@@ -160,9 +134,3 @@ def features_together(twin: Twin, parts: Sequence[Points]) -> Tensor:
         caught.append(play.values[last.reads].float())
     features = torch.cat(caught, dim=1)  # (K, longest, d)
     return torch.cat([features[k, : len(part)] for k, part in enumerate(parts)])
-
-
-def rectangle(rows: Sequence[Positions], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(K, longest) filled up with zeros, and (K,) how long each is."""
-    filled = pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
-    return filled.to(device), torch.tensor([len(row) for row in rows], dtype=torch.int32, device=device)

@@ -1,0 +1,56 @@
+"""What known layers compute on stacks of activations, (K, batch, height, width, channels); autograd does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from forgetgauge.models.resnet import PadShortcut
+
+
+def flatten(x: Tensor) -> Tensor:
+    """(K, B, H, W, C) -> (K, B, C · H · W), in the order of a model alone."""
+    return x.permute(0, 1, 4, 2, 3).flatten(2) if x.dim() == 5 else x.flatten(2)
+
+
+def average(x: Tensor) -> Tensor:
+    """(K, B, H, W, C) -> (K, B, 1, 1, C) float32."""
+    return x.float().mean((2, 3), keepdim=True)
+
+
+def pad_shortcut(module: PadShortcut) -> Callable[[Tensor], Tensor]:
+    """Fewer pixels, more channels, the new ones 0."""
+
+    def shortcut(x: Tensor) -> Tensor:
+        thinned = x[:, :, :: module.stride, :: module.stride]
+        side = (module.channels_out - module.channels_in) // 2
+        return F.pad(thinned, (side, side))
+
+    return shortcut
+
+
+def max_pool(module: nn.MaxPool2d) -> Callable[[Tensor], Tensor]:
+    """Members and examples are one batch to it."""
+
+    def pool(x: Tensor) -> Tensor:
+        k, n = x.shape[:2]
+        pooled: Tensor = module(x.flatten(0, 1).permute(0, 3, 1, 2))
+        return pooled.permute(0, 2, 3, 1).reshape(k, n, *pooled.shape[2:], pooled.shape[1])
+
+    return pool
+
+
+def group_norm(module: nn.GroupNorm) -> Callable[..., Tensor]:
+    """(x, γ, β), each member with its own γ and β (K, C)."""
+
+    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        k, n, h, w, c = x.shape
+        grouped = x.float().view(k, n, h * w, module.num_groups, c // module.num_groups)
+        var, mean = torch.var_mean(grouped, (2, 4), correction=0, keepdim=True)
+        flat = ((grouped - mean) * (var + module.eps).rsqrt()).view(k, n, h, w, c)
+        return (flat * weight[:, None, None, None] + bias[:, None, None, None]).to(x.dtype)
+
+    return norm

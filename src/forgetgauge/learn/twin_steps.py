@@ -1,0 +1,213 @@
+"""The steps a twin plays: each reads values of a pass, makes one, and can be played backwards.
+
+A step works on stacks of activations, (K, batch, height, width, channels). What it reads and makes has the name that
+torch.fx gave it; backwards, it takes the gradient of what it made and adds to the gradients of what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from forgetgauge.learn.ops import Norm, Window
+from forgetgauge.learn.twin_slots import Slot
+from forgetgauge.learn.unstackable import Unstackable
+
+if TYPE_CHECKING:
+    from forgetgauge.learn.twin import Twin
+
+Sums = Literal["gradient", "squares"]
+"""What the backward pass adds up over the examples: their gradients, or the squares of each example's own."""
+
+
+@dataclass
+class Play:
+    """One pass over a batch."""
+
+    values: dict[str, Tensor]
+    saved: dict[str, Any] = field(default_factory=dict)
+    n_valid: Tensor = field(default_factory=lambda: torch.empty(0))
+    train: bool = True
+    keep: bool = True
+    sums: Sums = "gradient"
+
+
+class Step:
+    """A part of the network: reads some values, makes one."""
+
+    makes: str
+
+    def forward(self, twin: Twin, play: Play) -> None:
+        raise NotImplementedError
+
+    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class ConvNorm(Step):
+    """relu(norm(conv(x)) + residual); norm, residual and ReLU may each be absent."""
+
+    reads: str
+    makes: str
+    window: Window
+    weight: Slot
+    bias: Slot | None = None
+    norm: tuple[str, Slot, Slot, float, float] | None = None
+    """Name, γ, β, momentum, epsilon."""
+    residual: str | None = None
+    relu: bool = False
+
+    def forward(self, twin: Twin, play: Play) -> None:
+        x = play.values[self.reads]
+        residual = play.values[self.residual] if self.residual else None
+        moments = self.norm is not None and play.train
+        y, parts = twin.ops.convolve(
+            x, twin.parameter(self.weight), self.window, play.n_valid if moments else None, twin.tf32
+        )
+        if self.bias is not None:
+            y += twin.parameter(self.bias)[:, None, None, None]
+        if self.norm is None:
+            z = y if residual is None else y + residual
+            norm, play.values[self.makes] = None, z.relu() if self.relu else z
+        else:
+            name, gamma, beta, momentum, epsilon = self.norm
+            scales = gamma.of(twin.weights), beta.of(twin.weights)
+            running = twin.statistics[name]
+            if play.train:
+                n_pixels = y.shape[2] * y.shape[3]
+                norm = twin.ops.finish_moments(parts, play.n_valid, n_pixels, *scales, running, momentum, epsilon)
+            else:
+                norm = Norm.of(*running, *scales, epsilon)
+            play.values[self.makes] = twin.ops.scale_shift(y, norm, residual, self.relu)
+        if play.keep:
+            play.saved[self.makes] = y, norm
+
+    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+        x, z, up = play.values[self.reads], play.values[self.makes], d_values.pop(self.makes).contiguous()
+        y, norm = play.saved[self.makes]
+        if self.norm is None:
+            g = up * (z > 0) if self.relu else up
+            down, side = g, g
+        else:
+            _, gamma, beta, *_ = self.norm
+            d_gamma, d_beta = gamma.of(twin.gradient), beta.of(twin.gradient)
+            down, side = twin.ops.norm_gradient(
+                up, y, z, norm, play.n_valid, d_gamma, d_beta,
+                residual=self.residual is not None, relu=self.relu, train=play.train,
+            )  # fmt: skip
+            if play.sums == "squares":
+                _squared_scale_gradients(up, y, z, norm, play.n_valid, d_gamma, d_beta, self.relu)
+        if self.residual:
+            _add(d_values, self.residual, side)
+        squares = play.sums == "squares"
+        if self.bias is not None:
+            each = down.float().sum((2, 3))  # (K, B, C)
+            self.bias.of(twin.gradient).copy_((each.square() if squares else each).sum(1))
+        flat = twin.gradient[:, self.weight.start : self.weight.stop]
+        twin.ops.weight_gradient(x, down, self.window, flat, squares, twin.tf32)
+        if self.reads != twin.input:
+            weight, plus = twin.parameter(self.weight), d_values.pop(self.reads, None)
+            d_values[self.reads] = twin.ops.convolve_back(down, weight, self.window, x.shape, plus, twin.tf32)
+
+
+@dataclass(eq=False)
+class Linear(Step):
+    """The layer is small and its products are few: float32 whatever the rest is."""
+
+    reads: str
+    makes: str
+    weight: Slot
+    bias: Slot | None
+
+    def forward(self, twin: Twin, play: Play) -> None:
+        out = torch.bmm(play.values[self.reads].float(), self.weight.of(twin.weights).transpose(1, 2))
+        if self.bias is not None:
+            out += self.bias.of(twin.weights)[:, None]
+        play.values[self.makes] = out
+
+    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+        x, up = play.values[self.reads].float(), d_values.pop(self.makes).float()
+        if self.reads != twin.input:
+            _add(d_values, self.reads, torch.bmm(up, self.weight.of(twin.weights)))
+        if play.sums == "squares":  # of the outer product up ⊗ x of each example
+            x, up = x.square(), up.square()
+        self.weight.of(twin.gradient).copy_(torch.bmm(up.transpose(1, 2), x))
+        if self.bias is not None:
+            self.bias.of(twin.gradient).copy_(up.sum(1))
+
+
+@dataclass(eq=False)
+class Other(Step):
+    """A part without parameters of its own: its gradient is autograd's."""
+
+    reads: tuple[str, ...]
+    makes: str
+    function: Callable[..., Tensor]
+
+    def forward(self, twin: Twin, play: Play) -> None:
+        given = [play.values[name] for name in self.reads]
+        if not play.keep:
+            play.values[self.makes] = self.function(*given)
+            return
+        given = [value.detach().requires_grad_() for value in given]
+        with torch.enable_grad():
+            made = self.function(*given)
+        play.values[self.makes], play.saved[self.makes] = made.detach(), (given, made)
+
+    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+        given, made = play.saved[self.makes]
+        up = d_values.pop(self.makes).to(made.dtype)
+        for name, gradient in zip(self.reads, torch.autograd.grad(made, given, up, retain_graph=True), strict=True):
+            if name != twin.input:
+                _add(d_values, name, gradient)
+
+
+@dataclass(eq=False)
+class Affine(Step):
+    """A part with parameters that mixes no examples (group and layer norms), its gradient autograd's."""
+
+    reads: str
+    makes: str
+    function: Callable[..., Tensor]
+    slots: tuple[Slot, ...]
+
+    def forward(self, twin: Twin, play: Play) -> None:
+        x = play.values[self.reads].detach().requires_grad_(play.keep)
+        parameters = [slot.of(twin.weights).detach().requires_grad_(play.keep) for slot in self.slots]
+        with torch.set_grad_enabled(play.keep):
+            made = self.function(x, *parameters)
+        play.values[self.makes] = made.detach()
+        if play.keep:
+            play.saved[self.makes] = x, parameters, made
+
+    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+        if play.sums == "squares":
+            raise Unstackable("squared gradients of single examples are known for batch norms only")
+        x, parameters, made = play.saved[self.makes]
+        up = d_values.pop(self.makes).to(made.dtype)
+        d_x, *d_parameters = torch.autograd.grad(made, [x, *parameters], up, retain_graph=True)
+        for slot, gradient in zip(self.slots, d_parameters, strict=True):
+            slot.of(twin.gradient).copy_(gradient)
+        if self.reads != twin.input:
+            _add(d_values, self.reads, d_x)
+
+
+def _squared_scale_gradients(
+    up: Tensor, y: Tensor, z: Tensor, norm: Norm, n_valid: Tensor, d_gamma: Tensor, d_beta: Tensor, relu: bool
+) -> None:
+    """Σ over examples of (∂/∂γ)² and (∂/∂β)²: each example's own sum over pixels, squared."""
+    own = (torch.arange(y.shape[1], device=y.device) < n_valid[:, None]).view(*y.shape[:2], 1, 1, 1)
+    g = up.float() * own * (z > 0 if relu else 1)
+    along = (y.float() - norm.mean[:, None, None, None]) * norm.rstd[:, None, None, None]
+    d_gamma.copy_((g * along).sum((2, 3)).square().sum(1))
+    d_beta.copy_(g.sum((2, 3)).square().sum(1))
+
+
+def _add(d_values: dict[str, Tensor], name: str, gradient: Tensor | None) -> None:
+    if gradient is not None:
+        d_values[name] = d_values[name] + gradient if name in d_values else gradient

@@ -1,0 +1,28 @@
+"""Choice by name: the catalogues of unlearners, adversaries, learners, models and data sets.
+
+A catalogue knows names and one-line facts; the code behind a name is imported when it is first used, so listing and
+`--help` stay instant. A name of the form `module:attribute` is the user's own code, imported from the Python path.
+"""
+
+from __future__ import annotations
+
+from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.plugins.shipped.adversaries import ADVERSARIES
+from forgetgauge.plugins.shipped.data import DATA
+from forgetgauge.plugins.shipped.learners import LEARNERS
+from forgetgauge.plugins.shipped.models import MODELS
+from forgetgauge.plugins.shipped.unlearners import UNLEARNERS
+
+unlearners = Catalogue("unlearner", UNLEARNERS)
+adversaries = Catalogue("adversary", ADVERSARIES)
+learners = Catalogue("learner", LEARNERS)
+models = Catalogue("model", MODELS)
+data = Catalogue("data set", DATA)
+
+CATALOGUES = {
+    "unlearners": unlearners,
+    "adversaries": adversaries,
+    "learners": learners,
+    "models": models,
+    "data": data,
+}

@@ -1,0 +1,90 @@
+"""A catalogue: names with one-line facts, and the code behind a name once it is used."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetgauge.code import code_digest
+from forgetgauge.errors import UserError, unknown_name
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a catalogue."""
+
+    target: str
+    """Where the code is: `module:attribute`."""
+    summary: str
+    """What it is, in one line."""
+    needs: str = ""
+    """What it must be given (sets, shadow models, access)."""
+    cost: str = ""
+    """What it costs, in passes over the data."""
+    cites: str = ""
+    """Where it was published."""
+
+
+@dataclass
+class Catalogue:
+    """Names of one sort (`what`), each with its entry; `bind` adds objects of the running program."""
+
+    what: str
+    entries: Mapping[str, Entry]
+    _bound: dict[str, Any] = field(default_factory=dict)
+
+    def load(self, name: str) -> Any:
+        """The object behind a name."""
+        if name in self._bound:
+            return self._bound[name]
+        if name in self.entries:
+            return _import_target(self.entries[name].target)
+        if ":" in name:
+            return self._import_users(name)
+        installed = self.installed()
+        if name in installed:
+            return self._import_users(installed[name])
+        raise UserError(unknown_name(self.what, name, [*self.entries, *installed]))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether it is a name of the catalogue, of another package, or bound."""
+        return name in self._bound or name in self.entries or name in self.installed()
+
+    def installed(self) -> dict[str, str]:
+        """Name -> `module:attribute` of what other installed packages offer; nothing of it is imported."""
+        from importlib.metadata import entry_points
+
+        found = entry_points(group=f"forgetgauge.{self.what.replace(' ', '-')}")
+        return {point.name: point.value for point in found if point.name not in self.entries}
+
+    def bind(self, thing: Any, name: str | None = None) -> str:
+        """Make an object of the running program known under a name that changes when its code does."""
+        name = name or f"{_label_of(thing)}@{code_digest(thing)[:12]}"
+        self._bound[name] = thing
+        return name
+
+    def _import_users(self, name: str) -> Any:
+        if os.getcwd() not in sys.path:  # the installed command has no current folder on its path; users expect it
+            sys.path.insert(0, os.getcwd())
+        try:
+            return _import_target(name)
+        except Exception as error:  # whatever a module of the user's raises while it is imported
+            raise UserError(f"{self.what} '{name}' cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def code_of(catalogue: Catalogue, name: str) -> str:
+    """Empty for what we ship (its job kind has a version); for the user's own code a digest, so that edits count."""
+    return "" if name in catalogue.entries else code_digest(catalogue.load(name))
+
+
+def _import_target(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _label_of(thing: Any) -> str:
+    return str(getattr(thing, "__qualname__", type(thing).__qualname__))

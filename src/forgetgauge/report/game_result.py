@@ -1,0 +1,126 @@
+"""The result of one finished game: every method assessed, compared with the others and set beside its rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from forgetgauge.game.adaptive import stein_quality_interval
+from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.assessment import Assessment, assess
+from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.plan.draws import draw_streams
+from forgetgauge.plan.graph import Game
+from forgetgauge.plan.record import game_to_json
+from forgetgauge.report.assessed import (
+    adversary_result,
+    assessed_fields,
+    comparison_results,
+    diagnostic_result,
+    noise_floor_result,
+    stability_of_ranks,
+)
+from forgetgauge.report.making import FactsOf
+from forgetgauge.report.means import mean, mean_of_each
+from forgetgauge.report.played import Played
+from forgetgauge.report.result import (
+    AdversaryResult,
+    DiagnosticResult,
+    GameResult,
+    MethodResult,
+    NoiseFloorResult,
+)
+from forgetgauge.report.rivals import Rivals
+from forgetgauge.report.strong_games import StrongGames
+
+
+def game_result(played: Played, facts_of: FactsOf) -> GameResult:
+    """Of the methods and adversaries whose jobs are done."""
+    game, outcomes = played.game, played.outcomes
+    assessed = {method: _assess(game, found) for method, found in outcomes.items() if found}
+    complete = {name: list(found.values()) for name, found in outcomes.items() if len(found) == game.pairs}
+    methods = _Methods(played, facts_of)
+    return GameResult(
+        value=game.value,
+        spec=_readable_spec(game),
+        methods={
+            method: methods.result(method, assessed.get(method), list(found)) for method, found in outcomes.items()
+        },
+        noise_floor=_noise_floor(game, assessed),
+        comparisons=comparison_results(complete, game.level),
+        rank_stability=stability_of_ranks(complete),
+        interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
+    )
+
+
+def _assess(game: Game, outcomes: Mapping[int, PairOutcome]) -> Assessment:
+    # The relabellings are named by the game and not by the method: methods are compared on the same ones.
+    rng = draw_streams(draw="relabel", seed=game.seed).generator("relabel")
+    found = assess(list(outcomes.values()), rng, level=game.level, delta=game.delta)
+    n_pilot = int((game.until or {}).get("pilot_pairs", 0))
+    if n_pilot and len(outcomes) == game.pairs:  # the number of pairs was chosen on the pilot: Stein's interval
+        return replace(found, quality_interval=stein_quality_interval(found.by_pair, n_pilot, game.level))
+    return found
+
+
+def _noise_floor(game: Game, known: Mapping[str, Assessment]) -> NoiseFloorResult | None:
+    """What chance gives: from methods that start from no original, else from all; the loudest, to claim no less.
+
+    One retrained model shared by both sides leaves nothing to chance, so it says nothing about it.
+    """
+    blind = [method for method in known if not game.methods[method].uses_original]
+    if game.share_retrain:
+        blind, known = [], {name: found for name, found in known.items() if name not in blind}
+    loud = [name for name in blind or known if known[name].noise.q95 > 0]
+    if not loud:
+        return None
+    method = max(loud, key=lambda name: known[name].noise.q95)
+    return noise_floor_result(method, known[method])
+
+
+def _readable_spec(game: Game) -> dict[str, Any]:
+    n_retain, n_forget = game.sizes
+    return {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
+
+
+class _Methods:
+    """What is said of each method; what they share (draws, thresholds) is made once."""
+
+    def __init__(self, played: Played, facts_of: FactsOf) -> None:
+        self.played, self.facts_of = played, facts_of
+        self.rivals, self.strong = Rivals(played, facts_of), StrongGames(played)
+
+    def result(self, method: str, found: Assessment | None, pairs: Sequence[int]) -> MethodResult:
+        graph, state, outcomes = self.played.graph, self.played.state, self.played.outcomes
+        cells = [graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method]
+        unlearned = [jobs.unlearn for jobs in cells if jobs.unlearn in state.done]
+        facts = [self.facts_of[jobs.signals] for jobs in cells if state.is_available(jobs.signals)]
+        return MethodResult(
+            **assessed_fields(found),
+            adversary=self.played.adversaries[found.best] if found else None,
+            by_adversary=self._by_adversary(method, found, pairs) if found else {},
+            n_pairs=len(pairs),
+            accuracy=mean_of_each([fact["accuracy"] for fact in facts]),
+            n_gradients=mean([fact["n_gradients"] for fact in facts]) if facts else None,
+            seconds=round(mean([state.done[key].seconds for key in unlearned]), 6) if unlearned else None,
+            facts=mean_of_each([fact.get("told", {}) for fact in facts]),
+            metrics=self.rivals.of(method, pairs, list(outcomes.get(self.rivals.retrain or "", ()))),
+        )
+
+    def _by_adversary(self, method: str, found: Assessment, pairs: Sequence[int]) -> dict[str, AdversaryResult]:
+        return {
+            name: adversary_result(
+                found, i, self._diagnostics(method, name, pairs), self.strong.of(method, name, pairs)
+            )
+            for i, name in enumerate(self.played.adversaries)
+        }
+
+    def _diagnostics(self, method: str, adversary: str, pairs: Sequence[int]) -> DiagnosticResult:
+        return diagnostic_result(
+            [
+                diagnose(first, second, *self.played.points_of(pair))
+                for pair in pairs
+                for first, second in self.played.margins(method, adversary, pair)
+            ]
+        )

@@ -1,0 +1,90 @@
+"""A finished game as it lies in the store: its pairs, its sensitivity, what was decided, each read or drawn once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.arrays import Bools, Floats
+from forgetgauge.game.splits import SwapPair
+from forgetgauge.plan.draws import draw_swap_pair, half_sizes
+from forgetgauge.plan.graph import SIDES, Cell, Graph
+from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.ledger import LedgerState
+from forgetgauge.store.runfolder import RunFolder
+
+
+class Played:
+    """One game's artefacts; a job that failed has none."""
+
+    def __init__(self, graph: Graph, folder: RunFolder, state: LedgerState) -> None:
+        self.graph, self.game, self.folder, self.state = graph, graph.game, folder, state
+        decided = [(name, key) for jobs in graph.cells.values() for name, key in jobs.decide.items()]
+        works = {name for name, key in decided if state.is_available(key)}
+        self.adversaries = [name for name in self.game.adversaries if name in works]
+        """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
+        self._artefacts: dict[str, Artefact] = {}
+        self._pairs: dict[int, SwapPair] = {}
+
+    def read(self, key: str) -> Artefact:
+        """An artefact, read once."""
+        if key not in self._artefacts:
+            self._artefacts[key] = self.look_up(key)
+        return self._artefacts[key]
+
+    def look_up(self, key: str) -> Artefact:
+        """Read, and not kept: for logits, which are large and needed once."""
+        return self.folder.objects.read(key, self.state.done[key].receipt.sha256)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """(|D|,) P_D."""
+        weight: Floats = self.read(self.graph.initialise).arrays["weight"]
+        return weight
+
+    def pair(self, pair: int) -> SwapPair:
+        """A swap pair, as it was drawn."""
+        if pair not in self._pairs:
+            game, n_target = self.game, half_sizes(self.game.n_points, self.game.fraction)[0]
+            self._pairs[pair] = draw_swap_pair(game.data_digest, n_target, game.seed, game.fraction, game.alpha, pair)
+        return self._pairs[pair]
+
+    def points_of(self, pair: int) -> tuple[Bools, Floats]:
+        """Of the pair's points: who is in F of the first side, and P_D."""
+        drawn = self.pair(pair)
+        return drawn.in_forget, self.weight[drawn.points]
+
+    @cached_property
+    def outcomes(self) -> dict[str, dict[int, PairOutcome]]:
+        """Method -> pair -> paired differences over seeds and adversaries; a pair of which a job failed is left out."""
+        each = {
+            method: {pair: self._outcome(method, pair) for pair in range(self.game.pairs)}
+            for method in self.game.methods
+        }
+        return {
+            method: {pair: outcome for pair, outcome in found.items() if outcome is not None}
+            for method, found in each.items()
+        }
+
+    def _outcome(self, method: str, pair: int) -> PairOutcome | None:
+        sides = []
+        for side in SIDES:
+            cells = [self.graph.cells[Cell(method, pair, side, seed)] for seed in range(self.game.seeds)]
+            keys = [[cell.decide[name] for name in self.adversaries] for cell in cells]
+            if not self.adversaries or not all(self.state.is_available(key) for seed in keys for key in seed):
+                return None
+            sides.append([np.stack([self.read(k).arrays["says_forget"] for k in seed], axis=1) for seed in keys])
+        decisions = np.asarray(sides)  # (sides, seeds, points, adversaries)
+        return outcome_of_decisions(decisions[0], decisions[1], *self.points_of(pair))
+
+    def margins(self, method: str, adversary: str, pair: int) -> list[tuple[Floats, Floats]]:
+        """Of each seed: (margins of the first side's model, of the second's), over the pair's points."""
+        return [
+            (
+                self.read(self.graph.cells[Cell(method, pair, 0, seed)].decide[adversary]).arrays["margin"],
+                self.read(self.graph.cells[Cell(method, pair, 1, seed)].decide[adversary]).arrays["margin"],
+            )
+            for seed in range(self.game.seeds)
+        ]

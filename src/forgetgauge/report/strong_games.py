@@ -1,0 +1,98 @@
+"""The game against adversaries who see q points of a set at once: what they gain, from the margins of single points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from forgetgauge.game.intervals import MIN_PAIRS, pair_interval
+from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, strong_threshold
+from forgetgauge.plan.draws import draw_streams
+from forgetgauge.report.means import mean
+from forgetgauge.report.played import Played
+from forgetgauge.report.result import StrongResult
+
+
+class StrongGames:
+    """Of one game's methods and adversaries."""
+
+    def __init__(self, played: Played) -> None:
+        self.played, self.game = played, played.game
+        self._thresholds: dict[tuple[str, int], float] = {}
+
+    def of(self, method: str, adversary: str, pairs: Sequence[int]) -> list[StrongResult]:
+        """One for each number of queries that is asked for; none where no threshold is known."""
+        return [
+            self._result(method, adversary, pairs, queries)
+            for queries in self.game.queries
+            if self._aggregates(method, adversary)
+        ]
+
+    def _result(self, method: str, adversary: str, pairs: Sequence[int], queries: int) -> StrongResult:
+        by_pair = [self._by_pair[method, adversary, queries, pair] for pair in pairs]
+        interval = pair_interval(np.asarray(by_pair), self.game.level) if len(pairs) >= MIN_PAIRS else None
+        return StrongResult(
+            queries, mean(by_pair), (interval.low, interval.high) if interval is not None else None, by_pair
+        )
+
+    def _aggregates(self, method: str, adversary: str) -> bool:
+        """Whether a threshold for q queries is known: calibrated on shadows, or 0 for likelihood ratios."""
+        calibrated = "shadow margin" in self.played.read(self.played.graph.fits[method, adversary]).arrays
+        return calibrated or not {"outsiders", "background"} & set(self.game.adversaries[adversary].needs)
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str, int, int], float]:
+        """(method, adversary, queries, pair) -> advantage. What the oracle shows of a pair is the same to all: it is
+        drawn once (and not kept: 64 queries, 2000 times, are a megabyte for each set of each pair)."""
+        attacks = [
+            (method, name)
+            for method, outcomes in self.played.outcomes.items()
+            for name in self.played.adversaries
+            if outcomes and self._aggregates(method, name)
+        ]
+        found = {}
+        for pair, queries in product(range(self.game.pairs), self.game.queries):
+            shown = self._shown(pair, queries)
+            for method, name in attacks:
+                if pair in self.played.outcomes[method]:
+                    found[method, name, queries, pair] = self._advantage(method, name, pair, queries, shown)
+        return found
+
+    def _advantage(self, method: str, adversary: str, pair: int, queries: int, shown: tuple[Queries, Queries]) -> float:
+        in_forget, threshold = self.played.pair(pair).in_forget, self._threshold(method, adversary, queries)
+        margins = self.played.margins(method, adversary, pair)
+        return mean([strong_advantage(first, second, in_forget, threshold, *shown) for first, second in margins])
+
+    def _shown(self, pair: int, queries: int) -> tuple[Queries, Queries]:
+        """What the oracle shows of F and of T."""
+        in_forget, weight = self.played.points_of(pair)
+        n_draws = self.game.oracle_draws
+        return (
+            draw_queries(weight[in_forget], queries, n_draws, self._oracle(pair, "forget")),
+            draw_queries(weight[~in_forget], queries, n_draws, self._oracle(pair, "unseen")),
+        )
+
+    def _oracle(self, pair: int, name: str) -> np.random.Generator:
+        """Named by the set it shows, so that O_s(0) and O_s'(1) draw the same points."""
+        game = self.game
+        which = {"data": game.data_digest, "seed": game.seed, "fraction": game.fraction, "alpha": game.alpha}
+        return draw_streams(draw="oracle", **which, pair=pair, set=name).generator("queries")
+
+    def _threshold(self, method: str, adversary: str, queries: int) -> float:
+        """From the margins of the shadow models; attacks without them are likelihood ratios, whose threshold is 0."""
+        key = self.played.graph.fits[method, adversary]
+        arrays = self.played.read(key).arrays
+        if queries == 1 or "shadow margin" not in arrays:
+            return 0.0
+        cached = self._thresholds.get((key, queries))
+        if cached is None:
+            margin, member, model = arrays["shadow margin"], arrays["shadow member"], arrays["shadow model"]
+            sides = [[margin[(model == m) & (member == side)] for m in np.unique(model)] for side in (True, False)]
+            members, others = ([values for values in side if len(values)] for side in sides)
+            rng = draw_streams(draw="strong threshold", fit=key, queries=queries).generator("queries")
+            cached = strong_threshold(members, others, queries, self.game.oracle_draws, rng)
+            self._thresholds[key, queries] = cached
+        return cached

@@ -1,0 +1,69 @@
+"""The adversary's phase: fitted to the signals of shadow models, then deciding about a target's. No torch is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.attack.adversary import Calibration, Panel, TargetContext, calibration_of, margin_of
+from forgetgauge.attack.signals import Signals
+from forgetgauge.plan.jobs import Job
+from forgetgauge.run.algorithms import make_adversary
+from forgetgauge.store.artefact import Artefact
+
+
+def fit(job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
+    """The attack that the job's adversary makes of the panels it is shown."""
+    panels = {name: _panel(name, inputs) for name in ("shadow", "reference", "outsider")}
+    shadows = panels["shadow"]
+    assert shadows is not None
+    adversary = make_adversary(job)
+    attack = adversary.fit(shadows, TargetContext(job.params["n_classes"], panels["reference"], panels["outsider"]))
+    return Artefact({**attack.arrays(), **_calibration_arrays(calibration_of(adversary, attack, shadows))}, {})
+
+
+def decide(job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
+    """What a fitted attack says about the points of a pair."""
+    attack = make_adversary(job).load(inputs["fit"].arrays)
+    background = _signals_of(inputs["background"]) if "background" in inputs else None
+    signals = _signals_of(inputs["signals"], background)
+    return Artefact({"says_forget": attack.decide(signals), "margin": margin_of(attack, signals)}, {})
+
+
+def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:
+    """The panel of the artefacts `name-0`, `name-1`, …"""
+    models = [inputs[f"{name}-{i}"].arrays for i in range(len(inputs)) if f"{name}-{i}" in inputs]
+    if not models:
+        return None
+    columns = [key for key in models[0] if key.startswith("column ")]
+    return Panel(
+        np.stack([arrays["logits"] for arrays in models]),
+        models[0]["labels"],
+        np.stack([arrays["role"] for arrays in models]),
+        {key.removeprefix("column "): np.stack([arrays[key] for arrays in models]) for key in columns},
+    )
+
+
+def _signals_of(artefact: Artefact, background: Signals | None = None) -> Signals:
+    arrays = artefact.arrays
+    columns = {key.removeprefix("column "): arrays[key] for key in arrays if key.startswith("column ")}
+    return Signals(arrays["logits"], arrays["labels"], arrays.get("points"), background, columns)
+
+
+def _calibration_arrays(calibration: Calibration) -> dict[str, npt.NDArray[Any]]:
+    """Margins of all shadow models one after another, with whose they are; empty where there are none."""
+    if not calibration:
+        return {}
+    sides = [
+        (margins, member, which)
+        for which, both in enumerate(calibration)
+        for margins, member in zip(both, (1, 0), strict=True)
+    ]
+    return {
+        "shadow margin": np.concatenate([margins for margins, _, _ in sides]),
+        "shadow member": np.concatenate([np.full(len(margins), bool(member)) for margins, member, _ in sides]),
+        "shadow model": np.concatenate([np.full(len(margins), which) for margins, _, which in sides]),
+    }

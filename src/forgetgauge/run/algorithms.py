@@ -1,0 +1,45 @@
+"""The learner, the unlearner or the adversary that a job names, made with the parameters it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from forgetgauge import plugins
+from forgetgauge.attack.adversary import Adversary
+from forgetgauge.plan.jobs import Job
+from forgetgauge.plugins.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from forgetgauge.learn.learner import Learner
+
+
+def make_learner(job: Job) -> Learner:
+    """The learner a job names."""
+    learner: Learner = _make(plugins.learners, job.params["learner"])
+    return learner
+
+
+def make_unlearner(job: Job) -> Any:
+    """The unlearner a job names; a plain function of the user's is wrapped."""
+    from forgetgauge.unlearn.competition import CompetitionUnlearner, is_competition_function
+    from forgetgauge.unlearn.unlearner import FunctionUnlearner, Unlearner
+
+    identity = job.params["unlearner"]
+    thing = plugins.unlearners.load(identity["name"])
+    if is_competition_function(thing):
+        return CompetitionUnlearner.of(thing, identity["params"])
+    if not isinstance(thing, type) and not isinstance(thing, Unlearner):
+        return FunctionUnlearner(thing, dict(identity["params"]))
+    return _make(plugins.unlearners, identity)
+
+
+def make_adversary(job: Job) -> Adversary:
+    """The adversary a job names."""
+    adversary: Adversary = _make(plugins.adversaries, job.params["adversary"])
+    return adversary
+
+
+def _make(catalogue: Catalogue, identity: Mapping[str, Any]) -> Any:
+    thing = catalogue.load(identity["name"])
+    return thing(**identity["params"]) if isinstance(thing, type) else thing

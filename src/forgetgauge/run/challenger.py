@@ -1,0 +1,75 @@
+"""The challenger's phase: models are trained, and made to forget; what comes out is their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from forgetgauge.learn.device import describe
+from forgetgauge.learn.learner import Learner
+from forgetgauge.plan.jobs import Job
+from forgetgauge.run.algorithms import make_learner, make_unlearner
+from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.weights import checked_weights, pour_weights, weights_of
+from forgetgauge.store.artefact import Artefact
+from forgetgauge.streams import Streams
+from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
+
+
+def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
+    """One model for each job, all by the learner of the first."""
+    learner = make_learner(jobs[0])
+    points = [holdings.places(job).training for job in jobs]
+    models = learner.fit_many(points, [Streams(job.key) for job in jobs])
+    engine = learner.engine(points).name if hasattr(learner, "engine") else ""
+    ran = _how_it_ran(holdings, len(jobs), engine)
+    return [
+        Artefact(
+            weights_of(model),
+            {"n_gradients": learner.n_gradients(len(p)), "ran": ran, "told": _told_of(learner, model)},
+        )
+        for model, p in zip(models, points, strict=True)
+    ]
+
+
+def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
+    """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
+    learner, unlearner = make_learner(jobs[0]), make_unlearner(jobs[0])
+    requests = [_request(job, inputs, learner, holdings) for job, inputs in zip(jobs, given, strict=True)]
+    if isinstance(unlearner, StackedUnlearner):
+        models = unlearner.unlearn_many(requests)
+        ran = _how_it_ran(holdings, len(jobs), requests[0].context.engine)
+    else:
+        models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+        ran = _how_it_ran(holdings, 1)
+    made = []
+    for model, request, inputs in zip(models, requests, given, strict=True):
+        facts = {"n_gradients": request.context.n_gradients, "ran": ran}
+        facts["told"] = {**_told_of(learner, model), **request.context.facts}
+        if "model" in inputs:
+            facts["original_ran"] = inputs["model"].facts.get("ran")
+        made.append(Artefact(checked_weights(model, request.model), facts))
+    return made
+
+
+def _request(job: Job, inputs: Mapping[str, Artefact], learner: Learner, holdings: Holdings) -> Request:
+    places = holdings.places(job)
+    model = learner.build(places.retain, 0).to(holdings.device)
+    if "model" in inputs:
+        pour_weights(model, inputs["model"])
+    context = Context(learner, Streams(job.key), validation=places.elsewhere)
+    return Request(model, places.retain, places.forget, context)
+
+
+def _how_it_ran(holdings: Holdings, width: int, engine: str = "") -> dict[str, Any]:
+    """Which engine, in a stack how wide, where: a resumed run may have pieces of several sorts."""
+    return {
+        "device": describe(holdings.device),
+        "engine": engine or ("solo" if width == 1 else "stack"),
+        "width": width,
+    }
+
+
+def _told_of(learner: Learner, model: Any) -> dict[str, float]:
+    """What a learner has to say about a model, for the result."""
+    return dict(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}

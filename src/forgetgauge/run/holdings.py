@@ -1,0 +1,70 @@
+"""What a worker holds: its device, the data sets it has moved there, and the points of them that a job stands for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.errors import UserError
+from forgetgauge.plan.draws import draw_halves
+from forgetgauge.plan.jobs import Job
+from forgetgauge.run.places import Places
+from forgetgauge.run.tasks import Sources
+
+if TYPE_CHECKING:
+    import torch
+
+    from forgetgauge.data.dataset import Dataset
+
+N_DATASETS_ON_DEVICE = 2
+"""As many as are kept in memory, for sweeps over data sets."""
+
+
+class Holdings:
+    """Of one worker; torch is imported by the first job that needs a device or data."""
+
+    def __init__(self, sources: Sources, device: str = "cpu") -> None:
+        self.sources = sources
+        self._device_name = device
+        self._on_device: dict[str, Dataset] = {}
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where models and data are; looked for when the first task needs torch."""
+        from forgetgauge.learn.device import choose_device
+
+        return choose_device(self._device_name)
+
+    def dataset(self, job: Job) -> Dataset:
+        """The data set a job names, as it was when the run was planned."""
+        from forgetgauge.data.loading import load_dataset
+
+        data = self.sources.datasets[job.params["data"]]
+        dataset = load_dataset(data.name, data.params)
+        if dataset.digest != job.params["data"]:
+            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
+        return dataset
+
+    def here(self, job: Job) -> Dataset:
+        """The data set on the worker's device, moved there once."""
+        digest = job.params["data"]
+        if digest not in self._on_device:
+            dataset = self.dataset(job)
+            test = dataset.test.on(self.device) if dataset.test is not None else None
+            while len(self._on_device) >= N_DATASETS_ON_DEVICE:
+                del self._on_device[next(iter(self._on_device))]
+            self._on_device[digest] = replace(dataset, points=dataset.points.on(self.device), test=test)
+        return self._on_device[digest]
+
+    def halves(self, job: Job) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The target half and the shadow half."""
+        where = job.params
+        return draw_halves(where["data"], len(self.dataset(job).points), where["seed"], where["fraction"])
+
+    def places(self, job: Job) -> Places:
+        """The job's sets of points, on the device."""
+        return Places(job.params, self.here(job).points, *self.halves(job))

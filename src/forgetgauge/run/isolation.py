@@ -1,0 +1,47 @@
+"""What a job shares with nobody while it runs: the global random generators, and torch's threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from forgetgauge.plan.jobs import USES_TORCH, Job, Kind
+from forgetgauge.streams import Streams
+
+
+@contextmanager
+def seeded(job: Job) -> Iterator[None]:
+    """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
+    if job.kind not in ("train", "unlearn"):
+        yield
+        return
+    from forgetgauge.learn.descent import own_randomness
+
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(Streams(job.key).seed("random"))
+    np.random.seed(Streams(job.key).seed("numpy") % 2**32)  # noqa: NPY002
+    try:
+        with own_randomness(Streams(job.key)):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)  # noqa: NPY002
+
+
+@contextmanager
+def one_thread(kind: Kind) -> Iterator[None]:
+    """One torch thread while a task runs: a model's bits then depend neither on the cores nor on who else works."""
+    if kind not in USES_TORCH:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

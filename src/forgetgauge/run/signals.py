@@ -1,0 +1,77 @@
+"""What models say: signals for the adversaries, and the accuracies that tell a target's utility."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.predict import accuracy_of, logits_of_many
+from forgetgauge.learn.white_box import COLUMNS
+from forgetgauge.plan.graph import CONFUSED, PAIR
+from forgetgauge.plan.jobs import Job
+from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.weights import pour_weights
+from forgetgauge.store.artefact import Artefact
+
+
+def take_signals(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
+    """What models say, all of them in one pass where they are alike."""
+    models = []
+    for job, inputs in zip(jobs, given, strict=True):
+        models.append(make_learner(job).build(holdings.here(job).points, 0).to(holdings.device))
+        pour_weights(models[-1], inputs["model"])
+    asked = [_asked(job, holdings) for job in jobs]
+    said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
+    for name in asked[0]:
+        for told, logits in zip(said, logits_of_many(models, [sets[name] for sets in asked]), strict=True):
+            told[name] = logits
+    return [_signals(holdings, *one) for one in zip(jobs, given, models, asked, said, strict=True)]
+
+
+def _asked(job: Job, holdings: Holdings) -> dict[str, Points]:
+    """The sets a model is asked about: those that adversaries see, and those that tell the utility of a target or
+    of a model of the IC test."""
+    places, dataset = holdings.places(job), holdings.here(job)
+    sets = {"seen": places.look_at(job.params["look_at"])}
+    if _tells_utility(job):
+        sets |= {"retain": places.retain, "forget": places.forget, "unseen": places.unseen}
+        if dataset.test is not None:
+            sets["test"] = dataset.test
+    return sets
+
+
+def _tells_utility(job: Job) -> bool:
+    return (job.params["role"], job.params["look_at"]) in (("target", PAIR), ("confused", CONFUSED))
+
+
+def _signals(
+    holdings: Holdings,
+    job: Job,
+    inputs: Mapping[str, Artefact],
+    model: nn.Module,
+    asked: Mapping[str, Points],
+    said: Mapping[str, npt.NDArray[np.float32]],
+) -> Artefact:
+    places, points = holdings.places(job), asked["seen"]
+    arrays: dict[str, npt.NDArray[Any]] = {"logits": said["seen"], "labels": points.y.cpu().numpy()}
+    if not np.isfinite(arrays["logits"]).all():
+        raise ValueError("the model's logits hold NaN or infinite values")
+    for column in job.params.get("columns", ()):
+        arrays[f"column {column}"] = COLUMNS[column](model, points)
+    told = inputs["model"].facts  # what it says is kept here, since the weights may be dropped
+    facts: dict[str, Any] = {name: told[name] for name in ("ran", "original_ran") if name in told}
+    if job.params["role"] not in ("target", "confused"):
+        return Artefact({**arrays, "role": places.role_of_each(points)}, facts)
+    if not _tells_utility(job):
+        return Artefact(arrays, facts)
+    utility = {
+        name: accuracy_of(logits, asked[name].y.cpu().numpy()) for name, logits in said.items() if name != "seen"
+    }
+    facts |= {"accuracy": utility, "n_gradients": told["n_gradients"], "told": told.get("told", {})}
+    return Artefact({**arrays, **({"points": places.pair.points} if job.params["role"] == "target" else {})}, facts)

@@ -1,0 +1,34 @@
+"""Between a model and its artefact: all of its state as arrays, and back into a model of the same architecture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from forgetgauge.store.artefact import Artefact
+
+
+def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """All of a model's state as arrays."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
+
+
+def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """The weights of what an unlearner gave back, which must be a model of the same architecture."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"the unlearner gave back a {type(model).__name__}, not a model")
+    if "forward" in vars(model):
+        raise TypeError("the unlearner replaced the model's forward: only its weights and buffers are kept")
+    shapes = {name: tensor.shape for name, tensor in original.state_dict().items()}
+    if {name: tensor.shape for name, tensor in model.state_dict().items()} != shapes:
+        raise TypeError("the unlearner gave back a model of another architecture")
+    return weights_of(model)
+
+
+def pour_weights(model: nn.Module, weights: Artefact) -> None:
+    """Stored weights into a model of the same architecture."""
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.arrays.items()})
+    model.eval()

@@ -1,0 +1,109 @@
+"""Who does tasks, of any kind. Torch is imported by the kinds that need it: scoring saved signals never loads it."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from forgetgauge.errors import DiskFull
+from forgetgauge.plan.jobs import USES_TORCH, Job
+from forgetgauge.run.adversary import decide, fit
+from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.initialisation import initialise
+from forgetgauge.run.isolation import one_thread, seeded
+from forgetgauge.run.narrowing import in_parts
+from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
+from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import CorruptArtefact, ObjectStore
+from forgetgauge.streams import identity_key
+
+
+class Worker:
+    """Does tasks: reads their inputs from the store, does the work on a device, writes the artefacts."""
+
+    def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
+        self.store = ObjectStore(objects)
+        self.holdings = Holdings(sources, device)
+
+    def perform(self, task: Task, digests: Mapping[str, str]) -> Outcome:
+        """Do a task; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
+        self._warm_up(task)
+        start = time.perf_counter()
+        try:
+            inputs = {key: self.store.read(key, digests[key]) for key in sorted(task.inputs)}
+        except CorruptArtefact as error:
+            return Outcome(lost=error.key)
+        receipts, failures, narrower = {}, {}, []
+        units = [task.jobs] if task.jobs[0].coupled else self._units(task.jobs)
+        while units:
+            unit = units.pop(0)
+            try:
+                parts = in_parts(unit, lambda part: self._do(part, inputs))
+                if len(parts) > 1:
+                    narrower += [[job.key for job in part] for part, _ in parts]
+                for part, made in parts:
+                    for job, artefact in zip(part, made, strict=True):
+                        if job.key in task.wanted:
+                            receipts[job.key] = self.store.write(job.key, artefact.arrays, artefact.facts)
+            except DiskFull as error:
+                seconds = time.perf_counter() - start
+                return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
+            except Exception as error:  # whatever the user's own code raises is that job's failure, never the run's
+                if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
+                    units = [(job,) for job in unit] + units
+                    continue
+                failure = Failure(_one_line(error), traceback.format_exc())
+                failures.update({job.key: failure for job in unit if job.key in task.wanted})
+        return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
+
+    def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
+        """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""
+        if jobs[0].kind != "signals" or self.holdings.device.type != "cuda":
+            return [(job,) for job in jobs]
+        alike: dict[str, list[Job]] = {}
+        for job in jobs:
+            what = {name: job.params.get(name) for name in ("data", "learner", "role", "look_at", "columns")}
+            alike.setdefault(identity_key(what), []).append(job)
+        return [tuple(unit) for unit in alike.values()]
+
+    def _warm_up(self, task: Task) -> None:
+        """Import torch and read the data before the clock starts: they are no method's cost."""
+        if task.jobs[0].kind in USES_TORCH:
+            with suppress(Exception):  # what is wrong with the data is told by the job itself
+                self.holdings.here(task.jobs[0])
+
+    def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Artefact]:
+        given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
+        with one_thread(jobs[0].kind), seeded(jobs[0]):
+            return _made(jobs, given, self.holdings)
+
+
+def _made(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
+    """What the jobs make of their inputs: role -> artefact, for each job."""
+    match jobs[0].kind:
+        case "initialise":
+            return [initialise(job, holdings) for job in jobs]
+        case "train":
+            from forgetgauge.run.challenger import train
+
+            return train(jobs, holdings)
+        case "unlearn":
+            from forgetgauge.run.challenger import unlearn
+
+            return unlearn(jobs, given, holdings)
+        case "signals":
+            from forgetgauge.run.signals import take_signals
+
+            return take_signals(jobs, given, holdings)
+        case "fit":
+            return [fit(job, its) for job, its in zip(jobs, given, strict=True)]
+        case "decide":
+            return [decide(job, its) for job, its in zip(jobs, given, strict=True)]
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

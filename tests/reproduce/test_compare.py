@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.reproduce.compare import cell, compare_suite, mean_tau
+from forgetgauge.report.result import ComparisonResult
+from forgetgauge.reproduce.compare import cell, compare_suite, mean_tau, over_none
 from forgetgauge.reproduce.knobs import remark
 from forgetgauge.reproduce.paper import Value, paper_table
 from forgetgauge.reproduce.record import Ours, Sitting, read_comparison
@@ -55,6 +58,20 @@ def compared():
     same["none"] = method(0.12, (0.1, 0.2))
     not_run = dict.fromkeys(("0.8", "1.0"), "the time was up")
     return compare_suite(made, made.columns[:2], result_of({"0.1": same, "0.4": reverse}), not_run, SITTINGS)
+
+
+def test_what_a_method_has_over_none_is_the_paired_difference_either_way_round():
+    pairs = [
+        ComparisonResult("retrain", "none", 0.5, (0.4, 0.6), "retrain"),
+        ComparisonResult("ssd", "none", 0.2, (-0.1, 0.5), None),
+        ComparisonResult("none", "fisher", -0.3, (-0.4, -0.2), "fisher"),
+        ComparisonResult("ssd", "fisher", -0.1, (-0.2, 0.0), None),
+    ]
+    (game,) = result_of({"1.0": {}}).games
+    assert over_none(replace(game, comparisons=pairs)) == {
+        "ssd": Ours(0.2, (-0.1, 0.5)),
+        "fisher": Ours(0.3, (0.2, 0.4)),
+    }
 
 
 def test_rankings_are_compared_with_the_papers_column_by_column(compared):

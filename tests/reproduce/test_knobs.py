@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
+from forgetgauge.report.result import FailureResult
 from forgetgauge.reproduce.along_knobs import curves_of, knob_rows, knob_text
 from forgetgauge.reproduce.curves import BOTTOM_PX, TOP_PX, curve_pictures
 from forgetgauge.reproduce.findings import read_findings
@@ -28,7 +30,7 @@ def test_the_tables_value_is_among_those_shown_weakest_first(family):
     for name, grid in along(family).items():
         assert chosen_value(family, name) in grid.values
         assert list(grid.values) == sorted(grid.values, reverse=name == "ssd")  # a smaller weight selects more
-        assert 4 <= len(grid.values) <= 6
+        assert 3 <= len(grid.values) <= 6
         assert unlearners(family, 0.1)[name][grid.knob] == chosen_value(family, name)
 
 
@@ -83,7 +85,8 @@ def curves(monkeypatch):
             methods[variant_name(name, value)] = method(
                 quality, (quality - 0.05, quality + 0.05), accuracy={"test": 0.8 - 0.1 * i}
             )
-    methods["neg-grad-0.006"] = method(None, None, accuracy={})
+    methods["neg-grad-0.006"] = method(None, None, accuracy={}, n_pairs=0)
+    methods["fisher-1e-08"] = method(0.9, (0.8, 1.0), n_pairs=2)  # the other models diverged
     return curves_of(result_of({"all": methods}), "paper", [])
 
 
@@ -97,10 +100,21 @@ def test_a_record_of_curves_survives_the_disk(curves, tmp_path):
 
 
 def test_the_tables_value_is_marked_and_a_ruined_one_has_a_dash(curves):
-    marked = [row[:2] for row in knob_rows(curves) if row[-1]]
+    marked = [row[:2] for row in knob_rows(curves) if row[-1] == "chosen"]
     assert [row[0] for row in marked] == ["NegGrad", "Fisher", "SalUn", "SSD"]
-    assert ["NegGrad", "lr = 0.006", "–", "–", ""] in knob_rows(curves)
+    assert ["NegGrad", "lr = 0.006", "–", "–", "only 0 of 6 pairs"] in knob_rows(curves)
     assert "ssd" not in knob_text(curves)  # the paper's names
+
+
+def test_the_models_that_survived_a_knob_are_no_measure_of_it(curves):
+    assert ["Fisher", "alpha = 1e-08", "–", "–", "only 2 of 6 pairs"] in knob_rows(curves)
+
+
+def test_models_that_failed_alike_are_one_line(curves):
+    lost = [FailureResult(f"signals of ssd-2, pair {pair} side 0 seed 0", "ValueError: NaN") for pair in range(3)]
+    methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", *variants("resnet"))}
+    found = curves_of(replace(result_of({"all": methods}), failures=lost), "paper", [])
+    assert found.failures == ["3 × signals of ssd-2: ValueError: NaN"]
 
 
 def test_pictures_stand_on_an_axis_from_0_to_1(curves):

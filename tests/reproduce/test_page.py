@@ -53,6 +53,14 @@ def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
     assert "1 day, with random seeds" in page
 
 
+def test_what_was_tried_is_told_under_the_table(found, tmp_path):
+    (tmp_path / "comparison.json").write_text(found.to_json())
+    (tmp_path / "notes.md").write_text("# Notes\n\n- SSD is lower: 0.1 < 0.2.\n")
+    findings = read_findings(tmp_path)
+    assert "what was tried:\n\n- SSD is lower: 0.1 < 0.2." in render_markdown(findings)
+    assert "<li>SSD is lower: 0.1 &lt; 0.2.</li>" in render_page(findings)
+
+
 def test_a_method_that_fell_is_drawn_falling(found):
     (first, *_) = column_pictures(found)
     moved = {slope.name: slope.moved for slope in first.slopes}

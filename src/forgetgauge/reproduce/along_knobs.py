@@ -6,6 +6,8 @@ have shown is the reader's question, not a way to choose.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,14 +63,21 @@ def curves_of(result: Result, scale: str, sittings: Sequence[Sitting]) -> KnobCu
         work_s=result.total_seconds,
         environment=dict(result.environment),
         digests=dict(result.digests),
-        failures=[f"{failure.job}: {failure.error}" for failure in result.failures],
+        failures=_failures(result),
     )
 
 
 def _measured(game: GameResult, name: str, looked_at: str) -> Measured:
     found: MethodResult = game.methods[name]
-    quality = None if found.quality_plugin is None else Ours(found.quality_plugin, found.interval)
-    return Measured(quality, found.accuracy.get(looked_at))
+    if found.quality_plugin is None or found.n_pairs < game.methods["none"].n_pairs:
+        return Measured(None, None, found.n_pairs)
+    return Measured(Ours(found.quality_plugin, found.interval), found.accuracy.get(looked_at), found.n_pairs)
+
+
+def _failures(result: Result) -> list[str]:
+    """One line for all models of a method that failed alike."""
+    alike = Counter((re.sub(r", pair .*", "", failure.job), failure.error) for failure in result.failures)
+    return [f"{n} × {job}: {error}" for (job, error), n in alike.items()]
 
 
 def knob_rows(found: KnobCurves) -> list[list[str]]:
@@ -80,6 +89,8 @@ def knob_rows(found: KnobCurves) -> list[list[str]]:
     for method, curve in found.curves.items():
         for value, point in zip(curve.values, curve.points, strict=True):
             which = mark if value == curve.chosen else ""
+            if point.pairs < found.none.pairs:
+                which = f"{which} only {point.pairs} of {found.none.pairs} pairs".strip()
             rows.append([PRINTED[method], f"{curve.knob} = {value:g}", *_cells(point), which])
     return rows
 

@@ -54,7 +54,21 @@ def compare_suite(
         environment={} if result is None else dict(result.environment),
         digests={} if result is None else dict(result.digests),
         failures=[] if result is None else [f"{failure.job}: {failure.error}" for failure in result.failures],
+        over_none={column.label: over_none(game) for column, game in zip(played, games, strict=True)}
+        if suite.layout == "quality"
+        else {},
     )
+
+
+def over_none(game: GameResult) -> dict[str, Ours]:
+    """Method -> Q less None's: does it do more than nothing? Retrain apart, of which nobody asks that."""
+    found = {}
+    for pair in game.comparisons:
+        if "none" in (pair.first, pair.second) and "retrain" not in (pair.first, pair.second):
+            sign, method = (1, pair.first) if pair.second == "none" else (-1, pair.second)
+            low, high = sorted(sign * end for end in pair.interval)
+            found[method] = Ours(sign * pair.difference, (low, high))
+    return found
 
 
 def cell(paper: Value | None, ours: Ours | None) -> CompareCell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,8 @@ class Stored:
     comparison: TableComparison
     columns: dict[str, Column] = field(default_factory=dict)
     """Label -> signed advantages by pair, from the `result.json` beside it; empty where that is not there."""
+    words: list[str] = field(default_factory=list)
+    """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,12 @@ class Findings:
     @property
     def tables(self) -> dict[str, TableComparison]:
         """Of each table the comparison of the largest scale."""
-        return {name: self.stored[name, scale].comparison for name, scale in sorted(self.stored, key=_by_scale)}
+        return {name: stored.comparison for name, stored in self.largest.items()}
+
+    @property
+    def largest(self) -> dict[str, Stored]:
+        """Of each table what was found at the largest scale."""
+        return {name: self.stored[name, scale] for name, scale in sorted(self.stored, key=_by_scale)}
 
 
 def read_findings(results: Path) -> Findings:
@@ -85,13 +93,12 @@ def _by_scale(key: tuple[str, str]) -> int:
 
 
 def _read_table(path: Path) -> Stored:
-    comparison, beside = read_comparison(path), path.with_name("result.json")
-    if not beside.exists():
-        return Stored(comparison)
-    result = read_result(beside)
-    if result.digests != comparison.digests:  # of another sitting
-        return Stored(comparison)
-    return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games})
+    comparison, beside, notes = read_comparison(path), path.with_name("result.json"), path.with_name("notes.md")
+    words = re.findall(r"^- (.*)$", notes.read_text(encoding="utf-8"), re.MULTILINE) if notes.exists() else []
+    result = read_result(beside) if beside.exists() else None
+    if result is None or result.digests != comparison.digests:  # of another sitting
+        return Stored(comparison, words=words)
+    return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games}, words)
 
 
 def advantages_of(game: GameResult) -> Column:

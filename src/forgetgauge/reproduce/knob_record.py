@@ -22,8 +22,11 @@ class Measured:
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     quality: Ours | None
-    """By the paper's estimator, as in the tables; None where no pair was completed."""
+    """By the paper's estimator, as in the tables; None where a pair is missing: a Q over the models that did not
+    diverge would be that of a selection."""
     accuracy: float | None
+    pairs: int
+    """Swap pairs that were completed."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from forgetgauge.reproduce.accuracy_record import accuracy_remarks, accuracy_row
 from forgetgauge.reproduce.along_knobs import knob_remarks, knob_rows
 from forgetgauge.reproduce.claims import claim_rows, claim_rules, claims
 from forgetgauge.reproduce.curves import BOTTOM_PX, HEIGHT_PX, LEFT_PX, RIGHT_PX, TOP_PX, curve_pictures
-from forgetgauge.reproduce.findings import SPLITTING, Findings
+from forgetgauge.reproduce.findings import SPLITTING, Findings, Stored
 from forgetgauge.reproduce.paper import PRINTED, paper_source, text_values
 from forgetgauge.reproduce.record import CompareCell, TableComparison
 from forgetgauge.reproduce.searches import RULE, search_rows
@@ -59,6 +59,8 @@ class Section:
     pictures: list[ColumnPicture]
     grid: list[list[str]]
     remarks: list[str]
+    words: list[str]
+    """Where ours differs, and what was tried to explain it."""
 
 
 def render_markdown(found: Findings) -> str:
@@ -74,7 +76,7 @@ def render_page(found: Findings) -> str:
 def _context(found: Findings) -> dict[str, object]:
     judged = claims(found)
     return {
-        "sections": [_section(name, found.tables.get(name)) for name in OUTLINES],
+        "sections": [_section(name, found.largest.get(name)) for name in OUTLINES],
         "summary": _summary(found),
         "splitting": found.splitting,
         "splitting_setting": "" if found.splitting is None else splitting_setting(found.splitting),
@@ -103,11 +105,13 @@ def _knobs(found: Findings) -> dict[str, object]:
     }
 
 
-def _section(name: str, found: TableComparison | None) -> Section:
+def _section(name: str, stored: Stored | None) -> Section:
     heading = f"{_number(name)}: {OUTLINES[name].title}"
-    if found is None:
-        return Section(name, heading, QUESTIONS[name], None, [], [], [])
-    return Section(name, heading, QUESTIONS[name], found, column_pictures(found), _grid(found), remarks(found))
+    if stored is None:
+        return Section(name, heading, QUESTIONS[name], None, [], [], [], [])
+    found = stored.comparison
+    pictures, grid = column_pictures(found), _grid(found)
+    return Section(name, heading, QUESTIONS[name], found, pictures, grid, remarks(found), stored.words)
 
 
 def _grid(found: TableComparison) -> list[list[str]]:

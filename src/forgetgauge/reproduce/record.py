@@ -90,6 +90,8 @@ class TableComparison:
     digests: dict[str, str]
     failures: list[str] = field(default_factory=list)
     """Jobs that failed, in words."""
+    over_none: dict[str, dict[str, Ours]] = field(default_factory=dict)
+    """Column -> method -> its Q less None's, pair by pair, with an interval; of tables of Q."""
     schema: int = SCHEMA
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forgetgauge.report.table import align
 from forgetgauge.report.wording import bracket, plain, seconds
 from forgetgauge.reproduce.paper import PRINTED
-from forgetgauge.reproduce.record import CompareCell, TableComparison
+from forgetgauge.reproduce.record import CompareCell, Ours, TableComparison
 
 AGREEMENT = {True: "inside", False: "outside", None: ""}
 
@@ -39,6 +39,9 @@ def remarks(found: TableComparison) -> list[str]:
         astray = [column for column, yes in grounded.items() if not yes]
         where = f"not at {found.variable} = {', '.join(astray)}" if astray else "in every column"
         lines.append(f"Retrain’s interval holds its ideal {where}.")
+    for column, methods in found.over_none.items():
+        told = ", ".join(f"{PRINTED[name]} {_difference(ours)}" for name, ours in methods.items())
+        lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {told}.")
     lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
     lines += [f"Failed: {failure}." for failure in found.failures]
     if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):
@@ -80,6 +83,12 @@ def _number(name: str) -> str:
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
+
+
+def _difference(ours: Ours) -> str:
+    """`+0.031 [0.012, 0.050]`."""
+    sign = "+" if ours.value >= 0 else ""
+    return f"{sign}{plain(ours.value)}" + ("" if ours.interval is None else f" {bracket(ours.interval)}")
 
 
 def tau_text(value: float | None) -> str:

@@ -111,7 +111,9 @@ def test_the_models_that_survived_a_knob_are_no_measure_of_it(curves):
 
 
 def test_models_that_failed_alike_are_one_line(curves):
-    lost = [FailureResult(f"signals of ssd-2, pair {pair} side 0 seed 0", "ValueError: NaN") for pair in range(3)]
+    lost = [
+        FailureResult(f"signals of ssd-2, pair {pair} side 0 seed 0", "ValueError: NaN", "x.txt") for pair in range(3)
+    ]
     methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", *variants("resnet"))}
     found = curves_of(replace(result_of({"all": methods}), failures=lost), "paper", [])
     assert found.failures == ["3 × signals of ssd-2: ValueError: NaN"]

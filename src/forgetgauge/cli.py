@@ -53,6 +53,9 @@ def run(
     time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
     executor: Annotated[ExecutorChoice, typer.Option(help="Who does the work.")] = ExecutorChoice.processes,
     device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Every model alone: the same bits whatever else is run. Slower.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
@@ -64,7 +67,15 @@ def run(
     folder.create()
     campaign = _campaign(file, settings)
     with told(quiet) as tell:
-        ending, result = play(campaign, folder, executor=executor.value, device=device, time_limit_s=limit, tell=tell)
+        ending, result = play(
+            campaign,
+            folder,
+            executor=executor.value,
+            device=device,
+            deterministic=deterministic,
+            time_limit_s=limit,
+            tell=tell,
+        )
     if result is None:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     else:

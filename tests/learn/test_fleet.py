@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.learn import fleet
 from forgetgauge.learn.augment import draw_moves
 from forgetgauge.learn.descent import Steps
-from forgetgauge.learn.fleet import Batch, Feed, descend_together, logits_together, squares_together
+from forgetgauge.learn.fleet import Batch, Feed, batches_of, descend_together, logits_together, squares_together
 from forgetgauge.learn.predict import logits_of
 from forgetgauge.learn.twin import Twin
 
@@ -40,10 +41,11 @@ def batches(member, n_steps, within=range(40)):
     return [rng.choice(np.array(within), size=size, replace=False) for size in sizes]
 
 
-def feeds_of(all_batches, labels=None):
+def feeds_of(points, all_batches, labels=None):
+    """The points' labels, or others batch by batch."""
     return [
         Feed(
-            iter([Batch(at, None if labels is None else labels[k][step]) for step, at in enumerate(mine)]),
+            batches_of(points, mine) if labels is None else map(Batch, mine, labels[k]),
             len(mine),
             np.random.default_rng(100 + k),
         )
@@ -54,7 +56,7 @@ def feeds_of(all_batches, labels=None):
 def descended(points, steps, all_batches, name=CNN, labels=None, **how):
     """(models, twin) after descending together."""
     twin = Twin(build(name, len(all_batches)))
-    descend_together(twin, points, feeds_of(all_batches, labels), steps, batch_size=BATCH, **how)
+    descend_together(twin, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how)
     return twin.members([len(mine) for mine in all_batches]), twin
 
 
@@ -183,7 +185,7 @@ def test_a_correction_after_each_step_is_that_of_the_model_alone(points):
         weights.copy_(torch.where(held, began, weights))
         velocity.masked_fill_(held, 0)
 
-    descend_together(twin, points, feeds_of(all_batches), steps, batch_size=BATCH, after_step=restore)
+    descend_together(twin, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore)
     together = twin.members([len(mine) for mine in all_batches])
     for found, model, mask, mine in zip(together, models, masks, all_batches, strict=True):
         start = {name: p.detach().double() for name, p in model.named_parameters()}
@@ -314,15 +316,18 @@ def d_loss(logits, labels):
 
 
 @pytest.mark.parametrize("size", [256, 4])
-@pytest.mark.parametrize("relabelled", [False, True])
-def test_squares_are_the_means_over_each_members_own_set(points, size, relabelled):
+@pytest.mark.parametrize("labels", ["shared", "each its own", "told"])
+def test_squares_are_the_means_over_each_members_own_set(points, size, labels):
     models, sets = build(CNN, 3), [np.arange(11), np.arange(20, 25), np.array([7])]
-    labels = [(points.y.numpy()[at] + 1) % N_CLASSES for at in sets] if relabelled else None
+    versions = [(points.whole_labels + (labels != "shared") * k) % N_CLASSES for k in range(3)]
+    told = [version.numpy()[at] for version, at in zip(versions, sets, strict=True)] if labels == "told" else None
+    wholes = [replace(points, whole_labels=version) if labels == "each its own" else points for version in versions]
+    parts = [whole.subset(at) for whole, at in zip(wholes, sets, strict=True)]
     twin = Twin(copy.deepcopy(models))
-    found = squares_together(twin, points, sets, d_loss, labels=labels, batch_size=size)
+    found = squares_together(twin, parts, d_loss, labels=told, batch_size=size)
     assert found.dtype == torch.float64
     for k, (model, at) in enumerate(zip(models, sets, strict=True)):
-        y = torch.from_numpy(labels[k]) if relabelled else points.whole_labels[at]
+        y = versions[k][at]
         one = in_float64(model).eval()
         each = [own_gradient(one, points.whole_inputs[[i]], y[[place]]) for place, i in enumerate(at)]
         expected = {name: torch.stack([table[name] ** 2 for table in each]).mean(0) for name in each[0]}
@@ -331,13 +336,13 @@ def test_squares_are_the_means_over_each_members_own_set(points, size, relabelle
 
 def test_squares_in_several_directions_add_up(points):
     """The Fisher information sums over classes: Σ_c of the squares in direction c."""
-    sets = [np.arange(6), np.arange(9)]
+    sets = [points.subset(np.arange(n)) for n in (6, 9)]
 
     def each_class(logits, labels):
         p = logits.softmax(-1)
         return [p[..., [c]].sqrt() * (p - F.one_hot(torch.tensor(c), N_CLASSES)) for c in range(N_CLASSES)]
 
     twin = Twin(build(CNN, 2))
-    whole = squares_together(twin, points, sets, each_class)
-    parts = [squares_together(twin, points, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
+    whole = squares_together(twin, sets, each_class)
+    parts = [squares_together(twin, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
     torch.testing.assert_close(whole, sum(parts), rtol=1e-5, atol=1e-12)

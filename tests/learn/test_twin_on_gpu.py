@@ -1,6 +1,7 @@
 """The stacked engine on a GPU: its kernels against plain torch, a stack against models alone."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.learn import fleet, ops
 from forgetgauge.learn.descent import Steps
-from forgetgauge.learn.fleet import Batch, Feed, descend_together, logits_together
+from forgetgauge.learn.fleet import Feed, batches_of, descend_together, logits_together
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import logits_of
 from forgetgauge.learn.twin import Twin
@@ -118,6 +119,18 @@ def test_a_stack_after_an_epoch_is_each_model_alone(pixels, augment):
         assert (flat(model) - flat(alone)).norm() < 0.02 * moved.norm()
 
 
+def test_members_that_were_taught_different_labels_are_each_the_model_alone(pixels):
+    recipe = Minibatch(model="resnet20", epochs=1, batch_size=64, lr=0.001, momentum=0.0)
+    n_classes, streams = pixels.n_classes, [Streams(str(k)) for k in range(3)]
+    taught = [replace(pixels, whole_labels=(pixels.whole_labels + k) % n_classes) for k in range(3)]
+    sets = [whole.subset(np.arange(k, 1500 + k)) for k, whole in enumerate(taught)]
+    assert recipe.engine(sets).name == "twin"
+    for model, points, stream in zip(recipe.fit_many(sets, streams), sets, streams, strict=True):
+        alone = recipe.fit(points, stream)
+        moved = flat(alone) - flat(recipe.build(points, stream.seed("init")))
+        assert (flat(model) - flat(alone)).norm() < 0.02 * moved.norm()
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_same_stack_twice_is_the_same_to_the_bit(pixels, precision):
     recipe = Minibatch(model="resnet20", epochs=1, batch_size=64, augment="flip-crop", precision=precision)
@@ -129,7 +142,7 @@ def test_the_same_stack_twice_is_the_same_to_the_bit(pixels, precision):
 
 def descended(points, all_batches, optimiser="sgd"):
     twin = Twin([model.cuda() for model in build("small-cnn, batch norm", len(all_batches))])
-    feeds = [Feed(iter([Batch(at) for at in mine]), len(mine)) for mine in all_batches]
+    feeds = [Feed(batches_of(points, mine), len(mine)) for mine in all_batches]
     descend_together(twin, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16)
     return twin.members()
 

@@ -13,12 +13,11 @@ import torch
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.engines import Engine, choose_engine
 from forgetgauge.plan.draws import draw_confused
 from forgetgauge.plan.graph import CONFUSED, Method, Named, build_graph
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.run.packing import company, form_stacks
+from forgetgauge.run.packing import company, form_stacks, pack
 from forgetgauge.run.places import Places
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.ledger import LedgerState
@@ -74,24 +73,44 @@ def test_a_game_with_metrics_comes_back_from_json():
     assert game_from_json(old) == GAME
 
 
-def test_models_that_were_taught_different_labels_share_no_stack_with_anybody():
-    graph = build_graph(CONFUSING)
-    trained = [job for job in graph.jobs.values() if job.kind == "train"]
-    by_company: dict[str, set[str]] = {}
-    for job in trained:
-        by_company.setdefault(company(job), set()).add(str(job.params.get("labels")))
-    assert all(len(versions) == 1 for versions in by_company.values())
-    stacks = form_stacks(graph.jobs, list(graph.jobs), LedgerState())
-    without = form_stacks(build_graph(GAME).jobs, list(build_graph(GAME).jobs), LedgerState())
-    assert [stack for stack in stacks if not set(stack) & {job.key for job in jobs_of("confused")}] == without
+def test_models_of_the_ic_test_share_stacks_among_themselves_and_with_nobody_else():
+    jobs, confused = build_graph(CONFUSING).jobs, {job.key for job in jobs_of("confused")}
+    stacks = form_stacks(jobs, list(jobs), LedgerState(), 64)
+    theirs = [stack for stack in stacks if confused & set(stack)]
+    assert all(set(stack) <= confused for stack in theirs)
+    coupled = [job for job in jobs_of("confused") if job.coupled]
+    assert len(theirs) == len({company(job) for job in coupled})
+    assert sum(map(len, theirs)) == len(coupled)
+    repetitions = {(pair, seed) for pair in range(GAME.pairs) for seed in range(GAME.seeds)}
+    for stack in theirs:
+        members = [jobs[key].params for key in stack]
+        assert {(one["labels"]["which"], one["replicate"]) for one in members} == repetitions
 
 
-def test_a_stack_of_different_labels_is_trained_one_by_one():
-    points = Points.of(torch.randn(40, 6), torch.arange(40) % 3)
-    other = replace(points, whole_labels=points.whole_labels.flip(0))
-    engine = choose_engine(torch.nn.Linear(6, 3), [points, other])
-    assert engine == Engine("solo", "the points have different labels")
-    assert choose_engine(torch.nn.Linear(6, 3), [points, points]).name == "vmap"
+def test_the_stacks_of_a_game_are_the_same_with_and_without_the_ic_test():
+    jobs, confused = build_graph(CONFUSING).jobs, {job.key for job in jobs_of("confused")}
+    for width in (16, 64):
+        stacks = form_stacks(jobs, list(jobs), LedgerState(), width)
+        without = form_stacks(build_graph(GAME).jobs, list(build_graph(GAME).jobs), LedgerState(), width)
+        assert [stack for stack in stacks if not set(stack) & confused] == without
+
+
+def test_models_of_the_ic_test_that_began_alone_stay_alone():
+    """A run of an older version goes on with the stacks that it wrote down."""
+    jobs, state = build_graph(CONFUSING).jobs, LedgerState()
+    began, *others = [job.key for job in jobs_of("confused") if job.kind == "train"]
+    state.apply({"event": "stacks", "stacks": [[began]]})
+    formed = form_stacks(jobs, list(jobs), state, 64)
+    assert not any(began in stack for stack in formed)
+    assert others in formed
+
+
+def test_the_signals_of_one_methods_ic_models_are_one_task():
+    jobs = build_graph(CONFUSING).jobs
+    asked = [job.key for job in jobs_of("confused") if job.kind == "signals"]
+    tasks = pack(jobs, asked, LedgerState())
+    assert len(tasks) == len(GAME.methods)
+    assert all(len(task.jobs) == GAME.pairs * GAME.seeds for task in tasks)
 
 
 # -- which points, with which labels -----------------------------------------------------------------------------------
@@ -170,3 +189,11 @@ def test_the_example_is_the_embedded_default_with_all_metrics():
     raw, _ = read_run_file(Path(__file__).parents[2] / "examples/rivals-digits.toml")
     assert raw.pop("metrics") == {"ic": True, "ic_classes": [0, 1], "mia": True, "distances": True}
     assert raw == read_run_file(None)[0]
+
+
+def test_the_eight_confused_models_of_the_example_train_as_one_stack():
+    (game,) = resolve(*read_run_file(Path(__file__).parents[2] / "examples/rivals-digits.toml")).games
+    jobs = build_graph(game).jobs
+    trained = [key for key, job in jobs.items() if job.kind == "train" and job.params["role"] == "confused"]
+    assert len(trained) == 8
+    assert trained in form_stacks(jobs, list(jobs), LedgerState())

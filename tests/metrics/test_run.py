@@ -156,6 +156,24 @@ def test_q_is_the_same_with_and_without_rivals(finished, record, tmp_path):
     play(Campaign.plan(resolve({**SMALL, "metrics": METRICS}, "small")), RunFolder(finished))
 
 
+def test_the_ic_models_share_a_stack_and_leave_every_bit_of_the_game_as_it_was(tmp_path):
+    tables = {**TINY, "unlearners": ["retrain", "neg-grad"], "adversaries": ["confidence"], "strong": {"queries": []}}
+    states, results = [], []
+    for name, metrics in (("plain", {}), ("confusing", {"ic": True})):
+        campaign, folder = Campaign.plan(resolve({**tables, "metrics": metrics}, "tiny")), RunFolder(tmp_path / name)
+        results.append(play(campaign, folder)[1])
+        states.append(folder.open_ledger().state)
+    plain, confusing = ({key: done.receipt.sha256 for key, done in state.done.items()} for state in states)
+    assert plain.items() <= confusing.items()
+    assert results[0].digests == results[1].digests
+    stored = Stored(tmp_path / "confusing")
+    ran = [stored.read(key).facts["ran"] for key in stored.graph.confused.values()]
+    assert [one["width"] for one in ran] == [2] * 4
+    trained = {stored.read(key).facts["original_ran"]["engine"] for (method, *_), key in stored.graph.confused.items()
+               if method == "neg-grad"}  # fmt: skip
+    assert trained == {"vmap"}
+
+
 def test_the_disk_is_estimated_with_the_models_of_the_ic_test():
     plain, confusing = (Campaign.plan(resolve({**SMALL, **more}, "small")) for more in ({}, {"metrics": METRICS}))
     assert all(one < other for one, other in zip(disk_estimate(plain), disk_estimate(confusing), strict=True))

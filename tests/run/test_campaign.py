@@ -55,6 +55,19 @@ def copied(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "copied"))
 
 
+def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp_path):
+    made = []
+    for n_pairs in (1, 2):
+        folder = RunFolder(tmp_path / str(n_pairs))
+        play(campaign(f"game.pairs={n_pairs}", "keep=weights"), folder, deterministic=True)
+        made.append({key: done.receipt.sha256 for key, done in folder.open_ledger().state.done.items()})
+    one, two = made
+    jobs = campaign("game.pairs=1").jobs
+    assert {job.kind for job in jobs.values()} >= {"train", "unlearn", "signals"}
+    assert one.keys() == jobs.keys() < two.keys()
+    assert {jobs[key].kind for key in one if one[key] != two[key]} == set()
+
+
 def test_the_result_has_what_its_readers_need(finished):
     record = json.loads((finished / "result.json").read_text())
     assert record["schema"] == 2

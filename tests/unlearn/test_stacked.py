@@ -156,6 +156,26 @@ def test_a_stack_of_one_is_a_stack(method, monkeypatch):
     assert farthest(stacked(METHODS[method], requests, monkeypatch)[0], expected) < TOLERANCE
 
 
+def taught_otherwise(request, k):
+    """The same request on the same inputs, every point labelled k classes further."""
+    labels = (request.retain.whole_labels + k) % 4
+    retain, forget = (dataclasses.replace(part, whole_labels=labels) for part in (request.retain, request.forget))
+    return dataclasses.replace(request, retain=retain, forget=forget)
+
+
+@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.parametrize("method", METHODS)
+def test_each_member_of_a_stack_has_the_labels_it_was_taught(method, monkeypatch):
+    unlearner, requests = METHODS[method], [taught_otherwise(r, k) for k, r in enumerate(requests_on("no norm"))]
+    expected, cost = alone(unlearner, requests)
+    found, spent = stacked(unlearner, requests, monkeypatch)
+    assert farthest(found, expected) < TOLERANCE
+    assert spent == cost
+    as_the_first, _ = stacked(unlearner, requests_on("no norm"), monkeypatch)
+    labels_matter = not method.startswith("fisher")  # whose labels are the model's own
+    assert (farthest(found[1:], as_the_first[1:]) > 10 * TOLERANCE) is labels_matter
+
+
 @pytest.mark.usefixtures("twins_on_cpu")
 @pytest.mark.parametrize("method", DESCENTS)
 def test_group_norms_stack_in_descents(method, monkeypatch):
@@ -199,6 +219,7 @@ def test_requests_that_differ_in_more_than_their_sets_have_no_twin():
     frozen = requests_on("batch norm")
     frozen[1].model.head.weight.requires_grad_(False)
     assert together.twin_of(frozen) is None
+    assert together.twin_of([taught_otherwise(r, k) for k, r in enumerate(requests)]) is not None
     relabelled = dataclasses.replace(requests[2].forget, whole_labels=requests[2].forget.whole_labels.clone())
     assert together.twin_of([*requests[:2], dataclasses.replace(requests[2], forget=relabelled)]) is None
     assert together.twin_of([requests[0], requests_on("resnet")[1]]) is None

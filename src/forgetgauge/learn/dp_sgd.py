@@ -30,6 +30,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
 from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
+from forgetgauge.learn.members import own_labels, why_apart
 from forgetgauge.models.building import build_model
 from forgetgauge.streams import Streams
 
@@ -138,10 +139,14 @@ class DpSgd:
         return self._signed(loop.model(), budget, budget.n_steps)
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        """Members with equally many points side by side, where the architecture is known to `dp_ghost`."""
+        """Members with equally many steps side by side, where the architecture is known to `dp_ghost`.
+
+        Steps per epoch decide q, their number and σ; of members with nearly as many points only ⌊q n⌋ differs.
+        """
         fitted: dict[int, nn.Module] = {}
-        for size in sorted({len(p) for p in points}):
-            members = [i for i, p in enumerate(points) if len(p) == size]
+        per_epoch = [batches_per_epoch(len(p), self.batch_size) for p in points]
+        for n_batches in sorted(set(per_epoch)):
+            members = [i for i, own in enumerate(per_epoch) if own == n_batches]
             group = [points[i] for i in members], [streams[i] for i in members]
             if self.engine(group[0]).name == "ghost":
                 made = self._fit_together(*group)
@@ -152,29 +157,28 @@ class DpSgd:
 
     def engine(self, points: Sequence[Points]) -> DpEngine:
         """What `fit_many` would train models on these points with."""
-        if any(p.whole_inputs is not points[0].whole_inputs for p in points):
-            return DpEngine("opacus", "the points are of different data sets")
-        reason = why_no_ghost(self.build(points[0], 0).train())
+        reason = why_apart(points) or why_no_ghost(self.build(points[0], 0).train())
         return DpEngine("ghost") if reason is None else DpEngine("opacus", reason)
 
     def _fit_together(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        budget = self.budget(len(points[0]))
+        budgets = [self.budget(len(p)) for p in points]  # alike but for ⌊q n⌋
         stack = GhostStack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
         optimiser = self.optimiser_of(list(stack.parameters.values()))
         noise = [_noise_source(p, s) for p, s in zip(points, streams, strict=True)]
-        feeds = [poisson_batches(p, budget, s) for p, s in zip(points, streams, strict=True)]
+        feeds = [poisson_batches(p, b, s) for p, b, s in zip(points, budgets, streams, strict=True)]
+        labels, size = own_labels(points), _expected_sizes(budgets, points[0].device)
         clip, n_steps = self.clip_norm if self.is_private else None, 0
         with _products(self.precision):
             for batches in zip(*feeds, strict=True):
                 total = stack.zeros()
                 for index, own in _chunks(batches, self.physical_batch_size, points[0].device):
-                    stack.add_clipped(total, points[0].inputs_at(index), points[0].whole_labels[index], own, clip)
+                    stack.add_clipped(total, points[0].inputs_at(index), labels(index), own, clip)
                 for name, parameter in stack.parameters.items():
-                    _add_noise(total[name], budget.noise_multiplier * self.clip_norm, noise)
-                    parameter.grad = total[name].div_(budget.expected_batch_size)
+                    _add_noise(total[name], budgets[0].noise_multiplier * self.clip_norm, noise)
+                    parameter.grad = _divided(total[name], size)
                 optimiser.step()
                 n_steps += 1
-        return [self._signed(model, budget, n_steps) for model in stack.members()]
+        return [self._signed(model, b, n_steps) for model, b in zip(stack.members(), budgets, strict=True)]
 
     def optimiser_of(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
         """torch's own; both move every weight for itself, so that a stack of models is one optimiser's."""
@@ -315,6 +319,17 @@ def _add_noise(total: Tensor, deviation: float, sources: Sequence[torch.Generato
         return
     for own, source in zip(total, sources, strict=True):
         own += torch.normal(0.0, deviation, own.shape, device=own.device, generator=source)
+
+
+def _expected_sizes(budgets: Sequence[Budget], device: torch.device) -> int | Tensor:
+    """What the members' sums are divided by: one number where it is the same for all, else (K,)."""
+    sizes = [budget.expected_batch_size for budget in budgets]
+    return sizes[0] if len(set(sizes)) == 1 else torch.tensor(sizes, device=device)
+
+
+def _divided(total: Tensor, size: int | Tensor) -> Tensor:
+    """Each member's sum, (K, *shape), over its own size; in place."""
+    return total.div_(size if isinstance(size, int) else size.view(-1, *[1] * (total.dim() - 1)))
 
 
 def _split(batch: Positions, physical: int) -> list[Positions]:

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.members import why_apart
 from forgetgauge.learn.stack import draws_random_numbers, why_solo
 from forgetgauge.learn.twin import why_no_twin
 from forgetgauge.streams import Streams
@@ -41,10 +42,9 @@ class Engine:
 
 def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
     """For models like this (in train mode) on these points."""
-    if any(p.whole_inputs is not points[0].whole_inputs for p in points):
-        return Engine("solo", "the points are of different data sets")
-    if any(p.whole_labels is not points[0].whole_labels for p in points):
-        return Engine("solo", "the points have different labels")  # a stack reads all labels from the first member's
+    apart = why_apart(points)
+    if apart is not None:
+        return Engine("solo", apart)
     on_gpu = points[0].device.type == "cuda"
     no_twin = why_no_twin(model) if on_gpu else "the kernels are for a GPU"
     if no_twin is None:

@@ -9,7 +9,7 @@ fewer steps finish early, and how the step is tried out before it is captured.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
 from forgetgauge.learn.descent import Positions, Steps
+from forgetgauge.learn.members import own_labels
 from forgetgauge.learn.twin import Twin
 
 CHUNK_STEPS = 128
@@ -34,8 +35,8 @@ class Batch:
 
     index: Positions
     """Positions in the whole data set."""
-    labels: Positions | None = None
-    """Labels to learn in place of the true ones."""
+    labels: Positions
+    """What is to be learnt of each: the members of a stack need not have been taught the same."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Feed:
     n_steps: int
     moves: np.random.Generator | None = None
     """Where the augmentation draws from."""
+
+
+def batches_of(part: Points, order: Iterable[Positions], labels: Positions | None = None) -> Iterator[Batch]:
+    """The points of a part in this order of their positions in it, with the part's labels or with (n,) others."""
+    taught = part.y.cpu().numpy() if labels is None else labels
+    return (Batch(part.index[at], taught[at]) for at in order)
 
 
 AfterStep = Callable[[Tensor, Tensor], None]
@@ -67,7 +74,8 @@ def descend_together(
 ) -> None:
     """Minimise sign · (mean cross-entropy of the batch), each member over its own feed; `twin.weights` move in place.
 
-    `points` is any part of the data set that the indices refer to; with `train`, batch norms use batch statistics.
+    `points` is any part of the data set that the indices refer to, for its inputs alone: labels come with the batches.
+    With `train`, batch norms use batch statistics.
     """
     _Descent(twin, points, feeds, steps, batch_size, train, sign, augment, after_step).run()
 
@@ -120,8 +128,7 @@ class _Descent:
             for place, batch in enumerate(itertools.islice(feed.batches, max(0, min(stop, feed.n_steps) - first))):
                 n = len(batch.index)
                 host.index[place, k, :n] = torch.from_numpy(batch.index)
-                labels = self.points.host_labels[batch.index] if batch.labels is None else batch.labels
-                host.labels[place, k, :n] = torch.from_numpy(labels)
+                host.labels[place, k, :n] = torch.from_numpy(batch.labels)
                 host.n_valid[place, k] = n
                 host.rate[place, k] = self.steps.rate(first + place, feed.n_steps)
                 if self.augment != "none":
@@ -236,22 +243,21 @@ Directions = Callable[[Tensor, Tensor], list[Tensor]]
 
 def squares_together(
     twin: Twin,
-    points: Points,
-    sets: Sequence[Positions],
+    parts: Sequence[Points],
     directions: Directions,
     *,
     labels: Sequence[Positions] | None = None,
     batch_size: int = 256,
 ) -> Tensor:
-    """(K, P) float64: mean over a member's set of the squared gradient of each example alone, in eval mode."""
+    """(K, P) float64: mean over a member's part of the squared gradient of each example alone, in eval mode."""
     total = torch.zeros_like(twin.weights, dtype=torch.float64)
-    at, sizes = rectangle(sets, twin.device)
-    y = points.whole_labels[at] if labels is None else rectangle(labels, twin.device)[0]
+    at, sizes = rectangle([part.index for part in parts], twin.device)
+    y = own_labels(parts)(at) if labels is None else rectangle(labels, twin.device)[0]
     for start in range(0, at.shape[1], batch_size):
         here = slice(start, start + batch_size)
         n_valid = (sizes - start).clamp(0, at[:, here].shape[1]).int()
         own = (torch.arange(at[:, here].shape[1], device=twin.device) < n_valid[:, None])[..., None]
-        logits, play = twin.forward(points.inputs_at(at[:, here]), n_valid, keep=True, sums="squares")
+        logits, play = twin.forward(parts[0].inputs_at(at[:, here]), n_valid, keep=True, sums="squares")
         for direction in directions(logits, y[:, here]):
             twin.backward(play, direction * own)
             total += twin.gradient

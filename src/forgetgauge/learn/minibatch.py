@@ -25,7 +25,8 @@ from forgetgauge.learn.descent import (
     own_randomness,
 )
 from forgetgauge.learn.engines import Engine, choose_engine, on_streams
-from forgetgauge.learn.fleet import Batch, Feed, descend_together
+from forgetgauge.learn.fleet import Feed, batches_of, descend_together
+from forgetgauge.learn.members import own_labels
 from forgetgauge.learn.stack import Stack
 from forgetgauge.learn.twin import Precision, Twin
 from forgetgauge.models.building import build_model
@@ -138,20 +139,18 @@ class Minibatch:
             return on_streams(self.fit, points, streams)
 
     def _feed(self, points: Points, streams: Streams) -> Feed:
-        batches = (Batch(points.index[at]) for at in self._order(points, streams))
+        batches = batches_of(points, self._order(points, streams))
         return Feed(batches, self._n_steps(points), streams.generator("augment"))
 
     def _fit_vmap(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         stack = Stack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
         index = torch.from_numpy(np.stack([p.index for p in points]))  # (K, n)
-        moves = [s.generator("augment") for s in streams]
+        labels, moves = own_labels(points), [s.generator("augment") for s in streams]
 
         def loss(at: Tensor) -> Tensor:  # at: (K, batch)
             chosen = index.gather(1, at)
             with self._autocast(points[0]):
-                return stack.loss(
-                    F.cross_entropy, self._inputs(points[0], chosen, moves), points[0].whole_labels[chosen]
-                )
+                return stack.loss(F.cross_entropy, self._inputs(points[0], chosen, moves), labels(chosen))
 
         orders = [self._order(p, s) for p, s in zip(points, streams, strict=True)]
         with _exact_products(self.precision):

@@ -76,12 +76,14 @@ def play(
     *,
     executor: ExecutorName = "inline",
     device: str = "auto",
+    deterministic: bool = False,
     time_limit_s: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Ending, Result | None]:
     """Do what is missing and assemble the result; None where jobs are missing because the time was up.
 
-    The device is `auto`, `cpu`, `cuda` or `cuda:1`. It is in no job's key: a run may go on elsewhere.
+    The device is `auto`, `cpu`, `cuda` or `cuda:1`. It is in no job's key: a run may go on elsewhere. Deterministic:
+    every model alone, so that its bits do not depend on what else is in the run.
     """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     folder.create()
@@ -100,7 +102,7 @@ def play(
                     folder,
                     workers,
                     keep_weights=campaign.keep_weights,
-                    stack_width=stack_width(device),
+                    stack_width=stack_width(device, deterministic=deterministic),
                     deadline=deadline,
                     tell=tell,
                 )

@@ -33,15 +33,20 @@ def seeded(job: Job) -> Iterator[None]:
 
 @contextmanager
 def one_thread(kind: Kind) -> Iterator[None]:
-    """One torch thread while a task runs: a model's bits then depend neither on the cores nor on who else works."""
+    """One torch thread while a task runs, and of cuDNN's algorithms those without atomics.
+
+    A model's bits then depend neither on the cores nor on who else works nor on the day.
+    """
     if kind not in USES_TORCH:
         yield
         return
     import torch
 
-    before = torch.get_num_threads()
+    threads, settled = torch.get_num_threads(), torch.backends.cudnn.deterministic
     torch.set_num_threads(1)
+    torch.backends.cudnn.deterministic = True
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+        torch.backends.cudnn.deterministic = settled

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from forgetgauge.plan.jobs import HEAVY, Job, Kind
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind
 from forgetgauge.run.narrowing import cut
 from forgetgauge.run.tasks import Task
 from forgetgauge.store.ledger import LedgerState
@@ -23,8 +23,14 @@ STACK_ON_GPU = 64
 """Most models in one stack on a GPU: there is one worker to keep busy, and small models leave it idle otherwise."""
 
 
-def stack_width(device: str) -> int:
-    """The width of new stacks; those in the ledger stay as they are, wherever the run goes on."""
+def stack_width(device: str, *, deterministic: bool = False) -> int:
+    """The width of new stacks; those in the ledger stay as they are, wherever the run goes on.
+
+    A member's last bits depend on how wide its stack is (float additions in another order). Deterministic is every model
+    alone: its bits are then its own, whatever else is in the run.
+    """
+    if deterministic:
+        return 1
     return STACK_ON_GPU if device.startswith("cuda") else WIDTH["train"]
 
 
@@ -72,22 +78,25 @@ def company(job: Job) -> str:
     """Jobs of the same company may stand in one stack.
 
     Originals, shadows and references of one learner on one data set are made alike, whatever they are for and on
-    however many points (a learner that cannot stack sets of different sizes splits them itself). But a stack has one
-    version of the labels: models that were taught others keep to themselves, and leave the stacks of a run that adds
-    them as they were.
+    however many points (a learner that cannot stack sets of different sizes splits them itself). So are models that
+    were taught labels of their own, each its own; but those keep to themselves, so that asking for them leaves the
+    stacks of the game, and with them its bits, as they were.
     """
     if job.kind not in HEAVY:
         return job.group
-    alike = ("unlearner", "learner", "data", "labels")
-    return identity_key({"kind": job.kind, **{what: job.params.get(what) for what in alike}})
+    alike = {what: job.params.get(what) for what in ("unlearner", "learner", "data")}
+    return identity_key({"kind": job.kind, **alike, "own labels": "labels" in job.params})
 
 
-def pack(jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState) -> list[Task]:
-    """The tasks that do `to_do`, in the order of the plan."""
+def pack(
+    jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState, width: int = WIDTH["train"]
+) -> list[Task]:
+    """The tasks that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once."""
     tasks: dict[str, Task] = {}
     free = [key for key in to_do if not jobs[key].coupled]
     for group in _groups(jobs, free):
-        for chunk in cut(group, WIDTH[jobs[group[0]].kind]):
+        kind = jobs[group[0]].kind
+        for chunk in cut(group, min(width, WIDTH[kind]) if kind in USES_TORCH else WIDTH[kind]):
             tasks[chunk[0]] = Task(tuple(jobs[key] for key in chunk), frozenset(chunk))
     wanted = set(to_do)
     for key in to_do:

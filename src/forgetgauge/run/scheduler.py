@@ -94,7 +94,7 @@ class _Scheduler:
         self._check_artefacts()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
-            self._work_through(pack(self.jobs, to_do, self.ledger.state))
+            self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
         self._drop_weights(self.jobs.keys())  # also what an earlier run was told to keep
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)

@@ -92,15 +92,12 @@ class Fisher:
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
-        sets = [part.index for part in retained]
         if self.labels == "all":
-            squares = squares_together(twin, retained[0], sets, _scores_under_the_models)
+            squares = squares_together(twin, retained, _scores_under_the_models)
         else:
             logits = logits_together(twin.models, retained)
             drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
-            squares = squares_together(
-                twin, retained[0], sets, lambda logits, y: [d_cross_entropy(logits, y)], labels=drawn
-            )
+            squares = squares_together(twin, retained, lambda logits, y: [d_cross_entropy(logits, y)], labels=drawn)
         for model, information, r in zip(twin.models, twin.tables_of(squares), requests, strict=True):
             self._blur(model, information, r.context.streams)
             r.context.n_gradients += self._cost(r.retain)

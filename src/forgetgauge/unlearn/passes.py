@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch, descend, own_randomness
-from forgetgauge.learn.fleet import Batch, Feed
+from forgetgauge.learn.fleet import Feed, batches_of
 from forgetgauge.learn.twin import Twin
 from forgetgauge.unlearn.together import descended
 from forgetgauge.unlearn.unlearner import Context, Request
@@ -44,11 +44,14 @@ class Passes:
         sign: float = 1.0,
         labels: Sequence[Positions] | None = None,
     ) -> list[nn.Module]:
-        """Minimise sign · (mean cross-entropy of a batch), each member over its own part; the members come back."""
+        """Minimise sign · (mean cross-entropy of a batch), each member over its own part; the members come back.
+
+        `labels` are (n,) for each part, where others are to be learnt than the part's own.
+        """
         feeds = []
         for k, (request, part) in enumerate(zip(requests, parts, strict=True)):
-            taught = None if labels is None else labels[k]
-            feeds.append(Feed(_batches(part, self._order(part, request.context), taught), self._n_steps(part)))
+            batches = batches_of(part, self._order(part, request.context), None if labels is None else labels[k])
+            feeds.append(Feed(batches, self._n_steps(part)))
             request.context.n_gradients += self.epochs * len(part)
         return descended(twin, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
 
@@ -57,7 +60,3 @@ class Passes:
 
     def _n_steps(self, part: Points) -> int:
         return self.epochs * batches_per_epoch(len(part), self.batch_size)
-
-
-def _batches(part: Points, order: Iterator[Positions], labels: Positions | None) -> Iterator[Batch]:
-    return (Batch(part.index[at], None if labels is None else labels[at]) for at in order)

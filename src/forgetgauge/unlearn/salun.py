@@ -119,7 +119,7 @@ class SalUn:
         """(K, P) each member's `most_salient`, in the model's own order (of equal gradients the first are kept)."""
         batches = [np.split(r.forget.index, range(self.batch_size, len(r.forget), self.batch_size)) for r in requests]
         total = torch.zeros_like(twin.weights)
-        for gradient in gradients_together(twin, requests[0].forget, batches):
+        for gradient in gradients_together(twin, [r.forget for r in requests], batches):
             total += gradient
         masks = []
         for model, table in zip(twin.models, twin.tables_of(total), strict=True):
@@ -128,12 +128,12 @@ class SalUn:
 
     def _batches(self, request: Request) -> Iterator[Batch]:
         retain, forget, streams = request.retain, request.forget, request.context.streams
-        labels, n_forget = streams.generator("labels"), len(request.forget)
+        labels, n_forget, taught = streams.generator("labels"), len(forget), retain.y.cpu().numpy()
         for at in _positions(n_forget, len(retain), self, streams.generator("order")):
             if at[0] < n_forget:
                 yield Batch(forget.index[at], labels.integers(forget.n_classes, size=len(at)))
             else:
-                yield Batch(retain.index[at - n_forget])
+                yield Batch(retain.index[at - n_forget], taught[at - n_forget])
 
     @property
     def _steps(self) -> Steps:

@@ -72,27 +72,27 @@ class SSD:
         return mean_squared_batch_gradients(model, x, y, batches)
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
-        on_forget = self._importances(twin, requests, [r.forget.index for r in requests])
-        on_all = self._importances(twin, requests, [np.concatenate([r.retain.index, r.forget.index]) for r in requests])
+        whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
+        on_forget = self._importances(twin, requests, [r.forget for r in requests])
+        on_all = self._importances(twin, requests, whole)
         factor = dampening_factor(on_forget, on_all, self.alpha, self.dampening, self.exponent)  # 1 in the rows' gaps
         twin.weights.mul_(factor.to(twin.weights.dtype))
         return twin.members()
 
-    def _importances(self, twin: Twin, requests: Sequence[Request], sets: Sequence[Positions]) -> Tensor:
+    def _importances(self, twin: Twin, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
-        points = requests[0].forget
         if self.per_sample:
-            squares = squares_together(twin, points, sets, lambda logits, y: [d_cross_entropy(logits, y)])
-            for request, own in zip(requests, sets, strict=True):
+            squares = squares_together(twin, parts, lambda logits, y: [d_cross_entropy(logits, y)])
+            for request, own in zip(requests, parts, strict=True):
                 request.context.n_gradients += len(own)
             return squares
         sizes = [self._size(r.forget) for r in requests]
-        batches = [own[equal_batches(len(own), size)] for own, size in zip(sets, sizes, strict=True)]
-        for request, own in zip(requests, batches, strict=True):
-            request.context.n_gradients += own.size
+        batches = [own.index[equal_batches(len(own), size)] for own, size in zip(parts, sizes, strict=True)]
+        for request, at in zip(requests, batches, strict=True):
+            request.context.n_gradients += at.size
         size, count = (torch.tensor(n, device=twin.device)[:, None] for n in (sizes, [len(b) for b in batches]))
         total = torch.zeros_like(twin.weights, dtype=torch.float64)
-        for gradient in gradients_together(twin, points, [list(own) for own in batches]):
+        for gradient in gradients_together(twin, parts, [list(at) for at in batches]):
             total += (gradient.double() / size).square()
         return total / count
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.fleet import AfterStep, Feed, d_cross_entropy, descend_together, rectangle
+from forgetgauge.learn.members import own_labels
 from forgetgauge.learn.twin import Precision, Twin
 from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.models.head import head_of
@@ -61,9 +62,10 @@ def twin_of(requests: Sequence[Request], precision: Precision | None = None) -> 
 
 
 def _of_one_data_set(requests: Sequence[Request]) -> bool:
+    """One tensor of inputs for all of them, and for each request one version of the labels, whichever it is."""
     first = requests[0].retain
     return all(
-        p.whole_inputs is first.whole_inputs and p.whole_labels is first.whole_labels and p.scaling == first.scaling
+        p.whole_inputs is first.whole_inputs and p.whole_labels is r.retain.whole_labels and p.scaling == first.scaling
         for r in requests
         for p in (r.retain, r.forget)
     )
@@ -105,18 +107,21 @@ def descended(
 # -- gradients and features --------------------------------------------------------------------------------------------
 
 
-def gradients_together(twin: Twin, points: Points, batches: Sequence[Sequence[Positions]]) -> Iterator[Tensor]:
+def gradients_together(
+    twin: Twin, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
+) -> Iterator[Tensor]:
     """(K, P) for each place in the members' lists: the gradient of that batch's summed loss, in eval mode.
 
-    0 for a member whose list has ended. The tensor is the twin's own, and overwritten by the next.
+    `points` is for each member any part of its data, with the labels it was taught. 0 for a member whose list has
+    ended. The tensor is the twin's own, and overwritten by the next.
     """
-    nothing = np.zeros(0, dtype=np.int64)
+    nothing, labels = np.zeros(0, dtype=np.int64), own_labels(points)
     for place in range(max(len(own) for own in batches)):
         here = [own[place] if place < len(own) else nothing for own in batches]
         at, n_valid = rectangle(here, twin.device)
-        logits, play = twin.forward(points.inputs_at(at), n_valid, keep=True)
+        logits, play = twin.forward(points[0].inputs_at(at), n_valid, keep=True)
         valid = torch.arange(at.shape[1], device=twin.device) < n_valid[:, None]
-        twin.backward(play, d_cross_entropy(logits, points.whole_labels[at]) * valid[..., None])
+        twin.backward(play, d_cross_entropy(logits, labels(at)) * valid[..., None])
         yield twin.gradient
 
 

@@ -127,6 +127,28 @@ def test_a_sweep_returns_its_games():
     assert [(game.value, game.spec["n_forget"]) for game in result.games] == [(0.2, 30), (0.5, 60)]
 
 
+def test_rival_metrics_stand_beside_an_unchanged_quality(named):
+    result = forgetgauge.evaluate(unlearner=QUALITIES, metrics=["mia", "distances"], **TINY)
+    assert qualities(result) == qualities(named)
+    assert {"mia", "mia_swap", "kl_forget", "gap_unseen"} <= set(result.methods["none"].metrics)
+    assert named.methods["none"].metrics == {}
+
+
+def test_metrics_and_parameters_of_the_data_are_those_of_a_run_file(monkeypatch):
+    seen = []
+
+    def stop(raw, source):
+        seen.append(raw)
+        raise UserError("enough")
+
+    monkeypatch.setattr("forgetgauge.evaluation.resolve", stop)
+    for metrics in ("ic", ("ic", "mia"), {"ic": True, "ic_classes": [3, 5]}):
+        with pytest.raises(UserError, match="enough"):
+            forgetgauge.evaluate(data="mnist", data_params={"size": 28}, metrics=metrics)
+    assert [raw["metrics"] for raw in seen] == [{"ic": True}, {"ic": True, "mia": True}, metrics]
+    assert {raw["data"]["name"]: raw["data"]["params"] for raw in seen} == {"mnist": {"size": 28}}
+
+
 def test_nothing_is_left_behind_without_out_and_a_run_folder_with_it(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
@@ -154,6 +176,13 @@ def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
         ({"unlearner": [copy.copy, copy.copy]}, "two unlearners are called 'copy'"),
         ({"data": 3}, "neither a Dataset nor a pair"),
         ({"sensitivity": np.ones(5)}, "1797 points"),
+        ({"metrics": "mai"}, "metrics: unknown key 'mai'; did you mean 'mia'?"),
+        ({"metrics": {"ic": "yes"}}, "metrics.ic = 'yes'"),
+        ({"metrics": 3}, "metrics = 3 are neither names nor a mapping"),
+        ({"metrics": ["distances"], "unlearner": "none"}, "it is not among the unlearners"),
+        ({"data_params": {"size": 28}}, "data.params: 'digits' takes no parameters, but size is given"),
+        ({"data": "mnist", "data_params": {"sise": 28}}, "data.params: unknown key 'sise'; did you mean 'size'?"),
+        ({"data_params": 28}, "data.params = 28"),
     ],
 )
 def test_mistakes_are_one_line(arguments, words):

@@ -27,6 +27,7 @@ def evaluate(
     unlearner: One | Sequence[One] | Mapping[str, Any] = ("retrain", "none"),
     learner: One | Mapping[str, Any] = "minibatch",
     data: Any = "digits",
+    data_params: Mapping[str, Any] | None = None,
     alpha: float = 0.5,
     pairs: int = 8,
     seeds: int = 1,
@@ -35,6 +36,7 @@ def evaluate(
     queries: Sequence[int] = (),
     until: Mapping[str, float] | None = None,
     adversaries: Sequence[One] | Mapping[str, Any] = ("correctness", "confidence", "entropy", "modified-entropy"),
+    metrics: str | Sequence[str] | Mapping[str, Any] = (),
     sensitivity: str | Mapping[int, float] | npt.ArrayLike = "uniform",
     fraction: float = 1.0,
     share_retrain: bool = False,
@@ -53,10 +55,11 @@ def evaluate(
 
     `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model`, several of these,
     or a mapping id -> name, function or parameters. `learner` is a name, a mapping of the run file's `[learner]`
-    table, or an object with the methods of `Learner`. `data` is a name, a `Dataset`, or a pair (inputs, labels).
-    `sensitivity` is `"uniform"`, class -> weight, or one weight per point. With `out` the run can be continued,
-    scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one),
-    `cpu`, `cuda` or `cuda:1`::
+    table, or an object with the methods of `Learner`. `data` is a name, a `Dataset`, or a pair (inputs, labels);
+    `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one
+    weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's `[metrics]` table;
+    they stand in each method's `metrics`. With `out` the run can be continued, scored and reported later; without it
+    nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or `cuda:1`::
 
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
@@ -64,7 +67,7 @@ def evaluate(
     raw: dict[str, Any] = {
         "seed": seed,
         "keep": keep,
-        "data": {"name": _data_name(data), "fraction": fraction},
+        "data": {"name": _data_name(data), "params": _plain_table(data_params or {}), "fraction": fraction},
         "game": {
             "alpha": alpha,
             "pairs": pairs,
@@ -76,6 +79,7 @@ def evaluate(
         "learner": _learner_table(learner),
         "shadows": {"count": shadows, "references": references},
         "strong": {"queries": list(queries)},
+        "metrics": _metrics_table(metrics),
         "unlearners": _table(plugins.unlearners, unlearner),
         "adversaries": _table(plugins.adversaries, adversaries),
     }
@@ -142,6 +146,21 @@ def _data_name(data: Any) -> str:
 
     dataset = as_dataset(data, "given")
     return plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
+
+
+def _metrics_table(metrics: str | Sequence[str] | Mapping[str, Any]) -> Any:
+    """The run file's table; names alone ask for those metrics."""
+    if isinstance(metrics, Mapping):
+        return _plain_table(metrics)
+    names = [metrics] if isinstance(metrics, str) else metrics
+    if not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
+        raise UserError(f"evaluate: metrics = {metrics!r} are neither names nor a mapping")
+    return dict.fromkeys(names, True)
+
+
+def _plain_table(table: Any) -> Any:
+    """A mapping of any kind as a dict; what is none is left for the checks of a run file to refuse."""
+    return dict(table) if isinstance(table, Mapping) else table
 
 
 def _sensitivity_table(sensitivity: Any, scratch: Path) -> Any:

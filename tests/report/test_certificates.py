@@ -2,13 +2,13 @@ import dataclasses
 
 import pytest
 
-from forgetgauge.report.certificates import HEADS, certificates
+from forgetgauge.report.certificates import HEADS, UNCERTIFIED, UNCERTIFIED_EXPLAINED, certificates
 from forgetgauge.report.html import render_report
 from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.table import render_table
 from tests.report.test_html import method
 
-SPEC = {"pairs": 8, "alpha": 0.1, "level": 0.95, "adversaries": {}}
+SPEC = {"pairs": 8, "seeds": 2, "alpha": 0.1, "level": 0.95, "adversaries": {}}
 
 
 def claiming(epsilon, quality=0.99, retrainings=0.25, **changes):
@@ -57,3 +57,27 @@ def test_a_method_without_a_completed_pair_is_left_out():
     empty = dataclasses.replace(claiming(0.8), quality=None, interval=None)
     games = [dataclasses.replace(result.games[0], methods={"cr": empty}), result.games[1]]
     assert [one.epsilon for one in certificates(dataclasses.replace(result, games=games))] == [0.3, None]
+
+
+@pytest.mark.parametrize(("retrainings", "times"), [(0.0, 0), (0.25, 2), (1.0, 0)])
+def test_a_row_with_some_models_retrained_is_said_not_to_be_certified(retrainings, times):
+    result = sweep(0.8, 0.3, retrainings=retrainings)
+    for text in (render_table(result), render_report(result)):
+        assert text.count(UNCERTIFIED) == times
+        assert text.count(UNCERTIFIED_EXPLAINED) == (times > 0)
+
+
+def test_retrained_models_are_counted_where_all_of_them_are_there():
+    (complete, *_), (short, *_) = certificates(sweep(0.3)), certificates(sweep(0.3, n_pairs=7))
+    assert complete.retrained.replace("\u202f", " ") == "8 of 32, 25.0 %"
+    assert short.retrained.replace("\u202f", " ") == "25.0 %"
+    assert complete.retrained in render_table(sweep(0.3))
+
+
+def test_a_mean_that_is_off_in_its_last_digit_is_shown_as_the_number_it_is():
+    facts = {"claimed_epsilon": 0.5999999999999999, "claimed_delta": 0.00010000000000000002, "retrainings": 0.0}
+    result = Result({}, {}, [GameResult(None, SPEC, {"cr": method(0.99, facts=facts)}, None, [], None, None)])
+    for text in (render_table(result), render_report(result)):
+        assert "0.5999" not in text
+        assert "0.00010" not in text
+        assert "δ = 0.0001" in text

@@ -27,7 +27,7 @@ from forgetgauge.report.verdict import sweep_verdict, verdict
 from forgetgauge.report.wording import bound, listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")
-VOID = {"meta", "line", "circle", "rect", "path", "br"}
+VOID = {"meta", "line", "circle", "rect", "path", "wbr"}
 
 
 def method(quality: float, width: float = 0.01, **changes: Any) -> MethodResult:
@@ -167,6 +167,14 @@ EVERY_KIND = {
         game({"mine": method(0.9, by_adversary={f"a{i}": AdversaryResult(0.1, (0.0, 0.2), [0.1]) for i in range(9)})})
     ),
     "many methods": result(game({f"m{i}": method(0.9 - 0.01 * i) for i in range(16)})),
+    "claims and facts": result(
+        game(
+            {
+                "retrain": method(0.995),
+                "mine": method(0.9, facts={"claimed_epsilon": 0.6, "claimed_delta": 1e-4, "retrainings": 0.25}),
+            }
+        )
+    ),
     "no comparison": result(dataclasses.replace(game(), comparisons=[], rank_stability=None)),
     "strong adversaries": result(
         game({"retrain": played(0.995, STRONG), "mine": played(0.9, STRONG), "plain": method(0.9), "lost": NO_PAIR})

@@ -24,6 +24,11 @@ EXPLAINED = (
     "Adv = 1 − Q. Tight bound: 1 − (1 − 2δ)e^−ε; paper’s: 2 − (4 − 4δ)/(e^ε + 1). Retrained: models whose budget was "
     "exceeded, which are Retrain’s."
 )
+UNCERTIFIED = "not certified: some models retrained, some not"
+UNCERTIFIED_EXPLAINED = (
+    "Not certified: retraining those that exceed the budget keeps the models that fit F well, whose law is not "
+    "Retrain’s. Where none or all are retrained there is nothing to choose."
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Certificate:
     delta: float | None = None
     retrainings: float | None = None
     """Share of models that were retrained because the budget was exceeded."""
+    n_models: int | None = None
+    """How many the share is of; None where pairs are missing."""
 
     @property
     def tight(self) -> float | None:
@@ -59,6 +66,19 @@ class Certificate:
         return "below" if high <= self.tight else "above: the claim is refuted" if low > self.tight else "not settled"
 
     @property
+    def remark(self) -> str:
+        """What the procedure itself takes from the claim: a choice among models, where only some were retrained."""
+        return UNCERTIFIED if self.retrainings is not None and 0 < self.retrainings < 1 else ""
+
+    @property
+    def retrained(self) -> str:
+        """`147 of 400, 36.8 %`."""
+        if self.retrainings is None:
+            return "–"
+        counted = "" if self.n_models is None else f"{self.retrainings * self.n_models:.0f} of {self.n_models}, "
+        return counted + percent(self.retrainings)
+
+    @property
     def cells(self) -> list[str]:
         """As HEADS has it."""
         return [
@@ -69,7 +89,7 @@ class Certificate:
             "–" if self.tight is None else plain(self.tight),
             "–" if self.paper is None else plain(self.paper),
             bound(self.measured_epsilon),
-            "–" if self.retrainings is None else percent(self.retrainings),
+            self.retrained,
             self.verdict or "–",
         ]
 
@@ -77,9 +97,15 @@ class Certificate:
 def certificates(result: Result) -> list[Certificate]:
     """All claims, then the other methods of those games, each once; empty where nothing is claimed."""
     games = [game for game in result.games if any("claimed_epsilon" in m.facts for m in game.methods.values())]
-    found = [_certificate(name, method) for game in games for name, method in _known(game)]
+    found = [_certificate(game, name, method) for game in games for name, method in _known(game)]
     claims = [one for one in found if one.epsilon is not None]
     return claims + list(dict.fromkeys(one for one in found if one.epsilon is None))
+
+
+def legend(result: Result) -> list[str]:
+    """How to read the table; on the remark only where a row has it."""
+    remarked = any(one.remark for one in certificates(result))
+    return [EXPLAINED, *([UNCERTIFIED_EXPLAINED] if remarked else [])]
 
 
 def claimed_delta(result: Result) -> str:
@@ -91,7 +117,7 @@ def _known(game: GameResult) -> Iterator[tuple[str, MethodResult]]:
     return ((name, method) for name, method in game.methods.items() if method.quality is not None and method.interval)
 
 
-def _certificate(name: str, method: MethodResult) -> Certificate:
+def _certificate(game: GameResult, name: str, method: MethodResult) -> Certificate:
     assert method.quality is not None
     assert method.interval is not None
     low, high = method.interval
@@ -104,4 +130,11 @@ def _certificate(name: str, method: MethodResult) -> Certificate:
         epsilon=facts.get("claimed_epsilon"),
         delta=facts.get("claimed_delta"),
         retrainings=facts.get("retrainings"),
+        n_models=_n_models(game, method) if "retrainings" in facts else None,
     )
+
+
+def _n_models(game: GameResult, method: MethodResult) -> int | None:
+    """Two sides of every pair and seed. Facts are also of models whose pair was not completed, so all must be there."""
+    complete = method.n_pairs == game.spec.get("pairs")
+    return 2 * method.n_pairs * int(game.spec["seeds"]) if complete and "seeds" in game.spec else None

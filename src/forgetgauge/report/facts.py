@@ -38,5 +38,7 @@ def told_facts(result: Result) -> FactTable | None:
 
 
 def _shown(value: float | None) -> str:
-    """Four digits that say something."""
-    return "–" if value is None else f"{value:.4g}"
+    """At most three decimals, or three digits that say something where the number is small; a mean of 0.6 is 0.6."""
+    if value is None:
+        return "–"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 0.1 else f"{value:.3g}"

@@ -13,7 +13,7 @@ from functools import cache
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.report.certificates import EXPLAINED, HEADS, certificates, claimed_delta
+from forgetgauge.report.certificates import HEADS, certificates, claimed_delta, legend
 from forgetgauge.report.facts import EXPLAINED as FACTS_EXPLAINED
 from forgetgauge.report.facts import told_facts
 from forgetgauge.report.picture import (
@@ -65,7 +65,7 @@ def render_report(result: Result) -> str:
         min_pairs=MIN_PAIRS,
         certificates=certificates(result),
         certificate_heads=HEADS,
-        certificate_legend=EXPLAINED,
+        certificate_legend=" ".join(legend(result)),
         claimed_delta=claimed_delta(result),
         told_facts=told_facts(result),
         facts_legend=FACTS_EXPLAINED,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forgetgauge.report.certificates import EXPLAINED, HEADS, certificates, claimed_delta
+from forgetgauge.report.budgets import spent_budget
+from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
 from forgetgauge.report.result import GameResult, MethodResult, Result
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.wording import bound
@@ -20,8 +21,8 @@ def render_table(result: Result) -> str:
     if rows := sweep_rows(result):
         blocks.append("\n".join(filter(None, [f"over {result.sweep}", align(rows), on_order(result)])))
     if claims := certificates(result):
-        rows = [list(HEADS), *(claim.cells for claim in claims)]
-        blocks.append("\n".join([f"claimed and measured, {claimed_delta(result)}", align(rows), EXPLAINED]))
+        rows = [list(HEADS), *(_claim_cells(claim) for claim in claims)]
+        blocks.append("\n".join([f"claimed and measured, {claimed_delta(result)}", align(rows), *legend(result)]))
     if result.failures:
         blocks.append("\n".join(f"failed: {failure.job}: {failure.error}" for failure in result.failures))
     return "\n\n".join(blocks)
@@ -52,6 +53,8 @@ def _game_table(game: GameResult) -> str:
             f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
             f"(95 % of relabellings, {game.noise_floor.method}). Intervals: {game.interval_basis}."
         )
+    if budget := spent_budget(game):
+        lines.append(budget)
     weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
     if weaker:
         lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")
@@ -71,6 +74,12 @@ def _cells(method: MethodResult, accuracies: Sequence[str]) -> list[str]:
     low, high = method.interval
     found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", bound(method.epsilon), method.adversary]
     return [*found, *utility, _seconds(method)]
+
+
+def _claim_cells(claim: Certificate) -> list[str]:
+    """With the remark behind the last cell."""
+    *cells, last = claim.cells
+    return [*cells, f"{last}; {claim.remark}" if claim.remark else last]
 
 
 def _seconds(method: MethodResult) -> str:

@@ -37,7 +37,7 @@ def test_the_tables_value_is_among_those_shown_weakest_first(family):
 def test_a_chosen_value_between_two_of_the_grid_is_put_there(monkeypatch):
     chosen = {"ssd": {"alpha": 4.0}, "neg-grad": {"lr": 2e-3, "epochs": 3}}
     grids = {"ssd": Grid("alpha", (10.0, 5.0, 2.0)), "neg-grad": Grid("lr", (1e-3, 4e-3))}
-    monkeypatch.setitem(FAMILIES, "resnet", Family(True, chosen, grids))
+    monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
     assert along("resnet")["ssd"].values == (10.0, 5.0, 4.0, 2.0)
     assert along("resnet")["neg-grad"].values == (1e-3, 2e-3, 4e-3)
     assert variants("resnet")["neg-grad-0.004"] == {"method": "neg-grad", "lr": 4e-3, "epochs": 3}
@@ -77,7 +77,7 @@ def curves(monkeypatch):
         "ssd": Grid("alpha", (10.0, 5.0, 2.0)),
     }
     chosen = {"neg-grad": {"lr": 1e-3}, "fisher": {"alpha": 1e-6}, "salun": {"lr": 0.01}, "ssd": {"alpha": 5.0}}
-    monkeypatch.setitem(FAMILIES, "resnet", Family(True, chosen, grids))
+    monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
     methods = {"retrain": method(1.0, (0.9, 1.0)), "none": method(0.5, (0.45, 0.55), accuracy={"test": 0.8})}
     for name, grid in along("resnet").items():
         for i, value in enumerate(grid.values):

@@ -52,7 +52,7 @@ def curves_of(result: Result, scale: str, sittings: Sequence[Sitting]) -> KnobCu
     }
     return KnobCurves(
         scale=scale,
-        tuned=FAMILIES[family].tuned,
+        tuned=bool(FAMILIES[family].tuned_on),
         curves=curves,
         none=_measured(game, "none", looked_at),
         retrain=_measured(game, "retrain", looked_at),

@@ -78,8 +78,10 @@ def suite(name: str, scale: str) -> Suite:
     outline, chosen = OUTLINES[name], SCALES[scale]
     columns = tuple(outline.columns(chosen))
     families = dict.fromkeys(column.family for column in columns)
-    about = chosen.linear_notes if outline.layout == "advantage" else chosen.notes
-    notes = tuple(note for note in (*about, *(remark(family) for family in families)) if note)
+    if outline.layout == "advantage":  # certified removal has no knob
+        notes = chosen.linear_notes
+    else:
+        notes = (*chosen.notes, *(remark(family) for family in families))
     return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
 
 

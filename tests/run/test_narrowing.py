@@ -142,6 +142,6 @@ def test_a_model_is_the_same_in_a_stack_of_sixteen_of_four_or_alone_to_within_1e
 
 
 def test_stacks_alike_that_were_not_begun_are_cut_and_written_down_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("forgetgauge.run.campaign.stack_width", lambda device: 4)
+    monkeypatch.setattr("forgetgauge.run.campaign.stack_width", lambda device, **_: 4)
     _, tried = played(tmp_path)
     assert tried == [4, 2, 2, 2, 2, 4, 2, 2, 2]  # the second four trainings, and the last two retrainings, never failed

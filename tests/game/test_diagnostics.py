@@ -42,6 +42,33 @@ def test_the_envelope_of_one_split_is_scipys_kolmogorov_smirnov(ties):
 
 
 @cases
+def test_all_diagnostics_are_those_of_every_couple_of_points_and_every_threshold(seed, ties, weighted):
+    first, second, side, weight = sample(seed, k=40, ties=ties, weighted=weighted)
+    first[0], second[:2], weight[2] = np.inf, -np.inf, 0.0
+    sides, cuts = ((first, side), (second, ~side)), np.unique(np.concatenate([first, second]))
+
+    def share_above(scores, members, cut):
+        return np.average(scores[members] >= cut, weights=weight[members])
+
+    def area(scores, members):
+        wins = (scores[members][:, None] > scores[~members]) + 0.5 * (scores[members][:, None] == scores[~members])
+        return np.average(wins, weights=np.outer(weight[members], weight[~members]))
+
+    def true_rate(scores, members, limit):
+        allowed = [cut for cut in cuts if share_above(scores, ~members, cut) <= limit]
+        return max((share_above(scores, members, cut) for cut in allowed), default=0.0)
+
+    def gain(cut):
+        return sum(share_above(scores, its, cut) - share_above(scores, ~its, cut) for scores, its in sides) / 2
+
+    found = diagnose(first, second, side, weight)
+    assert found.auc == pytest.approx(np.mean([area(*each) for each in sides]))
+    assert found.tpr_at_01_percent == pytest.approx(np.mean([true_rate(*each, 0.001) for each in sides]))
+    assert found.tpr_at_1_percent == pytest.approx(np.mean([true_rate(*each, 0.01) for each in sides]))
+    assert found.ks_envelope == pytest.approx(max(abs(gain(cut)) for cut in cuts))
+
+
+@cases
 def test_the_mean_of_the_sides(seed, ties, weighted):
     first, second, side, weight = sample(seed, ties=ties, weighted=weighted)
     found = diagnose(first, second, side, weight)

@@ -6,7 +6,7 @@ import pytest
 
 from forgetgauge.game import permutation
 from forgetgauge.game.advantage import PairOutcome, advantage_of_differences
-from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.permutation import noise_floor, noise_floors
 
 
 def outcome(rng, k=6, n_adversaries=3, effect=0.0, weighted=False):
@@ -52,10 +52,59 @@ def test_chunks_do_not_change_the_result(monkeypatch):
     assert (chunked.mean, chunked.q95) == pytest.approx((whole.mean, whole.q95), rel=1e-12)
 
 
+def test_kinds_of_points_are_numpys_unique_rows_in_their_order():
+    rng = np.random.default_rng(0)
+    for rows in (rng.integers(-1, 2, (300, 4)) / 2.0, rng.normal(size=(20, 3)), np.zeros((5, 2)), np.ones((1, 1))):
+        for found, expected in zip(
+            permutation._distinct(rows), np.unique(rows, axis=0, return_counts=True), strict=True
+        ):
+            assert np.array_equal(found, expected)
+
+
 def test_the_same_generator_gives_the_same_floor():
     outcomes = [outcome(np.random.default_rng(1))]
     first, second = (noise_floor(outcomes, np.random.default_rng(3), 100) for _ in range(2))
     assert first == second
+
+
+def one_by_one(outcomes, rng, n_relabellings) -> tuple[float, float, float]:
+    """(mean, 95 % quantile, p-value) of one method by itself, every relabelling written out point by point."""
+    total = 0
+    for one in outcomes:
+        rows = np.column_stack([one.weight / one.weight.sum(), one.differences])
+        _, kind, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        if len(counts) > len(rows) // 8:
+            keys = rng.random((n_relabellings, len(rows)))
+            labels = [np.isin(np.arange(len(rows)), np.argsort(each)[: one.k]) for each in keys]
+        else:
+            rank = [np.sum(kind[:i] == kind[i]) for i in range(len(rows))]  # within its kind
+            labels = [rank < each[kind] for each in rng.multivariate_hypergeometric(counts, one.k, n_relabellings)]
+        total = total + np.array([advantage_of_differences(one.differences, label, one.weight) for label in labels])
+    statistic = np.abs(total / len(outcomes)).max(axis=1)
+    observed = np.abs(np.mean([one.advantage for one in outcomes], axis=0)).max()
+    p_value = (1 + np.sum(statistic >= observed - 1e-12)) / (1 + n_relabellings)
+    return statistic.mean(), np.quantile(statistic, 0.95), p_value
+
+
+def test_several_methods_together_are_each_of_them_alone(monkeypatch):
+    """Few kinds of points and many, both in turn, and a method that lost its last pair."""
+    rng, k = np.random.default_rng(11), 40
+
+    def coarse_to_a(step, n_adversaries=2):
+        differences = np.round(rng.uniform(-1, 1, (2 * k, n_adversaries)) / step) * step
+        return PairOutcome(differences, np.repeat([True, False], k), np.ones(2 * k))
+
+    fine, finer = [coarse_to_a(1e-3) for _ in range(4)], [coarse_to_a(1e-4, 3) for _ in range(4)]
+    bits = [coarse_to_a(1.0, 1) for _ in range(4)]
+    mixed = [coarse_to_a(step, 1) for step in (1e-3, 1.0, 1e-3)]
+    methods = [fine, bits, finer, bits, fine[:-1], mixed]
+    n_kinds, draw = [], permutation._random_counts
+    monkeypatch.setattr(permutation, "_random_counts", lambda *given: n_kinds.append(len(given[0])) or draw(*given))
+    together = noise_floors(methods, np.random.default_rng(12), 50)
+    for each, found in zip(methods, together, strict=True):
+        assert (found.mean, found.q95, found.p_value) == pytest.approx(one_by_one(each, np.random.default_rng(12), 50))
+    drawn_once = 4 * [2 * k] + 4 * [3]  # by fine, finer and fine[:-1]; by bits and bits
+    assert sorted(n_kinds) == sorted([*drawn_once, 3, 2 * k])  # and by mixed, after its first pair
 
 
 def test_a_clear_effect_gets_the_smallest_p_value():

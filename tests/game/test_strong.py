@@ -10,7 +10,18 @@ from forgetgauge.game.strong import WHOLE_SET, draw_queries, strong_advantage, s
 
 
 def queries(weight, n_queries, seed=0, n_draws=500):
-    return draw_queries(weight, n_queries, n_draws, np.random.default_rng(seed))
+    return draw_queries(weight, [n_queries], n_draws, np.random.default_rng(seed))
+
+
+def acceptance(shown, margins, n_queries, threshold):
+    """Of one adversary."""
+    return shown.acceptance(margins[:, None], {n_queries: np.array([threshold])})[n_queries][0]
+
+
+def advantage(first, second, side, n_queries, threshold, of_forget, of_unseen):
+    """Of one adversary."""
+    thresholds = {n_queries: np.array([threshold])}
+    return strong_advantage(first[:, None], second[:, None], side, thresholds, of_forget, of_unseen)[n_queries][0]
 
 
 def exact_acceptance(margins, probabilities, n_queries, threshold):
@@ -26,17 +37,17 @@ def exact_acceptance(margins, probabilities, n_queries, threshold):
 def test_monte_carlo_agrees_with_enumerating_every_play(n_queries):
     margins, weight = np.array([-1.0, 0.25, 0.5, 2.0]), np.array([1.0, 3.0, 2.0, 0.5])
     expected = exact_acceptance(margins, weight / weight.sum(), n_queries, 0.3)
-    found = queries(weight, n_queries, n_draws=40_000).acceptance(margins, 0.3)
+    found = acceptance(queries(weight, n_queries, n_draws=40_000), margins, n_queries, 0.3)
     assert found == pytest.approx(expected, abs=4 * math.sqrt(0.25 / 40_000))
 
 
 def test_one_query_and_the_whole_set_need_no_draws():
     margins, weight = np.array([-1.0, 0.25, 0.5, 2.0]), np.array([1.0, 3.0, 2.0, 0.0])
     one, whole = queries(weight, 1), queries(weight, WHOLE_SET)
-    assert one.drawn is None is whole.drawn
-    assert one.acceptance(margins, 0.25) == pytest.approx(5 / 6)
-    assert whole.acceptance(margins, 0.12) == 1  # the weighted mean is 0.125
-    assert whole.acceptance(margins, 0.13) == 0
+    assert one.drawn.size == whole.drawn.size == 0
+    assert acceptance(one, margins, 1, 0.25) == pytest.approx(5 / 6)
+    assert acceptance(whole, margins, WHOLE_SET, 0.12) == 1  # the weighted mean is 0.125
+    assert acceptance(whole, margins, WHOLE_SET, 0.13) == 0
 
 
 def test_a_point_without_weight_is_never_drawn():
@@ -48,14 +59,46 @@ def test_equal_generators_draw_alike_and_more_queries_begin_with_fewer():
     weight = np.arange(1.0, 8.0)
     few, more = queries(weight, 3, seed=5), queries(weight, 10, seed=5)
     assert np.array_equal(few.drawn, queries(weight, 3, seed=5).drawn)
-    assert np.array_equal(few.drawn, more.drawn[:, :3])
+    assert np.array_equal(few.drawn, more.drawn[:3])
 
 
-def test_small_chunks_change_nothing(monkeypatch):
-    some, margins = queries(np.ones(6), 4), np.random.default_rng(1).normal(size=6)
-    expected = some.means(margins)[0]
-    monkeypatch.setattr(strong, "_CHUNK_ENTRIES", 10)
-    assert np.array_equal(some.means(margins)[0], expected)
+def test_points_are_found_as_a_binary_search_finds_them():
+    rng = np.random.default_rng(1)
+    for weight in (np.ones(299), rng.lognormal(sigma=3, size=50), np.array([0.0, 1, 0, 0, 2, 0]), np.ones(1)):
+        steps = np.cumsum(weight) / weight.sum()
+        uniforms = np.concatenate([rng.random(998), [0.0], np.nextafter(steps, 0), steps[steps < 1]])
+        expected = np.searchsorted(steps, uniforms, side="right")
+        assert np.array_equal(strong._steps_passed(steps, uniforms.reshape(1, -1)), expected[None])
+
+
+@pytest.mark.parametrize("chunk", [2_000_000, 700])
+def test_many_attacks_and_queries_at_once_are_each_play_by_itself(monkeypatch, chunk):
+    monkeypatch.setattr(strong, "_CHUNK_ENTRIES", chunk)  # 700: one attack at a time
+    rng, k, n_attacks, n_draws = np.random.default_rng(2), 12, 3, 500
+    first, second = rng.normal(size=(2, 2 * k, n_attacks))
+    side, weight = rng.permuted(np.arange(2 * k) < k), rng.uniform(0.5, 2, 2 * k)
+    thresholds = {q: rng.normal(scale=0.3, size=n_attacks) for q in (16, 1, WHOLE_SET, 4)}
+    shown = [
+        draw_queries(weight[members], list(thresholds), n_draws, np.random.default_rng(3)) for members in (side, ~side)
+    ]
+
+    def accepted(margins, members, set_shown, q, threshold):
+        if q == 1:
+            return np.average(margins[members] >= threshold, weights=weight[members])
+        if q == WHOLE_SET:
+            return np.average(margins[members], weights=weight[members]) >= threshold
+        plays = set_shown.drawn[:q].T
+        return np.mean([margins[members][play].mean() >= threshold for play in plays])
+
+    found = strong_advantage(first, second, side, thresholds, *shown)
+    assert list(found) == list(thresholds)
+    for q, n in itertools.product(thresholds, range(n_attacks)):
+        of_forget, of_unseen = (
+            float(accepted(first[:, n], members, of, q, thresholds[q][n]))
+            - float(accepted(second[:, n], members, of, q, thresholds[q][n]))
+            for members, of in zip((side, ~side), shown, strict=True)
+        )
+        assert found[q][n] == pytest.approx((of_forget - of_unseen) / 2)
 
 
 @pytest.mark.parametrize("n_queries", [1, 2, 7, 50, WHOLE_SET])
@@ -64,15 +107,15 @@ def test_one_model_shared_by_both_sides_gives_exactly_zero(n_queries, seed):
     rng, k = np.random.default_rng(seed), 11
     margins, weight, side = rng.normal(size=2 * k), rng.uniform(0.1, 2, 2 * k), rng.permuted(np.arange(2 * k) % 2 == 0)
     of_forget, of_unseen = (queries(weight[members], n_queries, seed=9) for members in (side, ~side))
-    assert strong_advantage(margins, margins, side, 0.1, of_forget, of_unseen) == 0.0
+    assert advantage(margins, margins, side, n_queries, 0.1, of_forget, of_unseen) == 0.0
 
 
 def test_exchanging_the_sides_with_their_models_changes_nothing():
     rng, k = np.random.default_rng(2), 9
     first, second, side = rng.normal(size=2 * k), rng.normal(size=2 * k), np.arange(2 * k) < k
     of_forget, of_unseen = queries(np.ones(k), 4, seed=1), queries(np.ones(k), 4, seed=2)
-    one = strong_advantage(first, second, side, 0.1, of_forget, of_unseen)
-    assert one == strong_advantage(second, first, ~side, 0.1, of_unseen, of_forget)
+    one = advantage(first, second, side, 4, 0.1, of_forget, of_unseen)
+    assert one == advantage(second, first, ~side, 4, 0.1, of_unseen, of_forget)
 
 
 def test_one_query_is_the_weak_adversary():
@@ -80,7 +123,7 @@ def test_one_query_is_the_weak_adversary():
     first, second, side = rng.normal(size=2 * k), rng.normal(size=2 * k), rng.permuted(np.arange(2 * k) < k)
     weight = rng.uniform(0.5, 2, 2 * k)
     weak = swap_advantage(first >= 0.2, second >= 0.2, side, weight)
-    found = strong_advantage(first, second, side, 0.2, queries(weight[side], 1), queries(weight[~side], 1))
+    found = advantage(first, second, side, 1, 0.2, queries(weight[side], 1), queries(weight[~side], 1))
     assert found == pytest.approx(weak)
 
 
@@ -89,7 +132,7 @@ def test_more_queries_see_a_faint_memory_better():
     base, side = rng.normal(size=2 * k), np.arange(2 * k) < k
     first, second = base + 0.5 * side, base + 0.5 * ~side
     gains = [
-        strong_advantage(first, second, side, 0.25, queries(np.ones(k), q, seed=1), queries(np.ones(k), q, seed=2))
+        advantage(first, second, side, q, 0.25, queries(np.ones(k), q, seed=1), queries(np.ones(k), q, seed=2))
         for q in (1, 10, 100)
     ]
     assert gains[0] < gains[1] - 0.2 < gains[2] - 0.3
@@ -127,16 +170,16 @@ def test_a_number_of_queries_that_makes_no_sense_is_refused(n_queries):
 def test_nonsense_is_refused():
     rng = np.random.default_rng(8)
     with pytest.raises(ValueError, match="one play"):
-        draw_queries(np.ones(3), 2, 0, rng)
+        draw_queries(np.ones(3), [2], 0, rng)
     with pytest.raises(ValueError, match="not all be zero"):
-        draw_queries(np.zeros(3), 2, 5, rng)
+        draw_queries(np.zeros(3), [2], 5, rng)
     with pytest.raises(ValueError, match="finite"):
-        queries(np.ones(2), 1).acceptance(np.array([0.0, np.inf]), 0.0)
+        acceptance(queries(np.ones(2), 1), np.array([0.0, np.inf]), 1, 0.0)
     with pytest.raises(ValueError, match="a set of"):
-        queries(np.ones(2), 1).acceptance(np.zeros(3), 0.0)
+        acceptance(queries(np.ones(2), 1), np.zeros(3), 1, 0.0)
+    with pytest.raises(ValueError, match="only 3 queries"):
+        acceptance(queries(np.ones(2), 3), np.zeros(2), 4, 0.0)
     with pytest.raises(ValueError, match="both sorts"):
         strong_threshold([], [np.ones(2)], 1, 1, rng)
     with pytest.raises(ValueError, match="same points"):
-        strong_advantage(
-            np.zeros(3), np.zeros(4), np.ones(4, bool), 0.0, queries(np.ones(2), 1), queries(np.ones(2), 1)
-        )
+        advantage(np.zeros(3), np.zeros(4), np.ones(4, bool), 1, 0.0, queries(np.ones(2), 1), queries(np.ones(2), 1))

@@ -33,23 +33,20 @@ class Diagnostics:
 
 def diagnose(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> Diagnostics:
     """All diagnostics of one pair; scores of the two sides' models over the same points, (2k,) each."""
+    sets = _sets(in_forget, weight)
+    first, second = _ranked(scores, sets), _ranked(scores_swapped, sets)
+    swapped = _Ranked(forget=second.unseen, unseen=second.forget)
     return Diagnostics(
-        auc=swap_auc(scores, scores_swapped, in_forget, weight),
-        tpr_at_01_percent=swap_tpr_at_fpr(scores, scores_swapped, in_forget, weight, 0.001),
-        tpr_at_1_percent=swap_tpr_at_fpr(scores, scores_swapped, in_forget, weight, 0.01),
-        ks_envelope=swap_ks(scores, scores_swapped, in_forget, weight),
+        auc=0.5 + (_auc(first) - _auc(second)) / 2,
+        tpr_at_01_percent=(_tpr_at_fpr(first, 0.001) + _tpr_at_fpr(swapped, 0.001)) / 2,
+        tpr_at_1_percent=(_tpr_at_fpr(first, 0.01) + _tpr_at_fpr(swapped, 0.01)) / 2,
+        ks_envelope=_swap_ks(first, second),
     )
 
 
 def auc(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
     """P(score of F > score of T) + ½P(equal), for one split."""
-    values, side, mass = _checked(scores, in_forget, weight)
-    grid = np.unique(values[~side])
-    unseen = -np.diff(_share_at_or_above(grid, values[~side], mass[~side]), append=0.0)  # mass at each value of T
-    forget = values[side]
-    below, up_to = (np.searchsorted(grid, forget, side=end) for end in ("left", "right"))
-    cumulative = np.concatenate([[0.0], np.cumsum(unseen)])
-    return float(_shares(mass[side]) @ (cumulative[below] + cumulative[up_to]) / 2)
+    return _auc(_ranked(scores, _sets(in_forget, weight)))
 
 
 def swap_auc(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
@@ -61,11 +58,7 @@ def tpr_at_fpr(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike, limit
     """The largest share of F at or above a threshold that at most a share ``limit`` of T reaches; no interpolation."""
     if not 0 <= limit <= 1:
         raise ValueError(f"a false positive rate lies in [0, 1], but the limit is {limit}")
-    values, side, mass = _checked(scores, in_forget, weight)
-    grid = np.unique(values)
-    false_rate = _share_at_or_above(grid, values[~side], mass[~side])
-    true_rate = _share_at_or_above(grid, values[side], mass[side])
-    return float(true_rate[false_rate <= limit + _TOLERANCE].max(initial=0.0))
+    return _tpr_at_fpr(_ranked(scores, _sets(in_forget, weight)), limit)
 
 
 def swap_tpr_at_fpr(
@@ -78,46 +71,105 @@ def swap_tpr_at_fpr(
 
 def ks(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
     """max_t |TPR(t) − FPR(t)| of one split: the two-sample Kolmogorov–Smirnov distance, above 0 without any signal."""
-    values, side, mass = _checked(scores, in_forget, weight)
-    return float(np.abs(_signed_curve(np.unique(values), values, side, mass)).max())
+    ranked = _ranked(scores, _sets(in_forget, weight))
+    return float(np.abs(_signed_curve(ranked, _merged(ranked))).max())
 
 
 def swap_ks(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
     """max_t |½(Adv_s(t) + Adv_s'(t))| with one threshold for both sides; 0 when they share a model."""
-    first, side, mass = _checked(scores, in_forget, weight)
-    second = _checked(scores_swapped, in_forget, weight)[0]
-    grid = np.unique(np.concatenate([first, second]))
-    both = _signed_curve(grid, first, side, mass) - _signed_curve(grid, second, side, mass)
-    return float(np.abs(both).max()) / 2
+    sets = _sets(in_forget, weight)
+    return _swap_ks(_ranked(scores, sets), _ranked(scores_swapped, sets))
 
 
-def _signed_curve(grid: Floats, values: Floats, side: Bools, mass: Floats) -> Floats:
-    """Share of F minus share of T at or above each threshold of the grid."""
-    above_forget = _share_at_or_above(grid, values[side], mass[side])
-    return above_forget - _share_at_or_above(grid, values[~side], mass[~side])
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """Who is in F, and each point's share of the mass of its set."""
+
+    in_forget: Bools
+    share_of_forget: Floats
+    share_of_unseen: Floats
 
 
-def _share_at_or_above(grid: Floats, values: Floats, mass: Floats) -> Floats:
-    """Share of the mass of ``values`` at or above each threshold."""
-    order = np.argsort(values)
-    tail = np.concatenate([np.cumsum(_shares(mass)[order][::-1])[::-1], [0.0]])
-    return np.asarray(tail[np.searchsorted(values[order], grid, side="left")], dtype=np.float64)
+@dataclass(frozen=True, eq=False)
+class _Tail:
+    """The scores of one set, sorted: how much of the set lies at or above any threshold."""
+
+    scores: Floats
+    """(k,) as they came."""
+    share: Floats
+    """(k,) of the set's mass."""
+    ascending: Floats
+    """(k,) the scores again."""
+    at_or_above: Floats
+    """(k + 1,) mass of each of ``ascending`` and all that follow; 0 at the end."""
+
+    @staticmethod
+    def of(scores: Floats, share: Floats) -> "_Tail":
+        order = np.argsort(scores)
+        at_or_above = np.zeros(len(scores) + 1)
+        at_or_above[:-1] = np.cumsum(share[order][::-1])[::-1]
+        return _Tail(scores, share, scores[order], at_or_above)
+
+    def beyond(self, thresholds: Floats) -> Floats:
+        """The share at or above each threshold; quickest when these ascend."""
+        return self.at_or_above[self.ascending.searchsorted(thresholds, side="left")]
 
 
-def _shares(mass: Floats) -> Floats:
-    return checked(mass, len(mass))
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """One model's scores of the two sets, sorted once for all diagnostics."""
+
+    forget: _Tail
+    unseen: _Tail
 
 
-def _checked(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> tuple[Floats, Bools, Floats]:
+def _auc(ranked: _Ranked) -> float:
+    ascending, forget = ranked.unseen.ascending, ranked.forget
+    first = np.concatenate([[True], ascending[1:] != ascending[:-1]])  # where each distinct score of T begins
+    mass = -np.diff(ranked.unseen.at_or_above[:-1][first], append=0.0)
+    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
+    below, up_to = (ascending[first].searchsorted(forget.scores, side=end) for end in ("left", "right"))
+    return float(forget.share @ (cumulative[below] + cumulative[up_to]) / 2)
+
+
+def _tpr_at_fpr(ranked: _Ranked, limit: float) -> float:
+    # From any threshold up to the next score of F the true rate stays and the false rate falls: scores of F suffice.
+    allowed = ranked.unseen.beyond(ranked.forget.ascending) <= limit + _TOLERANCE
+    return float(ranked.forget.at_or_above[:-1][allowed].max(initial=0.0))
+
+
+def _swap_ks(first: _Ranked, second: _Ranked) -> float:
+    thresholds = _merged(first, second)
+    return float(np.abs(_signed_curve(first, thresholds) - _signed_curve(second, thresholds)).max()) / 2
+
+
+def _merged(*models: _Ranked) -> Floats:
+    """All scores, ascending."""
+    runs = [its.ascending for ranked in models for its in (ranked.forget, ranked.unseen)]
+    return np.sort(np.concatenate(runs), kind="stable")  # which notices runs and merges them
+
+
+def _signed_curve(ranked: _Ranked, thresholds: Floats) -> Floats:
+    """Share of F minus share of T at or above each threshold."""
+    return ranked.forget.beyond(thresholds) - ranked.unseen.beyond(thresholds)
+
+
+def _ranked(scores: ArrayLike, sets: _Sets) -> _Ranked:
     values = np.array(scores, dtype=np.float64)
-    side, mass = frozen_bools(in_forget, "in_forget"), frozen_floats(weight, "weight")
     if np.isnan(values).any():
         raise ValueError(f"scores must be numbers, but {int(np.isnan(values).sum())} of them are not")
-    if values.ndim != 1 or not values.shape == side.shape == mass.shape:
-        raise ValueError(
-            f"scores {values.shape}, in_forget {side.shape} and weight {mass.shape} must be of the same points"
-        )
+    if values.shape != sets.in_forget.shape:
+        raise ValueError(f"scores {values.shape} and in_forget {sets.in_forget.shape} must be of the same points")
+    return _Ranked(
+        _Tail.of(values[sets.in_forget], sets.share_of_forget), _Tail.of(values[~sets.in_forget], sets.share_of_unseen)
+    )
+
+
+def _sets(in_forget: ArrayLike, weight: ArrayLike) -> _Sets:
+    side, mass = frozen_bools(in_forget, "in_forget"), frozen_floats(weight, "weight")
+    if side.ndim != 1 or side.shape != mass.shape:
+        raise ValueError(f"in_forget {side.shape} and weight {mass.shape} must be of the same points")
     for name, members in (("forget", side), ("unseen", ~side)):
         if not mass[members].sum() > 0:
             raise ValueError(f"the {name} set has no mass, so its scores cannot be ranked")
-    return values, side, mass
+    return _Sets(side, *(checked(mass[members], int(members.sum())) for members in (side, ~side)))

@@ -5,6 +5,7 @@ choice. So the measured statistic is one more draw among those of random relabel
 assumption about how points or models depend on each other.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats, Ints
 
-_CHUNK_ENTRIES = 2_000_000  # 16 MB of float64 for each of the few arrays in flight
+_CHUNK_ENTRIES = 250_000  # 2 MB of float64 for each of the few arrays in flight: they stay in the cache
 _FEW_KINDS = 8  # drawing a kind's count costs as much as labelling about eight points
 _TOLERANCE = 1e-12  # sums in another order differ by rounding; a tie must count as a tie
 
@@ -34,40 +35,86 @@ def noise_floor(outcomes: Sequence[PairOutcome], rng: np.random.Generator, n_rel
 
     One relabelling serves all adversaries and all seeds of a pair. p = (1 + #{relabelled ≥ observed}) / (1 + B).
     """
+    return noise_floors([outcomes], rng, n_relabellings)[0]
+
+
+def noise_floors(
+    methods: Sequence[Sequence[PairOutcome]], rng: np.random.Generator, n_relabellings: int = 2000
+) -> list[NoiseFloor]:
+    """Of several methods, each as ``noise_floor`` has it with an equal generator; what is drawn alike is drawn once."""
     if n_relabellings < 1:
         raise ValueError(f"the permutation test needs at least one relabelling, not {n_relabellings}")
-    if len({outcome.n_adversaries for outcome in outcomes}) != 1:
-        raise ValueError("the permutation test needs at least one pair, all measured with the same adversaries")
+    for outcomes in methods:
+        if len({outcome.n_adversaries for outcome in outcomes}) != 1:
+            raise ValueError("the permutation test needs at least one pair, all measured with the same adversaries")
+    sums = [np.zeros((n_relabellings, outcomes[0].n_adversaries)) for outcomes in methods]  # each (B, J)
+    groups = [(list(range(len(methods))), rng)]  # methods for which everything was drawn alike so far
+    for pair in range(max(map(len, methods), default=0)):
+        groups = [split for members, own in groups for split in _relabelled(methods, members, pair, own, sums)]
+    return [_against(outcomes, total / len(outcomes)) for outcomes, total in zip(methods, sums, strict=True)]
+
+
+def _against(outcomes: Sequence[PairOutcome], relabelled: Floats) -> NoiseFloor:
+    """The measured statistic beside those of relabelled means over pairs, (B, n_adversaries)."""
     observed = float(np.abs(np.mean([outcome.advantage for outcome in outcomes], axis=0)).max())
-    relabelled = sum(_relabelled_advantages(outcome, rng, n_relabellings) for outcome in outcomes)  # (B, J)
-    statistic = np.abs(relabelled / len(outcomes)).max(axis=1)  # (B,)
+    statistic = np.abs(relabelled).max(axis=1)  # (B,)
     return NoiseFloor(
         observed=observed,
         mean=float(statistic.mean()),
         q95=float(np.quantile(statistic, 0.95)),
-        p_value=(1 + int((statistic >= observed - _TOLERANCE).sum())) / (1 + n_relabellings),
-        n_relabellings=n_relabellings,
+        p_value=(1 + int((statistic >= observed - _TOLERANCE).sum())) / (1 + len(statistic)),
+        n_relabellings=len(statistic),
     )
 
 
-def _relabelled_advantages(outcome: PairOutcome, rng: np.random.Generator, n_relabellings: int) -> Floats:
-    """The signed SWAP advantages of one pair under random relabellings, (B, n_adversaries).
+def _relabelled(
+    methods: Sequence[Sequence[PairOutcome]],
+    members: Sequence[int],
+    pair: int,
+    rng: np.random.Generator,
+    sums: Sequence[Floats],
+) -> list[tuple[list[int], np.random.Generator]]:
+    """Adds the relabelled advantages of one pair to the ``sums`` of some methods; returns who still draws alike.
+
+    A draw depends on nothing but the numbers of points of each kind.
+    """
+    kinds = {which: _kinds(methods[which][pair]) for which in members if pair < len(methods[which])}
+    alike: dict[bytes, list[int]] = {}
+    for which, (_, counts) in kinds.items():
+        alike.setdefault(counts.tobytes(), []).append(which)
+    if not alike:
+        return []
+    generators = [copy.deepcopy(rng) for _ in range(len(alike) - 1)] + [rng]
+    for together, own in zip(alike.values(), generators, strict=True):
+        counts = kinds[together[0]][1]
+        n_relabellings, at_once = len(sums[together[0]]), max(1, _CHUNK_ENTRIES // len(counts))
+        for start in range(0, n_relabellings, at_once):
+            rows = slice(start, min(start + at_once, n_relabellings))
+            forgotten = _random_counts(counts, int(counts.sum()) // 2, rows.stop - rows.start, own)
+            found = _advantages([kinds[which][0] for which in together], counts, forgotten)
+            for which, advantages in zip(together, found, strict=True):
+                sums[which][rows] += advantages
+    return list(zip(alike.values(), generators, strict=True))
+
+
+def _kinds(outcome: PairOutcome) -> tuple[Floats, Ints]:
+    """(weight and differences of each kind of point, (n_kinds, 1 + J); how many points are of it, (n_kinds,)).
 
     Points of equal weight and equal differences are exchangeable: all that matters of a relabelling is how many of each
     kind it calls forgotten, which is multivariate hypergeometric. Ten thousand points are mostly of a few dozen kinds.
     """
     rows = np.column_stack([outcome.weight / outcome.weight.sum(), outcome.differences])  # (2k, 1 + J)
-    kinds, counts = np.unique(rows, axis=0, return_counts=True)
-    n_forget = int(outcome.in_forget.sum())
+    kinds, counts = _distinct(rows)
     if len(kinds) > len(rows) // _FEW_KINDS:
-        kinds, counts = rows, np.ones(len(rows), dtype=np.int64)
-    rows_at_once = max(1, _CHUNK_ENTRIES // len(kinds))
-    return np.concatenate(
-        [
-            _advantages(kinds, counts, _random_counts(counts, n_forget, min(rows_at_once, n_relabellings - start), rng))
-            for start in range(0, n_relabellings, rows_at_once)
-        ]
-    )
+        return rows, np.ones(len(rows), dtype=np.int64)
+    return kinds, counts
+
+
+def _distinct(rows: Floats) -> tuple[Floats, Ints]:
+    """``np.unique(rows, axis=0, return_counts=True)``, which takes ten times as long."""
+    ascending = rows[np.lexsort(rows.T[::-1])]  # by the first column, then the second, …
+    starts = np.flatnonzero(np.concatenate([[True], (ascending[1:] != ascending[:-1]).any(axis=1)]))
+    return ascending[starts], np.diff(starts, append=len(rows))
 
 
 def _random_counts(counts: Ints, n_forget: int, n: int, rng: np.random.Generator) -> Floats:
@@ -79,12 +126,18 @@ def _random_counts(counts: Ints, n_forget: int, n: int, rng: np.random.Generator
     return rng.multivariate_hypergeometric(counts, n_forget, size=n).astype(np.float64)
 
 
-def _advantages(kinds: Floats, counts: Ints, forgotten: Floats) -> Floats:
-    """½(mean_F d − mean_T d) under each row of ``forgotten``, (n, n_adversaries), from kinds (weight, d)."""
-    weighted = np.column_stack([kinds[:, :1], kinds[:, :1] * kinds[:, 1:]])  # mass, then mass times difference
-    in_forget = forgotten @ weighted
-    in_unseen = (counts - forgotten) @ weighted
-    return (_mean(in_forget[:, 1:], in_forget[:, :1]) - _mean(in_unseen[:, 1:], in_unseen[:, :1])) / 2
+def _advantages(kinds: Sequence[Floats], counts: Ints, forgotten: Floats) -> list[Floats]:
+    """Each method's ½(mean_F d − mean_T d) under each row of ``forgotten``, (n, n_adversaries), from its kinds."""
+    weighted = [np.column_stack([own[:, :1], own[:, :1] * own[:, 1:]]) for own in kinds]  # mass, mass times difference
+    ends = np.cumsum([own.shape[1] for own in weighted])[:-1]
+    in_forget, in_unseen = (
+        np.split(members @ np.concatenate(weighted, axis=1), ends, axis=1)
+        for members in (forgotten, counts - forgotten)
+    )
+    return [
+        (_mean(forget[:, 1:], forget[:, :1]) - _mean(unseen[:, 1:], unseen[:, :1])) / 2
+        for forget, unseen in zip(in_forget, in_unseen, strict=True)
+    ]
 
 
 def _mean(total: Floats, mass: Floats) -> Floats:

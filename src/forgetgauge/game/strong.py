@@ -11,13 +11,13 @@ for more queries begin with the draws for fewer, given equal generators, which k
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
+from forgetgauge.game.arrays import Floats, Ints, frozen_bools, frozen_floats
 from forgetgauge.game.sensitivity import checked, uniform
 
 WHOLE_SET = math.inf  # q = ∞: the law of large numbers shows the adversary its set's mean
@@ -31,46 +31,78 @@ class Queries:
 
     probabilities: Floats
     """P_D on the set, (k,), summing to one."""
-    drawn: Ints | None
-    """Positions in the set, (n_draws, q): the plays that stand for all; None where none is needed (q = 1 or ∞)."""
-    n_queries: float
-    """q: a whole number, or ``WHOLE_SET``."""
+    drawn: Ints
+    """Positions in the set, (most queries, n_draws): the plays that stand for all; one query and infinitely many need
+    none."""
 
-    def means(self, margins: Floats) -> tuple[Floats, Floats]:
-        """The mean margins that the adversary can see, and how likely each is, from the margins of the set, (k,)."""
+    def means(self, margins: Floats, n_queries: Sequence[float]) -> Iterator[tuple[float, Floats, Floats]]:
+        """For each number of queries, the fewest first: (q, the mean margins that can be seen, how likely each is).
+
+        Margins are of the set, (k,) or side by side (k, n); means have a row for each play. A play of many queries
+        begins with a play of fewer, so all of them together add up no more margins than the longest alone.
+        """
+        total, n_added = np.zeros((self.drawn.shape[1], *margins.shape[1:])), 0
+        seen = np.empty_like(total)
+        for queries in sorted(n_queries):
+            if queries == 1:
+                yield queries, margins, self.probabilities
+            elif queries == WHOLE_SET:
+                yield queries, (self.probabilities * margins.T).sum(axis=-1)[None], np.ones(1)
+            else:
+                for positions in self.drawn[n_added : int(queries)]:
+                    total += np.take(margins, positions, axis=0, out=seen, mode="clip")  # else take copies once more
+                n_added = int(queries)
+                yield queries, total / queries, np.full(len(total), 1 / len(total))
+
+    def acceptance(self, margins: Floats, thresholds: Mapping[float, Floats]) -> dict[float, Floats]:
+        """q -> Pr(mean of q drawn margins ≥ threshold), (n,), from margins (k, n) and a threshold for each column."""
         values = frozen_floats(margins, "margins")
-        if values.shape != self.probabilities.shape:
+        if len(values) != len(self.probabilities):
             raise ValueError(f"there are margins {values.shape} for a set of {self.probabilities.shape} points")
-        if self.n_queries == 1:
-            return values, self.probabilities
-        if self.drawn is None:
-            return np.array([self.probabilities @ values]), np.ones(1)
-        rows = max(1, _CHUNK_ENTRIES // self.drawn.shape[1])
-        chunks = [values[self.drawn[start : start + rows]].mean(axis=1) for start in range(0, len(self.drawn), rows)]
-        return np.concatenate(chunks), np.full(len(self.drawn), 1 / len(self.drawn))
-
-    def acceptance(self, margins: Floats, threshold: float) -> float:
-        """Pr(mean of q drawn margins ≥ threshold)."""
-        means, likelihood = self.means(margins)
-        return float(likelihood @ (means >= threshold))
+        if any(self.drawn.shape[0] < queries < WHOLE_SET and queries != 1 for queries in thresholds):
+            raise ValueError(f"only {self.drawn.shape[0]} queries were drawn, but {sorted(thresholds)} are asked for")
+        at_once = max(1, _CHUNK_ENTRIES // self.drawn.shape[1])
+        found: dict[float, list[float]] = {queries: [] for queries in thresholds}
+        for columns in (slice(start, start + at_once) for start in range(0, values.shape[1], at_once)):
+            for queries, means, likelihood in self.means(values[:, columns], list(thresholds)):
+                accepted = np.ascontiguousarray((means >= thresholds[queries][columns]).T)
+                # row by row: in one product, equal rows could be added in different orders
+                found[queries] += [float(likelihood @ row) for row in accepted]
+        return {queries: np.array(each) for queries, each in found.items()}
 
 
-def draw_queries(weight: ArrayLike, n_queries: float, n_draws: int, rng: np.random.Generator) -> Queries:
-    """``n_draws`` plays of q queries each to the oracle of one set; ``weight`` is P_D on the set, (k,), any scale.
+def draw_queries(weight: ArrayLike, n_queries: Sequence[float], n_draws: int, rng: np.random.Generator) -> Queries:
+    """``n_draws`` plays to the oracle of one set, each of as many queries as the longest that is asked for.
 
-    Derive ``rng`` from the set itself and equal sets are shown equally, whichever side and bit they come from.
+    ``weight`` is P_D on the set, (k,), any scale. Derive ``rng`` from the set itself and equal sets are shown equally,
+    whichever side and bit they come from.
     """
     if n_draws < 1:
         raise ValueError(f"the acceptance of a strong adversary needs at least one play, not {n_draws}")
-    if n_queries != WHOLE_SET and not (n_queries >= 1 and float(n_queries).is_integer()):
-        raise ValueError(f"a strong adversary asks a whole number of queries, or infinitely many, not {n_queries}")
+    for queries in n_queries:
+        if queries != WHOLE_SET and not (queries >= 1 and float(queries).is_integer()):
+            raise ValueError(f"a strong adversary asks a whole number of queries, or infinitely many, not {queries}")
     probabilities = checked(weight, np.size(weight))
-    if n_queries in (1, WHOLE_SET):
-        return Queries(probabilities, None, n_queries)
+    most = max((int(queries) for queries in n_queries if queries not in (1, WHOLE_SET)), default=0)
     cumulative = np.cumsum(probabilities)
-    uniforms = rng.random((int(n_queries), n_draws))  # query by query, so that fewer queries are a beginning of more
-    drawn = np.searchsorted(cumulative / cumulative[-1], uniforms, side="right")
-    return Queries(probabilities, np.ascontiguousarray(drawn.T, dtype=np.int64), n_queries)
+    uniforms = rng.random((most, n_draws))  # query by query, so that fewer queries are a beginning of more
+    return Queries(probabilities, _steps_passed(cumulative / cumulative[-1], uniforms))
+
+
+def _steps_passed(cumulative: Floats, uniforms: Floats) -> Ints:
+    """How many entries of ``cumulative`` each uniform has reached: ``searchsorted(…, side="right")``, but faster.
+
+    Most cells of an even partition of [0, 1) hold no entry: all uniforms of such a cell have passed those before it.
+    Only in the others it is searched.
+    """
+    n_cells = 2 ** (len(cumulative).bit_length() + 4)  # a power of two: multiplying by it rounds nothing
+    in_cell = np.bincount((cumulative * n_cells).astype(np.int64), minlength=n_cells)
+    of_cell = np.where(in_cell > 0, -1, np.cumsum(in_cell))
+    flat = uniforms.ravel()
+    passed: Ints = of_cell[(flat * n_cells).astype(np.int64)]
+    unsure = np.flatnonzero(passed < 0)
+    passed[unsure] = np.searchsorted(cumulative, flat[unsure], side="right")
+    return passed.reshape(uniforms.shape)
 
 
 def strong_threshold(
@@ -99,27 +131,32 @@ def strong_advantage(
     margins: Floats,
     margins_swapped: Floats,
     in_forget: ArrayLike,
-    threshold: float,
+    thresholds: Mapping[float, Floats],
     of_forget: Queries,
     of_unseen: Queries,
-) -> float:
-    """½(Adv_s + Adv_s'), signed, of one pair from its four acceptance probabilities.
+) -> dict[float, Floats]:
+    """q -> ½(Adv_s + Adv_s'), signed, of one pair from its four acceptance probabilities; (n,) for n attacks.
 
-    Margins of both models are over the same points, (2k,); ``in_forget`` tells who is in F of the first side, and the
-    queries are those of the sets F and T in the order of the points.
+    Margins of both models are over the same points, (2k, n) with a column for each attack; ``thresholds`` holds t_q of
+    each, (n,), by q. ``in_forget`` tells who is in F of the first side, and the queries are those of the sets F and T
+    in the order of the points.
     """
     side = frozen_bools(in_forget, "in_forget")
-    first, second = frozen_floats(margins, "margins"), frozen_floats(margins_swapped, "margins")
-    if not first.shape == second.shape == side.shape:
-        raise ValueError(f"margins {first.shape}, {second.shape} and in_forget {side.shape} must be of the same points")
-    return (
-        _change(first, second, side, threshold, of_forget) - _change(first, second, ~side, threshold, of_unseen)
-    ) / 2
+    if margins.shape != margins_swapped.shape or margins.ndim != 2 or margins.shape[:1] != side.shape:
+        shapes = f"{margins.shape}, {margins_swapped.shape} and in_forget {side.shape}"
+        raise ValueError(f"margins {shapes} must be of the same points")
+    forget, unseen = (
+        _change(margins[members], margins_swapped[members], thresholds, shown)
+        for members, shown in ((side, of_forget), (~side, of_unseen))
+    )
+    return {queries: (forget[queries] - unseen[queries]) / 2 for queries in thresholds}
 
 
-def _change(first: Floats, second: Floats, members: Bools, threshold: float, queries: Queries) -> float:
+def _change(first: Floats, second: Floats, thresholds: Mapping[float, Floats], shown: Queries) -> dict[float, Floats]:
     """How much more readily the first model's set is accepted than the second's: the same points, the same draws."""
-    return queries.acceptance(first[members], threshold) - queries.acceptance(second[members], threshold)
+    twice = {queries: np.tile(threshold, 2) for queries, threshold in thresholds.items()}
+    accepted = shown.acceptance(np.concatenate([first, second], axis=1), twice)
+    return {queries: np.subtract(*np.split(both, 2)) for queries, both in accepted.items()}
 
 
 def _pooled(
@@ -129,7 +166,8 @@ def _pooled(
     values, mass = [], []
     for sets, sign in ((members, 1.0), (others, -1.0)):
         for margins in sets:
-            means, likelihood = draw_queries(uniform(len(margins)), n_queries, n_draws, rng).means(margins)
+            shown = draw_queries(uniform(len(margins)), [n_queries], n_draws, rng)
+            ((_, means, likelihood),) = shown.means(frozen_floats(margins, "margins"), [n_queries])
             values.append(means)
             mass.append(sign * likelihood / len(sets))
     return np.concatenate(values), np.concatenate(mass)

@@ -8,7 +8,7 @@ from typing import Any
 
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.assessment import Assessment, assess
+from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import Game
@@ -38,7 +38,7 @@ from forgetgauge.report.strong_games import StrongGames
 def game_result(played: Played, facts_of: FactsOf) -> GameResult:
     """Of the methods and adversaries whose jobs are done."""
     game, outcomes = played.game, played.outcomes
-    assessed = {method: _assess(game, found) for method, found in outcomes.items() if found}
+    assessed = _assess(game, {method: found for method, found in outcomes.items() if found})
     complete = {name: list(found.values()) for name, found in outcomes.items() if len(found) == game.pairs}
     methods = _Methods(played, facts_of)
     return GameResult(
@@ -54,14 +54,17 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
     )
 
 
-def _assess(game: Game, outcomes: Mapping[int, PairOutcome]) -> Assessment:
+def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> dict[str, Assessment]:
     # The relabellings are named by the game and not by the method: methods are compared on the same ones.
     rng = draw_streams(draw="relabel", seed=game.seed).generator("relabel")
-    found = assess(list(outcomes.values()), rng, level=game.level, delta=game.delta)
+    measured = [list(found.values()) for found in outcomes.values()]
+    assessed = dict(zip(outcomes, assess_all(measured, rng, level=game.level, delta=game.delta), strict=True))
     n_pilot = int((game.until or {}).get("pilot_pairs", 0))
-    if n_pilot and len(outcomes) == game.pairs:  # the number of pairs was chosen on the pilot: Stein's interval
-        return replace(found, quality_interval=stein_quality_interval(found.by_pair, n_pilot, game.level))
-    return found
+    for method, found in assessed.items():
+        if n_pilot and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
+            interval = stein_quality_interval(found.by_pair, n_pilot, game.level)
+            assessed[method] = replace(found, quality_interval=interval)
+    return assessed
 
 
 def _noise_floor(game: Game, known: Mapping[str, Assessment]) -> NoiseFloorResult | None:

@@ -27,6 +27,7 @@ class Played:
         """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
         self._artefacts: dict[str, Artefact] = {}
         self._pairs: dict[int, SwapPair] = {}
+        self._points: dict[int, tuple[Bools, Floats]] = {}
 
     def read(self, key: str) -> Artefact:
         """An artefact, read once."""
@@ -53,8 +54,10 @@ class Played:
 
     def points_of(self, pair: int) -> tuple[Bools, Floats]:
         """Of the pair's points: who is in F of the first side, and P_D."""
-        drawn = self.pair(pair)
-        return drawn.in_forget, self.weight[drawn.points]
+        if pair not in self._points:
+            drawn = self.pair(pair)
+            self._points[pair] = drawn.in_forget, self.weight[drawn.points]
+        return self._points[pair]
 
     @cached_property
     def outcomes(self) -> dict[str, dict[int, PairOutcome]]:

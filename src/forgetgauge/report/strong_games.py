@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
+from forgetgauge.game.arrays import Floats
 from forgetgauge.game.intervals import MIN_PAIRS, pair_interval
 from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, strong_threshold
 from forgetgauge.plan.draws import draw_streams
+from forgetgauge.plan.graph import SIDES
 from forgetgauge.report.means import mean
 from forgetgauge.report.played import Played
 from forgetgauge.report.result import StrongResult
@@ -44,7 +45,7 @@ class StrongGames:
         return calibrated or not {"outsiders", "background"} & set(self.game.adversaries[adversary].needs)
 
     @cached_property
-    def _by_pair(self) -> dict[tuple[str, str, int, int], float]:
+    def _by_pair(self) -> dict[tuple[str, str, float, int], float]:
         """(method, adversary, queries, pair) -> advantage. What the oracle shows of a pair is the same to all: it is
         drawn once (and not kept: 64 queries, 2000 times, are a megabyte for each set of each pair)."""
         attacks = [
@@ -54,25 +55,34 @@ class StrongGames:
             if outcomes and self._aggregates(method, name)
         ]
         found = {}
-        for pair, queries in product(range(self.game.pairs), self.game.queries):
-            shown = self._shown(pair, queries)
-            for method, name in attacks:
-                if pair in self.played.outcomes[method]:
-                    found[method, name, queries, pair] = self._advantage(method, name, pair, queries, shown)
+        for pair in range(self.game.pairs):
+            here = [(method, name) for method, name in attacks if pair in self.played.outcomes[method]]
+            if here:
+                for queries, advantages in self._advantages(here, pair).items():
+                    for (method, name), advantage in zip(here, advantages, strict=True):
+                        found[method, name, queries, pair] = float(advantage)
         return found
 
-    def _advantage(self, method: str, adversary: str, pair: int, queries: int, shown: tuple[Queries, Queries]) -> float:
-        in_forget, threshold = self.played.pair(pair).in_forget, self._threshold(method, adversary, queries)
-        margins = self.played.margins(method, adversary, pair)
-        return mean([strong_advantage(first, second, in_forget, threshold, *shown) for first, second in margins])
+    def _advantages(self, attacks: Sequence[tuple[str, str]], pair: int) -> dict[float, Floats]:
+        """Queries -> advantage of each attack on one pair, averaged over seeds."""
+        seeds = [
+            (method, name, margins) for method, name in attacks for margins in self.played.margins(method, name, pair)
+        ]
+        first, second = (np.column_stack([margins[side] for *_, margins in seeds]) for side in SIDES)
+        thresholds: dict[float, Floats] = {
+            queries: np.array([self._threshold(method, name, queries) for method, name, _ in seeds])
+            for queries in self.game.queries
+        }
+        found = strong_advantage(first, second, self.played.pair(pair).in_forget, thresholds, *self._shown(pair))
+        return {queries: each.reshape(len(attacks), -1).mean(axis=1) for queries, each in found.items()}
 
-    def _shown(self, pair: int, queries: int) -> tuple[Queries, Queries]:
+    def _shown(self, pair: int) -> tuple[Queries, Queries]:
         """What the oracle shows of F and of T."""
         in_forget, weight = self.played.points_of(pair)
-        n_draws = self.game.oracle_draws
+        asked, n_draws = self.game.queries, self.game.oracle_draws
         return (
-            draw_queries(weight[in_forget], queries, n_draws, self._oracle(pair, "forget")),
-            draw_queries(weight[~in_forget], queries, n_draws, self._oracle(pair, "unseen")),
+            draw_queries(weight[in_forget], asked, n_draws, self._oracle(pair, "forget")),
+            draw_queries(weight[~in_forget], asked, n_draws, self._oracle(pair, "unseen")),
         )
 
     def _oracle(self, pair: int, name: str) -> np.random.Generator:

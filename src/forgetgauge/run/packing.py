@@ -26,8 +26,8 @@ STACK_ON_GPU = 64
 def stack_width(device: str, *, deterministic: bool = False) -> int:
     """The width of new stacks; those in the ledger stay as they are, wherever the run goes on.
 
-    A member's last bits depend on how wide its stack is (float additions in another order). Deterministic is every model
-    alone: its bits are then its own, whatever else is in the run.
+    A member's last bits depend on how wide its stack is (float additions in another order). Deterministic is every
+    model alone: its bits are then its own, whatever else is in the run.
     """
     if deterministic:
         return 1

@@ -46,10 +46,10 @@ def draw_pairs(truth: np.ndarray, correlation: float, shape: tuple[int, ...], rn
     return truth + SPREAD * (np.sqrt(1 - correlation) * own + np.sqrt(correlation) * common)
 
 
-def outcomes_of(by_pair: np.ndarray) -> list[PairOutcome]:
-    """Outcomes with these signed advantages: one forgotten point that moves by x, one unseen that moves by −x."""
-    labels, weight = np.array([True, False]), np.ones(2)
-    return [PairOutcome(np.stack([row, -row]), labels, weight) for row in by_pair]
+def outcomes_of(by_pair: np.ndarray, k: int = 1) -> list[PairOutcome]:
+    """Outcomes with these signed advantages: k forgotten points that move by x, k unseen ones that move by −x."""
+    labels, weight = np.repeat([True, False], k), np.ones(2 * k)
+    return [PairOutcome(np.repeat([row, -row], k, axis=0), labels, weight) for row in by_pair]
 
 
 @dataclass(frozen=True)

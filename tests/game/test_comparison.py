@@ -12,6 +12,7 @@ from forgetgauge.game.supremum import supremum_interval
 
 from .simulation import make_world, simulate_pairs
 from .supremum_simulation import COUPLES, comparison_report, draw_pairs, outcomes_of
+from .test_intervals import coinciding
 
 
 def methods(n_pairs, truths, seed=0):
@@ -143,3 +144,13 @@ def test_the_interval_of_the_difference_holds_and_better_is_rarely_wrong(couple)
     assert report.second_better <= 0.025 + 0.01  # the second method is never truly better here
     if "null against" not in couple:
         assert report.first_better <= 0.025 + 0.01
+
+
+def test_methods_that_decide_alike_differ_by_nothing_and_those_that_agree_by_coincidence_are_uncertain():
+    alike = coinciding()
+    found = compare(alike, alike)
+    assert (found.interval.low, found.interval.high) == (0.0, 0.0)
+    still = [PairOutcome(np.zeros_like(one.differences), one.in_forget, one.weight) for one in alike]
+    apart = compare(still, alike)
+    assert apart.difference == pytest.approx(0.125)
+    assert apart.interval.low < 0.125 < apart.interval.high

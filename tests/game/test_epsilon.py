@@ -25,7 +25,7 @@ def test_it_is_absent_below_five_pairs():
 
 def test_no_advantage_bounds_nothing_and_a_certain_one_everything():
     assert empirical_epsilon(outcomes_of(np.zeros((5, 2)))) == 0
-    assert empirical_epsilon(outcomes_of(np.ones((5, 1)))) == math.inf
+    assert empirical_epsilon(outcomes_of(np.ones((5, 1)), k=2)) == math.inf
     assert empirical_epsilon(outcomes_of(np.full((5, 1), 0.3)), delta=0.5) == 0
 
 

@@ -161,3 +161,21 @@ def test_pairs_measured_with_different_adversaries_are_refused():
     rng = np.random.default_rng(7)
     with pytest.raises(ValueError, match="same adversaries"):
         simultaneous_intervals([outcome(rng), outcome(rng, n_adversaries=2)])
+
+
+def coinciding(n_pairs=5):
+    """Pairs whose decisions differ, while their advantages are all 1/8."""
+    rows = [np.roll([1.0, 0, 0, 0], i).tolist() + [0.0] * 4 for i in range(n_pairs)]
+    return [PairOutcome(np.array(row)[:, None], np.repeat([True, False], 4), np.ones(8)) for row in rows]
+
+
+def test_pairs_that_agree_by_coincidence_are_as_uncertain_as_their_points():
+    outcomes = coinciding()
+    found, by_points = signed_interval(outcomes, 0), welch_interval(outcomes, 0)
+    assert (found.low, found.high, found.basis) == (by_points.low, by_points.high, "over pairs")
+    assert found.low < 0.125 < found.high
+
+
+def test_a_model_shared_by_both_sides_has_no_advantage_for_certain():
+    found = signed_interval([constant(0.0)] * 5, 0)
+    assert (found.low, found.high) == (0.0, 0.0)

@@ -20,8 +20,16 @@ import numpy as np
 
 from forgetgauge.game import student
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.arrays import Floats, frozen_floats
-from forgetgauge.game.intervals import MIN_PAIRS, Basis, Interval, check_level, check_outcomes, welch_interval
+from forgetgauge.game.arrays import Bools, Floats, frozen_floats
+from forgetgauge.game.intervals import (
+    MIN_PAIRS,
+    Basis,
+    Interval,
+    agree,
+    check_level,
+    check_outcomes,
+    welch_interval,
+)
 from forgetgauge.game.quality import quality_plugin
 
 
@@ -102,16 +110,21 @@ def _upper_end(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], leve
 
 
 def _over_pairs(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> tuple[Floats, Floats]:
-    """Both ends of Student's t intervals of θ_b − c, each (J, 2J + 1)."""
+    """Both ends of Student's t intervals of θ_b − c, each (J, 2J + 1); by points where all pairs agree exactly."""
     theirs, ours = (np.array([outcome.advantage for outcome in outcomes]) for outcomes in (worse, better))
     contrast = theirs[:, :, None] - _both_signs_and_zero(ours)[:, None, :]  # (P, J, 2J + 1)
     half = student.quantile((1 + level) / 2, len(worse) - 1) * contrast.std(axis=0, ddof=1) / sqrt(len(worse))
     centre = contrast.mean(axis=0)
-    return centre - half, centre + half
+    low, high = centre - half, centre + half
+    if (alike := agree(contrast)).any():  # by coincidence, or because two methods decide alike on every point
+        low[alike], high[alike] = (end[alike] for end in _over_points(worse, better, level, alike))
+    return low, high
 
 
-def _over_points(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> tuple[Floats, Floats]:
-    """The same by Welch over points, given these models."""
+def _over_points(
+    worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float, wanted: Bools | None = None
+) -> tuple[Floats, Floats]:
+    """The same by Welch over points, given these models; 0 where not ``wanted``, (J, 2J + 1)."""
     shape = (worse[0].n_adversaries, 2 * worse[0].n_adversaries + 1)
     halved = [
         PairOutcome(
@@ -122,8 +135,10 @@ def _over_points(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], le
         )
         for w, b in zip(worse, better, strict=True)
     ]
-    intervals = [welch_interval(halved, column, level) for column in range(shape[0] * shape[1])]
-    low, high = (2 * np.array([getattr(i, end) for i in intervals]).reshape(shape) for end in ("low", "high"))
+    low, high = np.zeros(shape), np.zeros(shape)
+    for column in range(low.size) if wanted is None else np.flatnonzero(wanted):
+        interval = welch_interval(halved, int(column), level)
+        low.flat[column], high.flat[column] = 2 * interval.low, 2 * interval.high
     return low, high
 
 

@@ -11,16 +11,17 @@ too uncertain; what can be said then is about these models only, and ``basis`` s
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from forgetgauge.game import student
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.arrays import Floats, frozen_floats
+from forgetgauge.game.arrays import Bools, Floats, frozen_floats
 
 MIN_PAIRS = 5
+_ROUNDING = 1e-12
 
 Basis: TypeAlias = Literal["over pairs", "given these models"]
 
@@ -76,11 +77,24 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
 
 
 def signed_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95) -> Interval:
-    """The interval of one adversary: over pairs when there are at least ``MIN_PAIRS``, else given these models."""
+    """The interval of one adversary: over pairs when there are at least ``MIN_PAIRS``, else given these models.
+
+    Advantages of pairs are discrete, so all may agree by coincidence, and a spread of 0 would claim certainty from a
+    handful of pairs. Then the spread of points, which pairs are made of, stands in. That is 0 too where no point's
+    decision tells anything apart: one model on both sides has an advantage of exactly 0.
+    """
     check_outcomes(outcomes)
     if len(outcomes) < MIN_PAIRS:
         return welch_interval(outcomes, adversary, level)
-    return pair_interval(np.array([outcome.advantage[adversary] for outcome in outcomes]), level)
+    by_pair = np.array([outcome.advantage[adversary] for outcome in outcomes])
+    if agree(by_pair):
+        return replace(welch_interval(outcomes, adversary, level), basis="over pairs")
+    return pair_interval(by_pair, level)
+
+
+def agree(by_pair: Floats) -> Bools:
+    """Whether all pairs have the same value, up to rounding, along the first axis."""
+    return np.asarray(np.ptp(by_pair, axis=0) < _ROUNDING)
 
 
 def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95) -> list[Interval]:

@@ -44,7 +44,7 @@ class StrongResult:
     advantage: float
     """Signed SWAP advantage of the mean margin of q points against a threshold of its own."""
     interval: tuple[float, float] | None
-    """Over pairs, this adversary taken alone; None below five pairs."""
+    """Over pairs, this adversary taken alone; None below five pairs, and where all pairs agree exactly."""
     by_pair: list[float]
 
 

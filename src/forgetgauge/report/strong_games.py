@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.intervals import MIN_PAIRS, pair_interval
+from forgetgauge.game.intervals import MIN_PAIRS, agree, pair_interval
 from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, strong_threshold
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import SIDES
@@ -34,7 +34,8 @@ class StrongGames:
 
     def _result(self, method: str, adversary: str, pairs: Sequence[int], queries: int) -> StrongResult:
         by_pair = [self._by_pair[method, adversary, queries, pair] for pair in pairs]
-        interval = pair_interval(np.asarray(by_pair), self.game.level) if len(pairs) >= MIN_PAIRS else None
+        told = len(pairs) >= MIN_PAIRS and not agree(np.asarray(by_pair))  # no spread says nothing about new pairs
+        interval = pair_interval(np.asarray(by_pair), self.game.level) if told else None
         return StrongResult(
             queries, mean(by_pair), (interval.low, interval.high) if interval is not None else None, by_pair
         )

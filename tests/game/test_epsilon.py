@@ -23,9 +23,10 @@ def test_it_is_absent_below_five_pairs():
     assert empirical_epsilon(outcomes_of(by_pair[:4])) is None
 
 
-def test_no_advantage_bounds_nothing_and_a_certain_one_everything():
+def test_no_advantage_bounds_nothing_and_decisions_that_were_all_right_as_much_as_there_were():
     assert empirical_epsilon(outcomes_of(np.zeros((5, 2)))) == 0
-    assert empirical_epsilon(outcomes_of(np.ones((5, 1)), k=2)) == math.inf
+    found = empirical_epsilon(outcomes_of(np.ones((5, 1)), k=2), delta=0)
+    assert found == pytest.approx(-math.log(1 - 0.025 ** (1 / 20)))  # 1 − Adv = e^−ε at 20 points
     assert empirical_epsilon(outcomes_of(np.full((5, 1), 0.3)), delta=0.5) == 0
 
 

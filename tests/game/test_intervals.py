@@ -12,6 +12,8 @@ from forgetgauge.game.intervals import (
     welch_interval,
 )
 
+from .supremum_simulation import outcomes_of
+
 
 def outcome(rng, k=30, n_adversaries=1, weight=None):
     weight = np.ones(2 * k) if weight is None else weight
@@ -179,3 +181,12 @@ def test_pairs_that_agree_by_coincidence_are_as_uncertain_as_their_points():
 def test_a_model_shared_by_both_sides_has_no_advantage_for_certain():
     found = signed_interval([constant(0.0)] * 5, 0)
     assert (found.low, found.high) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("k", "n_pairs"), [(2, 1), (10, 5), (100, 8)])
+def test_decisions_that_were_all_right_leave_room_for_one_that_is_not(k, n_pairs):
+    found = signed_interval(outcomes_of(np.ones((n_pairs, 1)), k), 0)
+    assert found.high == 1
+    assert found.low < 1
+    # a share p of other points stays out of 2k points a pair with probability (1 − p)^(2kP)
+    assert found.low ** (2 * k * n_pairs) == pytest.approx(0.025)

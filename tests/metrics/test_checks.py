@@ -26,6 +26,7 @@ def test_an_interval_ends_where_the_score_cannot_be():
 
 def test_below_five_pairs_there_is_no_interval():
     assert over_pairs([0.1, 0.2, 0.3, 0.4]).interval is None
+    assert over_pairs([1.0] * 6).interval is None  # a spread of 0 would be certainty
     assert over_pairs([0.1]).value == 0.1
     with pytest.raises(ValueError, match="at least one"):
         over_pairs([])

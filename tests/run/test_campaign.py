@@ -68,6 +68,11 @@ def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp
     assert {jobs[key].kind for key in one if one[key] != two[key]} == set()
 
 
+def test_a_run_that_was_begun_with_stacks_cannot_go_on_deterministically(finished):
+    with pytest.raises(UserError, match="begun with stacks; --deterministic needs"):
+        play(campaign("keep=weights"), RunFolder(finished), deterministic=True)
+
+
 def test_the_result_has_what_its_readers_need(finished):
     record = json.loads((finished / "result.json").read_text())
     assert record["schema"] == 2

@@ -59,6 +59,7 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
 
     SE² of a pair is ¼(Var mean_F d + Var mean_T d); pairs combine as √(Σ SE²)/P, with Satterthwaite's degrees of
     freedom. Where a set has one point of positive weight, nothing is known about its spread: the interval is [−1, 1].
+    Where all points move alike and not by 0 (every decision right), it ends at the share that may have gone unseen.
     """
     check_level(level)
     check_outcomes(outcomes)
@@ -71,17 +72,24 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
     total = float(variances.sum())
     # A spread below rounding is no spread; this also keeps Satterthwaite's quotient from underflowing to 0/0.
     if total < 1e-30:
-        return _around(centre, 0.0, 1.0, level, "given these models")
+        n_points = sum(int((outcome.weight > 0).sum()) for outcome in outcomes)
+        blind = 0.0 if abs(centre) < _ROUNDING else _unseen_share(n_points, level)
+        return Interval(max(-1.0, centre - blind), min(1.0, centre + blind), level, "given these models")
     satterthwaite = total**2 / float((variances**2 / degrees).sum())
     return _around(centre, math.sqrt(total) / (2 * len(outcomes)), satterthwaite, level, "given these models")
+
+
+def _unseen_share(n_points: int, level: float) -> float:
+    """The largest share p of points that move otherwise of which none may be among n: (1 − p)^n = (1 − level)/2."""
+    return float(1 - ((1 - level) / 2) ** (1 / n_points))
 
 
 def signed_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95) -> Interval:
     """The interval of one adversary: over pairs when there are at least ``MIN_PAIRS``, else given these models.
 
     Advantages of pairs are discrete, so all may agree by coincidence, and a spread of 0 would claim certainty from a
-    handful of pairs. Then the spread of points, which pairs are made of, stands in. That is 0 too where no point's
-    decision tells anything apart: one model on both sides has an advantage of exactly 0.
+    handful of pairs. Then the spread of points, which pairs are made of, stands in. An advantage of exactly 0 on which
+    all points agree stays certain: that is one model on both sides.
     """
     check_outcomes(outcomes)
     if len(outcomes) < MIN_PAIRS:

@@ -1,7 +1,8 @@
 """A score measured once per swap pair (or confused training set): its mean, and Student's t over these repetitions.
 
 As for advantages (``game.intervals``) the target is the expectation over new splits and trainings, given the data.
-Below ``MIN_PAIRS`` repetitions there is no interval.
+Below ``MIN_PAIRS`` repetitions there is no interval, nor where they agree exactly: a ruined model has an IC score of 1
+every time, and a spread of 0 would claim that for certain of new ones.
 """
 
 import math
@@ -12,7 +13,7 @@ import numpy as np
 
 from forgetgauge.game import student
 from forgetgauge.game.arrays import frozen_floats
-from forgetgauge.game.intervals import MIN_PAIRS, check_level
+from forgetgauge.game.intervals import MIN_PAIRS, agree, check_level
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Estimate:
 
     value: float
     interval: tuple[float, float] | None
-    """None below ``MIN_PAIRS`` repetitions."""
+    """None below ``MIN_PAIRS`` repetitions, and where all agree."""
 
 
 def over_pairs(
@@ -33,7 +34,7 @@ def over_pairs(
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"a mean over pairs needs at least one of them, but the shape is {values.shape}")
     mean = float(values.mean())
-    if len(values) < MIN_PAIRS:
+    if len(values) < MIN_PAIRS or agree(values):
         return Estimate(mean, None)
     half = student.quantile((1 + level) / 2, len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return Estimate(mean, (max(least, mean - half), min(most, mean + half)))

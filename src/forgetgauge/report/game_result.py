@@ -10,6 +10,7 @@ from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.game.intervals import agree
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import Game
 from forgetgauge.plan.record import game_to_json
@@ -61,7 +62,8 @@ def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> di
     assessed = dict(zip(outcomes, assess_all(measured, rng, level=game.level, delta=game.delta), strict=True))
     n_pilot = int((game.until or {}).get("pilot_pairs", 0))
     for method, found in assessed.items():
-        if n_pilot and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
+        spreads = n_pilot and not agree(found.by_pair[:n_pilot]).any()  # else Stein's interval would have no width
+        if spreads and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
             interval = stein_quality_interval(found.by_pair, n_pilot, game.level)
             assessed[method] = replace(found, quality_interval=interval)
     return assessed

@@ -72,7 +72,7 @@ class MetricResult:
     value: float
     """Mean over pairs."""
     interval: tuple[float, float] | None
-    """Student's t over pairs, of this metric and adversary taken alone; None below five pairs."""
+    """Student's t over pairs, of this metric and adversary taken alone; None below five pairs, or where all agree."""
     by_pair: list[float]
     adversary: str | None = None
     """Whose scores or decisions it is computed from: the best at that, chosen on the same pairs."""

@@ -92,6 +92,8 @@ def play(
         device, described = _chosen_device(campaign, folder, device)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
+        if deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
+            raise UserError(f"{folder.path}: was begun with stacks; --deterministic needs a folder of its own (--out)")
         hire = Processes if executor == "processes" else Inline
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:

@@ -35,9 +35,14 @@ class Holdings:
     @cached_property
     def device(self) -> torch.device:
         """Where models and data are; looked for when the first task needs torch."""
+        import torch
+
         from forgetgauge.learn.device import choose_device
 
-        return choose_device(self._device_name)
+        chosen = choose_device(self._device_name)
+        if chosen.type == "cuda":  # kernels and graphs are launched where torch is, not where their tensors are
+            torch.cuda.set_device(chosen)
+        return chosen
 
     def dataset(self, job: Job) -> Dataset:
         """The data set a job names, as it was when the run was planned."""

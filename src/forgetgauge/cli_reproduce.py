@@ -79,6 +79,8 @@ def reproduce(
 ) -> None:
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
     wanted = _chosen(names)
+    if column:
+        _refuse_columns(wanted)
     if wanted == [LIST]:
         typer.echo(_listing())
         return
@@ -112,12 +114,23 @@ def _chosen(names: list[str]) -> list[str]:
     alone = {LIST, PAGE}
     wanted: list[str] = []
     for name in names:
-        if name.lower() in alone and len(names) == 1:  # LIST, as some write it
+        if name.lower() in alone:  # LIST, as some write it
+            if len(names) > 1:
+                raise UserError(f"{name.lower()} goes alone: forgetgauge reproduce {name.lower()}")
             return [name.lower()]
         if name not in {*every, *GROUPS, ALL}:
             raise UserError(unknown_name("table", name, {*every, *GROUPS, *alone, ALL}))
         wanted += every if name == ALL else GROUPS.get(name, (name,))
     return list(dict.fromkeys(wanted))
+
+
+def _refuse_columns(wanted: list[str]) -> None:
+    """Rather than play all where a part is asked for."""
+    from forgetgauge.reproduce.suites import OUTLINES
+
+    for name in wanted:
+        if name not in {*OUTLINES, ACCURACY}:
+            raise UserError(f"--column goes with tables and {ACCURACY}: {name} has no columns")
 
 
 def _one(
@@ -260,6 +273,10 @@ def _write_pages(results: Path, target: Path) -> None:
     from forgetgauge.reproduce.findings import read_findings
     from forgetgauge.reproduce.page import render_markdown, render_page
 
+    if not results.is_dir():
+        raise UserError(f"{results}: {'not a folder' if results.exists() else 'no such folder'}: nothing to write up")
+    if target.suffix.lower() in (".html", ".htm"):
+        raise UserError(f"--out {target}: name the Markdown page; the HTML page is written beside it, as .html")
     found = read_findings(results)
     pages = {target: render_markdown(found), target.with_suffix(".html"): render_page(found)}
     for path, text in pages.items():

@@ -8,7 +8,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.learn.augment import Augment
 from forgetgauge.reproduce import accuracy
 from forgetgauge.reproduce.accuracy import RECIPES, Recipe, play_accuracy
-from forgetgauge.reproduce.accuracy_record import KINDS, accuracy_text, paper_accuracy, read_accuracy
+from forgetgauge.reproduce.accuracy_record import KINDS, FullData, Trained, accuracy_text, paper_accuracy, read_accuracy
 from forgetgauge.reproduce.findings import read_findings
 from forgetgauge.reproduce.page import render_markdown
 from forgetgauge.reproduce.scales import SCALES
@@ -65,6 +65,25 @@ def test_a_kind_is_not_begun_where_the_other_took_longer_than_is_left(quick, tmp
     monkeypatch.setattr(accuracy, "_train", lambda *_: slow)
     assert play_accuracy("smoke", tmp_path, device="cpu", time_limit_s=420)[1] == ["flip-crop"]
     assert play_accuracy("smoke", tmp_path, device="cpu", time_limit_s=480)[1] == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_model_has_no_deviation_and_a_learner_may_not_tell_its_epochs(tmp_path):
+    record = FullData("paper", "cifar10", "0", 9, 9, {}, 1, {"none": Trained([0.85], 1.0, "cpu", "solo", "", "")})
+    path = tmp_path / "accuracy.json"
+    path.write_text(record.to_json())
+    page = render_markdown(read_findings(tmp_path))
+    assert "| all images | 85.34 % | 85.00 % | – | 1 | – | 1\u202fs |" in page
+    for kinds, said in (
+        ({"cutout": record.kinds["none"]}, "unknown kind 'cutout'"),
+        ({"none": NOBODY}, "not one model"),
+    ):
+        path.write_text(accuracy.replace(record, kinds=kinds).to_json())
+        with pytest.raises(UserError, match=said):
+            read_accuracy(path)
+
+
+NOBODY = Trained([], 1.0, "cpu", "solo", "", "")
 
 
 def test_mistakes_are_one_line(tmp_path, monkeypatch):

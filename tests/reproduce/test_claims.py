@@ -40,21 +40,42 @@ def stored(table: str, columns: dict[str, dict[str, float]], half: float = 0.01,
     return Stored(compare_suite(made, played, result, not_run, []), advantages)
 
 
+def at_sizes(*columns: dict[str, float]) -> dict[str, dict[str, float]]:
+    """All four η of Table 1."""
+    return dict(zip(("0.1", "0.4", "0.8", "1.0"), columns, strict=True))
+
+
 # -- rankings ----------------------------------------------------------------------------------------------------
 
 
 def test_columns_that_rank_alike_confirm_and_reversed_ones_do_not():
-    same = ranking_claim("", "", "table1", stored("table1", {"0.1": UP, "0.4": UP, "1.0": UP}))
+    same = ranking_claim("", "", "table1", stored("table1", at_sizes(UP, UP, UP, UP)))
     assert same.verdict == "confirmed"
     assert same.figure.startswith("τ = 1.00 [1.00, 1.00]; the paper’s own numbers: 0.8")
-    assert "η = 0.1, 0.4 and 1.0" in same.source
-    assert ranking_claim("", "", "table1", stored("table1", {"0.1": UP, "1.0": DOWN})).verdict == "not confirmed"
+    assert "η = 0.1, 0.4, 0.8 and 1.0" in same.source
+    turned = stored("table1", at_sizes(UP, DOWN, UP, DOWN))
+    assert ranking_claim("", "", "table1", turned).verdict == "not confirmed"
+
+
+def test_a_ranking_without_a_column_or_a_method_of_its_rule_is_left_open():
+    part = ranking_claim("", "", "table1", stored("table1", {"0.1": UP, "0.4": UP}))
+    assert part.verdict == "undecided"
+    assert "τ = 1.00 [1.00, 1.00]; missing: η = 0.8, η = 1.0; the paper’s" in part.figure
+    few = {m: UP[m] for m in SIX[:4]}
+    part = ranking_claim("", "", "table1", stored("table1", at_sizes(UP, UP, UP, few)))
+    assert part.verdict == "undecided"
+    assert "; missing: SalUn and SSD in some column;" in part.figure
+    part = small_predicts_large(stored("table1", {"0.1": DOWN, "1.0": UP}))
+    assert (part.verdict, "missing: η = 0.4, η = 0.8" in part.figure) == ("undecided", True)
 
 
 def test_a_ranking_drowned_in_noise_is_left_open():
     near = dict(zip(SIX, (0.50, 0.51, 0.52, 0.53, 0.60, 0.61), strict=True))
-    found = ranking_claim("", "", "table2", stored("table2", {"0.1": near, "0.25": near}, noise=0.05))
+    found = ranking_claim(
+        "", "", "table2", stored("table2", dict.fromkeys(("0.1", "0.25", "0.4", "0.67"), near), noise=0.05)
+    )
     assert found.verdict == "undecided"
+    assert "missing" not in found.figure
     assert "[" in found.figure
 
 
@@ -73,8 +94,8 @@ def test_retrain_and_none_raise_no_tau():
 
 
 def test_small_data_are_compared_with_all_of_them_and_not_with_each_other():
-    assert small_predicts_large(stored("table1", {"0.1": UP, "0.4": UP, "1.0": UP})).verdict == "confirmed"
-    turned = small_predicts_large(stored("table1", {"0.1": UP, "0.4": UP, "1.0": DOWN}))
+    assert small_predicts_large(stored("table1", at_sizes(UP, UP, UP, UP))).verdict == "confirmed"
+    turned = small_predicts_large(stored("table1", at_sizes(UP, UP, UP, DOWN)))
     assert (turned.verdict, turned.figure[:9]) == ("not confirmed", "τ = −1.00")
     assert small_predicts_large(stored("table1", {"0.1": UP, "0.4": UP})).verdict == "not run"
 
@@ -115,7 +136,7 @@ def test_data_sets_of_different_shares_are_not_compared():
 
 def by_budget(*values: float) -> dict[str, dict[str, float]]:
     budgets = zip(("50", "150", "600", "inf"), values, strict=True)
-    return {label: {**dict.fromkeys(SIX, q), "retrain": 0.99} for label, q in budgets}
+    return {label: {**dict.fromkeys((*SIX, "none"), q), "retrain": 0.99} for label, q in budgets}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +157,21 @@ def test_one_method_that_rises_is_named():
     columns["150"]["ssd"] = 0.95
     found = falling_claim(stored("table3", columns))
     assert found.verdict == "not confirmed"
-    assert found.figure == "6 of 6 methods fall; steps up: SSD from 50 to 150"
+    assert found.figure == "7 of 7 methods fall; steps up: SSD from 50 to 150"
+
+
+def test_a_fall_is_not_confirmed_on_fewer_methods_or_columns_than_the_rule_names():
+    columns = by_budget(0.9, 0.8, 0.7, 0.5)
+    ends = falling_claim(stored("table3", {label: columns[label] for label in ("50", "inf")}))
+    assert (ends.verdict, ends.figure) == (
+        "undecided",
+        "7 of 7 methods fall; steps up: none; missing: ε = 150, ε = 600",
+    )
+    del columns["150"]["ssd"]
+    found = falling_claim(stored("table3", columns))
+    assert (found.verdict, found.figure[-21:]) == ("undecided", "; missing: SSD at 150")
+    columns["600"]["fisher"] = 0.95  # one that rises refutes it, whatever is missing
+    assert falling_claim(stored("table3", columns)).verdict == "not confirmed"
 
 
 def test_without_both_ends_nothing_falls_and_one_column_is_no_run():
@@ -169,7 +204,9 @@ def test_intervals_for_the_models_at_hand_decide_nothing():
 def test_a_rival_is_said_not_to_fall(values, half, verdict):
     made = suite("table4a", "paper")
     columns = {
-        label: {m: method(0.5, None, metrics={"ic": metric(v, (v - half, v + half))}) for m in (*SIX, "retrain")}
+        label: {
+            m: method(0.5, None, metrics={"ic": metric(v, (v - half, v + half))}) for m in (*SIX, "none", "retrain")
+        }
         for label, v in zip(("50", "150", "600", "inf"), values, strict=True)
     }
     table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
@@ -195,10 +232,33 @@ def test_the_deviation_over_seeds_is_inside_pairs_with_the_interval_of_chi_squar
     ("step", "verdict"), [(0.001, "confirmed"), (0.02, "undecided"), (0.3, "not confirmed")]
 )  # against 0.035, with two degrees of freedom
 def test_seeds_are_judged_by_the_method_that_scatters_most(step, verdict):
-    found = seed_claim(spread({"ssd": [[0.5, 0.5, 0.501]], "fisher": [[0.5, 0.5 + step, 0.5 - step]]}))
+    quiet = {m: [[0.5, 0.5, 0.501]] for m in (*SIX, "retrain")}
+    found = seed_claim(spread({**quiet, "fisher": [[0.5, 0.5 + step, 0.5 - step]]}))
     assert found.verdict == verdict
     assert "Fisher" in found.figure
     assert "1 pair, 3 seeds" in found.source
+
+
+def test_seeds_of_some_methods_confirm_nothing_and_may_refute():
+    still = {m: [[0.5, 0.5, 0.501]] for m in (*SIX, "retrain")}
+    assert seed_claim(spread(still)).verdict == "confirmed"
+    part = seed_claim(spread({m: still[m] for m in still if m not in ("salun", "ssd")}))
+    assert part.verdict == "undecided"
+    assert part.figure.endswith("; missing: SalUn, SSD")
+    assert seed_claim(spread({"ssd": [[0.2, 0.5, 0.8]]})).verdict == "not confirmed"
+
+
+def test_of_several_records_of_seeds_the_one_that_says_most_is_shown(tmp_path):
+    records = {
+        "a": spread({"ssd": [[0.5, 0.6, 0.7, 0.8]]}),  # 3 degrees of freedom
+        "b": spread({"ssd": [[0.5, 0.6, 0.7]] * 2}),  # 4
+        "c": spread({"ssd": [[0.5, 0.6]] * 9}),  # two seeds say nothing
+        "d": spread({"ssd": [[0.5, 0.6, 0.7]] * 9}, "digits"),
+    }
+    for name, record in records.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "seeds.json").write_text(record.to_json())
+    assert read_findings(tmp_path).seeds == records["b"]
 
 
 def test_one_pair_of_three_seeds_has_the_exact_interval():

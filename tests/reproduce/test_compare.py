@@ -13,7 +13,7 @@ from forgetgauge.reproduce.knobs import remark
 from forgetgauge.reproduce.paper import Value, paper_table
 from forgetgauge.reproduce.record import Ours, Sitting, read_comparison
 from forgetgauge.reproduce.suites import suite
-from forgetgauge.reproduce.text import text_table
+from forgetgauge.reproduce.text import remarks, text_table
 from tests.reproduce.conftest import method, result_of
 
 SITTINGS = [Sitting("forgetgauge reproduce table1", "fcf398c1", "cpu", 10.0, 5), Sitting("", "fcf398c1", "cpu", 2.5, 1)]
@@ -78,6 +78,20 @@ def test_rankings_are_compared_with_the_papers_column_by_column(compared):
     assert compared.tau == {"0.1": pytest.approx(1.0), "0.4": pytest.approx(-1.0), "0.8": None, "1.0": None}
     assert compared.tau_between_columns_paper == pytest.approx(0.89, abs=0.005)
     assert compared.tau_between_columns < 0
+
+
+def test_tau_is_shown_with_and_without_retrain_and_older_records_have_only_one(compared):
+    assert compared.tau_without_retrain == {**compared.tau, "0.1": pytest.approx(1.0), "0.4": pytest.approx(-1.0)}
+    moved = replace(compared, tau={"0.1": 0.49}, tau_without_retrain={"0.1": -0.28})
+    line = "Kendall τ of our ranking against the paper’s: 0.49"
+    assert f"{line} with Retrain, −0.28 without, at η = 0.1." in remarks(moved)
+    assert f"{line} at η = 0.1." in remarks(replace(moved, tau_without_retrain={}))
+
+
+def test_differences_have_signs_in_brackets_too(compared):
+    told = replace(compared, over_none={"0.1": {"ssd": Ours(0.043, (-0.049, 0.101)), "my-own": Ours(-0.1)}})
+    line = "Q less that of None, pair by pair, at η = 0.1: SSD +0.043 [−0.049,\u00a0+0.101], my-own −0.100."
+    assert line in remarks(told)
 
 
 def test_retrain_is_grounded_where_its_interval_holds_one(compared):

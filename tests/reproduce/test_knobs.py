@@ -13,7 +13,7 @@ from forgetgauge.report.result import FailureResult
 from forgetgauge.reproduce.along_knobs import curves_of, knob_rows, knob_text
 from forgetgauge.reproduce.curves import BOTTOM_PX, TOP_PX, curve_pictures
 from forgetgauge.reproduce.findings import read_findings
-from forgetgauge.reproduce.knob_record import read_curves
+from forgetgauge.reproduce.knob_record import Measured, read_curves
 from forgetgauge.reproduce.knobs import FAMILIES, Family, Grid, along, chosen_value, unlearners, variant_name, variants
 from forgetgauge.reproduce.page import render_markdown, render_page
 from forgetgauge.reproduce.playing import plan_suite
@@ -128,6 +128,17 @@ def test_pictures_stand_on_an_axis_from_0_to_1(curves):
     assert [dot.label for dot in ssd.dots if dot.chosen] == ["5"]
     assert all(dot.high < dot.quality < dot.low for dot in ssd.dots)
     assert pictures["NegGrad"].quality_line.count(",") == len(pictures["NegGrad"].dots) - 1
+
+
+def test_pictures_tell_who_cannot_see_how_many_pairs_there_are(curves, tmp_path):
+    curve = curves.curves["ssd"]
+    points = [Measured(None, None, n) for n, _ in enumerate(curve.points)]
+    (picture,) = curve_pictures(replace(curves, curves={"ssd": replace(curve, points=points)}))
+    said = [part.split(": ")[-1] for part in picture.words.split("; ")[:3]]
+    assert said == ["no pair completed", "only 1 pair completed", "only 2 pairs completed"]
+    (tmp_path / "knobs.json").write_text(replace(curves, curves={"ssd": replace(curve, points=[])}).to_json())
+    with pytest.raises(UserError, match="not one point for each value"):
+        read_curves(tmp_path / "knobs.json")
 
 
 TUNING = {

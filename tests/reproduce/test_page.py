@@ -10,7 +10,7 @@ import pytest
 
 from forgetgauge.cli_reproduce import FURTHER
 from forgetgauge.reproduce.compare import compare_suite
-from forgetgauge.reproduce.findings import read_findings
+from forgetgauge.reproduce.findings import read_findings, read_notes
 from forgetgauge.reproduce.page import render_markdown, render_page
 from forgetgauge.reproduce.paper import paper_table
 from forgetgauge.reproduce.slopes import column_pictures
@@ -96,7 +96,13 @@ def test_the_page_in_the_documentation_is_that_of_the_stored_results():
         (["tabel1"], "unknown table 'tabel1'; did you mean 'table1'?"),
         (["table1", "--column", "0.5"], "table1: unknown column '0.5'"),
         (["table1", "--time-limit", "soon"], "write a number and s, m or h"),
-        (["table1", "list"], "unknown table 'list'"),
+        (["table1", "list"], "list goes alone: forgetgauge reproduce list"),
+        (["LIST", "table1"], "list goes alone: forgetgauge reproduce list"),
+        (["list", "--column", "0.1"], "list has no columns"),
+        (["knobs", "--column", "foo"], "--column goes with tables and accuracy: knobs has no columns"),
+        (["table1", "toy", "--column", "0.1"], "toy has no columns"),
+        (["seeds", "--column", "0.1"], "seeds has no columns"),
+        (["swap-vs-random", "--column", "0.1"], "swap-vs-random has no columns"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):
@@ -104,6 +110,42 @@ def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_a_page_is_not_made_from_no_folder_nor_over_its_own_markdown(call, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("kept")
+    for results, said in ((tmp_path / "nowhere", "no such folder"), (page, "not a folder")):
+        code, out, err = call("reproduce", "page", "--results", results, "--out", page)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+    assert page.read_text() == "kept"
+    code, _, err = call("reproduce", "page", "--results", tmp_path, "--out", tmp_path / "page.html")
+    assert (code, err.count("\n"), "name the Markdown page" in err) == (2, 1, True)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_stored_record_that_is_wrong_is_one_line(found, call, tmp_path):
+    path = tmp_path / "comparison.json"
+    hole = {**found.rows, "ssd": {}}
+    for wrong, said in (
+        (replace(found, scale="papre"), "did you mean 'paper'"),
+        (replace(found, rows=hole), "rows.ssd"),
+    ):
+        path.write_text(wrong.to_json())
+        code, _, err = call("reproduce", "page", "--results", tmp_path, "--out", tmp_path / "page.md")
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"{path}: " in err
+        assert said in err
+    path.write_text(found.to_json())
+    (tmp_path / "notes.md").write_bytes(b"- \xff\n")
+    code, _, err = call("reproduce", "page", "--results", tmp_path, "--out", tmp_path / "page.md")
+    assert (code, err.count("\n"), "notes.md: cannot be read" in err) == (2, 1, True)
+
+
+def test_bullets_may_wrap(tmp_path):
+    (tmp_path / "notes.md").write_text("# Notes\n\nWords.\n- SSD is\n  lower,\nby 0.1.\n- Fisher\n\nMore.\n- c\n# d\n")
+    assert read_notes(tmp_path / "notes.md") == ["SSD is lower, by 0.1.", "Fisher", "c"]
 
 
 def test_list_names_every_suite(call):

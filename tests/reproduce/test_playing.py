@@ -11,10 +11,12 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import HEAVY
+from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.report.result import read_result, without_timings
 from forgetgauge.reproduce import playing
 from forgetgauge.reproduce.playing import NOT_YET, Sat, plan_suite, play_suite
 from forgetgauge.reproduce.record import read_comparison
+from forgetgauge.reproduce.remembered import is_of
 from forgetgauge.reproduce.suites import Suite, suite
 from forgetgauge.store.runfolder import RunFolder
 
@@ -122,6 +124,22 @@ def test_a_finished_column_is_compared_where_its_data_are_not(tables, tmp_path, 
     assert again.comparison.rows == first.comparison.rows
     with pytest.raises(UserError, match="the data are not here"):  # not another game's: the methods differ
         plan_suite(suite("table1", "smoke"), ["1.0"], tmp_path / "there")
+
+
+def test_a_game_of_other_knobs_or_adversaries_is_not_the_columns():
+    (column,) = [c for c in few_methods("table1").columns if c.label == "1.0"]
+    (graph,) = plan_suite(few_methods("table1"), ["1.0"]).campaign.graphs
+    game = game_from_json(game_to_json(graph.game))
+
+    def asks(**changed: object) -> bool:
+        return is_of(game, replace(column, raw={**column.raw, **changed}))
+
+    methods = column.raw["unlearners"]
+    assert asks()
+    assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "lr": 0.1}})
+    assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "method": "salun"}})
+    assert not asks(adversaries=column.raw["adversaries"][1:])
+    assert not asks(game={**column.raw["game"], "seeds": 3})
 
 
 @pytest.mark.slow

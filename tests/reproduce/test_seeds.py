@@ -100,6 +100,10 @@ def test_a_finished_run_tells_the_same_through_the_command_line(played, call, tm
     (tmp_path / "run/run.json").write_text(json.dumps(run))
     with pytest.raises(UserError, match="2 seeds a split"):
         seeds_of_run(tmp_path / "run")
+    run["games"][0]["seeds"] = 1
+    (tmp_path / "run/run.json").write_text(json.dumps(run))
+    with pytest.raises(UserError, match="1 seed a split"):
+        seeds_of_run(tmp_path / "run")
 
 
 def test_a_record_with_holes_is_refused(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.report.table import align
 from forgetgauge.report.wording import seconds
 from forgetgauge.reproduce.paper import text_values
@@ -43,7 +44,7 @@ class Trained:
 
     @property
     def deviation(self) -> float:
-        """Over models."""
+        """Over models, of which there must be two."""
         return float(np.std(self.accuracies, ddof=1))
 
 
@@ -71,7 +72,13 @@ class FullData:
 
 def read_accuracy(path: Path) -> FullData:
     """A validated record, or one line on what is wrong with the file."""
-    return read_strictly(path, FullData)
+    found = read_strictly(path, FullData)
+    for kind, trained in found.kinds.items():
+        if kind not in KINDS:
+            raise UserError(f"{path}: kinds: {unknown_name('kind', kind, KINDS)}")
+        if not trained.accuracies:
+            raise UserError(f"{path}: kinds.{kind}.accuracies: not one model")
+    return found
 
 
 def paper_accuracy(kind: str) -> float:
@@ -88,8 +95,9 @@ def accuracy_rows(found: FullData) -> list[list[str]]:
         trained, paper = found.kinds.get(kind), f"{100 * paper_accuracy(kind):.2f} %"
         cells = ["not run", "–", "–", "–", "–"]
         if trained is not None:
-            spread = f"{100 * trained.deviation:.2f} points"
-            counts = [str(len(trained.accuracies)), str(found.learner["epochs"])]
+            n = len(trained.accuracies)
+            spread = f"{100 * trained.deviation:.2f} points" if n > 1 else "–"
+            counts = [str(n), str(found.learner.get("epochs", "–"))]
             cells = [f"{100 * trained.mean:.2f} %", spread, *counts, seconds(trained.wall_s)]
         rows.append([words, paper, *cells])
     return rows

@@ -49,6 +49,11 @@ def named(methods: Sequence[str]) -> str:
     return listed([PRINTED.get(method, method) for method in methods]) or "none"
 
 
+def incomplete(parts: Sequence[str]) -> str:
+    """`; missing: SSD at 150`: what a rule names and nobody knows, so that nothing is decided; empty without."""
+    return f"; missing: {', '.join(parts)}" if parts else ""
+
+
 def counted(count: int, noun: str) -> str:
     """`1 pair`, `3 pairs`."""
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -57,6 +57,11 @@ def compare_suite(
         over_none={column.label: over_none(game) for column, game in zip(played, games, strict=True)}
         if suite.layout == "quality"
         else {},
+        tau_without_retrain={
+            label: _tau(_means(paper, label), _less_retrain(_points(ours.get(label, {}))))
+            for label in labels
+            if "retrain" in paper.rows
+        },
     )
 
 
@@ -92,6 +97,10 @@ def mean_tau(columns: Sequence[Values]) -> float | None:
     """Kendall's τ_b of every two columns, each over the rows both have, averaged."""
     found = [tau for one, other in combinations(columns, 2) if (tau := _tau(one, other)) is not None]
     return float(np.mean(found)) if found else None
+
+
+def _less_retrain(column: Values) -> Values:
+    return {row: value for row, value in column.items() if row != "retrain"}
 
 
 def _tau(one: Values, other: Values) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from forgetgauge.reproduce.claim import counted
 from forgetgauge.reproduce.knob_record import KnobCurve, KnobCurves, Measured
 from forgetgauge.reproduce.paper import PRINTED
 
@@ -93,5 +94,5 @@ def _height(share: float | None) -> float | None:
 
 def _words(point: Measured) -> str:
     if point.quality is None:
-        return "no pair completed"
+        return f"only {counted(point.pairs, 'pair')} completed" if point.pairs else "no pair completed"
     return f"Q {point.quality.value:.3f}" + ("" if point.accuracy is None else f", accuracy {point.accuracy:.3f}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from forgetgauge.errors import UserError
 from forgetgauge.experiments.record import SwapVsRandom, read_record
 from forgetgauge.report.result import GameResult, read_result
 from forgetgauge.reproduce import accuracy_record, knob_record, searches, seeds
@@ -70,7 +70,7 @@ def read_findings(results: Path) -> Findings:
         splitting=max(splittings, key=lambda record: record.repetitions, default=None),
         knobs=_largest(_all(results, knob_record.FILE, read_curves)),
         searches=_all(results, searches.FILE, read_search),
-        seeds=max(spreads, key=lambda found: (found.data not in EMBEDDED, found.n_seeds), default=None),
+        seeds=max(spreads, key=_weight, default=None),
         accuracy=_largest(_all(results, accuracy_record.FILE, read_accuracy)),
         toy=toy(),
     )
@@ -78,6 +78,11 @@ def read_findings(results: Path) -> Findings:
 
 EMBEDDED = ("digits", "digits-3-8")
 """Data that stand in for the paper's: what they show counts for none of its claims."""
+
+
+def _weight(found: SeedSpread) -> tuple[bool, bool, int]:
+    """How much a record says: what no claim can be judged by comes last, whatever its size."""
+    return found.data not in EMBEDDED, found.n_seeds >= seeds.LEAST, found.n_freedom
 
 
 def _all(results: Path, name: str, read: Callable[[Path], RecordT]) -> list[RecordT]:
@@ -94,11 +99,30 @@ def _by_scale(key: tuple[str, str]) -> int:
 
 def _read_table(path: Path) -> Stored:
     comparison, beside, notes = read_comparison(path), path.with_name("result.json"), path.with_name("notes.md")
-    words = re.findall(r"^- (.*)$", notes.read_text(encoding="utf-8"), re.MULTILINE) if notes.exists() else []
+    words = read_notes(notes) if notes.exists() else []
     result = read_result(beside) if beside.exists() else None
     if result is None or result.digests != comparison.digests:  # of another sitting
         return Stored(comparison, words=words)
     return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games}, words)
+
+
+def read_notes(path: Path) -> list[str]:
+    """The bullets of a Markdown file, each as one line, however it is wrapped."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    bullets: list[str] = []
+    inside = False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("- "):
+            bullets.append(line[2:].strip())
+            inside = True
+        elif inside and line and not line.startswith("#"):
+            bullets[-1] += f" {line}"
+        else:
+            inside = False
+    return bullets
 
 
 def advantages_of(game: GameResult) -> Column:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.reading import read_strictly
 from forgetgauge.reproduce.record import Ours, Sitting
 
@@ -74,4 +76,10 @@ class KnobCurves:
 
 def read_curves(path: Path) -> KnobCurves:
     """A validated record, or one line on what is wrong with the file."""
-    return read_strictly(path, KnobCurves)
+    found = read_strictly(path, KnobCurves)
+    for method, curve in found.curves.items():
+        if method not in PRINTED:
+            raise UserError(f"{path}: curves: {unknown_name('method', method, PRINTED)}")
+        if len(curve.points) != len(curve.values):
+            raise UserError(f"{path}: curves.{method}: not one point for each value")
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from forgetgauge.reproduce.claim import APPROXIMATE, Claim, Verdict, counted, named, source_of
+from forgetgauge.reproduce.claim import APPROXIMATE, Claim, Verdict, counted, incomplete, named, source_of
 from forgetgauge.reproduce.findings import Stored
 from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.record import TableComparison
@@ -38,7 +38,7 @@ def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
     against = [m for m, (easy, middle, hard) in known.items() if easy[1] < middle[0] or middle[1] < hard[0]]
     half = len(APPROXIMATE) / 2
     verdict: Verdict = "confirmed" if len(ordered) > half else "not confirmed" if len(against) >= half else "undecided"
-    n_open = len(known) - len(ordered) - len(against)
+    n_open = len(APPROXIMATE) - len(ordered) - len(against)
     figure = f"in this order: {named(ordered)}; not in it: {named(against)}; open: {counted(n_open, 'method')}"
     return Claim(*told, verdict, figure, source)
 
@@ -81,39 +81,41 @@ class Trend:
     rising: tuple[str, ...]
     """`SSD from 50 to 150`: steps up beyond both intervals."""
     n_methods: int
+    """All but Retrain."""
+    missing: tuple[str, ...]
+    """`ε = 600`, `SSD at 150`: columns that were not run, and cells of the others without an interval over pairs."""
     n_columns: int
     """Those that were run."""
 
     @property
     def all_fall(self) -> bool:
-        """Every method falls, and none rises on the way."""
-        return self.n_methods > 0 and len(self.falling) == self.n_methods and not self.rising
+        """Every method falls, and none rises on the way: known only where nothing is missing."""
+        return 0 < self.n_methods == len(self.falling) and not self.rising and not self.missing
 
     @property
     def words(self) -> str:
         """As a figure."""
-        if not self.n_methods:
-            return "no two columns have intervals over pairs"
-        return f"{len(self.falling)} of {self.n_methods} methods fall; steps up: {', '.join(self.rising) or 'none'}"
+        fall = f"{len(self.falling)} of {self.n_methods} methods fall"
+        return f"{fall}; steps up: {', '.join(self.rising) or 'none'}{incomplete(self.missing)}"
 
 
 def trend_of(table: TableComparison) -> Trend:
-    """Over the columns that were run, in the order of the table; Retrain left out."""
+    """Over the columns of the table, in its order; Retrain left out. A step is between neighbours."""
     falling: list[str] = []
     rising: list[str] = []
-    n_methods = 0
-    for row in table.rows:
+    missing = [f"{table.variable} = {label}" for label in table.columns if label in table.not_run]
+    methods = [row for row in table.rows if row != "retrain"]
+    for row in methods:
+        name = PRINTED.get(row, row)
         ends = {label: interval_of(table, row, label) for label in table.columns}
-        known = [(label, found) for label, found in ends.items() if found is not None]
-        if row == "retrain" or len(known) < 2:
-            continue
-        n_methods += 1
+        missing += [f"{name} at {a}" for a, found in ends.items() if found is None and a not in table.not_run]
         first, last = ends[table.columns[0]], ends[table.columns[-1]]
         if first is not None and last is not None and first[0] > last[1]:
             falling.append(row)
-        steps = pairwise(known)
-        rising += [f"{PRINTED.get(row, row)} from {a} to {b}" for (a, low), (b, high) in steps if high[0] > low[1]]
-    return Trend(tuple(falling), tuple(rising), n_methods, len(table.columns) - len(table.not_run))
+        steps = [(a, low, b, high) for (a, low), (b, high) in pairwise(ends.items())]
+        rising += [f"{name} from {a} to {b}" for a, low, b, high in steps if low and high and high[0] > low[1]]
+    n_columns = len(table.columns) - len(table.not_run)
+    return Trend(tuple(falling), tuple(rising), len(methods), tuple(missing), n_columns)
 
 
 def interval_of(table: TableComparison, row: str, label: str) -> tuple[float, float] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from forgetgauge.report.wording import listed
-from forgetgauge.reproduce.claim import APPROXIMATE, Claim, Verdict, counted, source_of, table_name
+from forgetgauge.reproduce.claim import APPROXIMATE, Claim, Verdict, counted, incomplete, named, source_of, table_name
 from forgetgauge.reproduce.findings import Stored
 from forgetgauge.reproduce.paper import paper_table
 from forgetgauge.reproduce.rankings import Column, Couples, Tau, every_two, mean_tau
@@ -53,7 +53,7 @@ def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
     told = (
         "Short trainings predict the ranking of long ones",
         "enabling model maintainers to conduct small-scale experiments",
-        _SAME.format("each column at small scale with the same at paper scale"),
+        _SAME.format("small with paper scale, in each column that was run at both,"),
     )
     columns: list[Column] = []
     tables: list[str] = []
@@ -68,7 +68,7 @@ def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
     if not columns:
         return Claim(*told, "not run")
     tau = mean_tau(columns, [(i, i + 1) for i in range(0, len(columns), 2)])
-    return _judged_tau(told, tau, f"{', '.join(tables)}, at both scales")
+    return _judged_tau(told, tau, f"{', '.join(tables)}, at both scales", [])
 
 
 def judged(low: float, high: float, bar: float) -> Verdict:
@@ -106,14 +106,19 @@ def _by_tau(
         if len(played) < 2:
             return Claim(*told, "not run", f"{counted(len(played), 'column')}: nothing to compare", source_of(table))
         return Claim(*told, "undecided", "no result.json with advantages by pair is stored", source_of(table))
-    found = _judged_tau(told, tau, source)
+    found = _judged_tau(told, tau, source, [f"{table.variable} = {c}" for c in table.columns if c not in labels])
     return Claim(*told, found.verdict, f"{found.figure}; the paper’s own numbers: {tau_text(paper)}", source)
 
 
-def _judged_tau(told: tuple[str, str, str], tau: Tau | None, source: str) -> Claim:
+def _judged_tau(told: tuple[str, str, str], tau: Tau | None, source: str, missing: Sequence[str]) -> Claim:
+    """Undecided where columns are missing, or some method is in not all of them."""
     if tau is None:
-        return Claim(*told, "undecided", "fewer than three methods in common", source)
+        return Claim(*told, "undecided", f"fewer than three methods in common{incomplete(missing)}", source)
+    unranked = [method for method in APPROXIMATE if method not in tau.methods]
+    missing = [*missing, *([f"{named(unranked)} in some column"] if unranked else [])]
     if tau.interval is None:
-        return Claim(*told, "undecided", f"τ = {tau_text(tau.value)}; too few pairs for an interval", source)
+        figure = f"τ = {tau_text(tau.value)}; too few pairs for an interval{incomplete(missing)}"
+        return Claim(*told, "undecided", figure, source)
     ends = f"[{tau_text(tau.interval[0])}, {tau_text(tau.interval[1])}]"
-    return Claim(*told, judged(*tau.interval, SAME_ORDER), f"τ = {tau_text(tau.value)} {ends}", source)
+    verdict = "undecided" if missing else judged(*tau.interval, SAME_ORDER)
+    return Claim(*told, verdict, f"τ = {tau_text(tau.value)} {ends}{incomplete(missing)}", source)

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.reproduce.scales import SCALES
 
 RecordT = TypeVar("RecordT")
 
 
 def read_strictly(path: Path, kind: type[RecordT]) -> RecordT:
-    """A record of this kind, whose `schema` must be the one this version writes."""
+    """A record of this kind, of the `schema` that this version writes; its `scale`, if it has one, must be known."""
     import pydantic
 
     record, known = read_json(path), kind.schema  # type: ignore[attr-defined]
@@ -20,10 +21,14 @@ def read_strictly(path: Path, kind: type[RecordT]) -> RecordT:
         found = record.get("schema") if isinstance(record, dict) else None
         raise UserError(f"{path}: schema {found!r}, but this version reads {known}")
     try:
-        return pydantic.TypeAdapter(kind).validate_python(record)
+        found = pydantic.TypeAdapter(kind).validate_python(record)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         raise UserError(f"{path}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+    scale = getattr(found, "scale", None)
+    if scale is not None and scale not in SCALES:
+        raise UserError(f"{path}: {unknown_name('scale', scale, SCALES)}")
+    return found
 
 
 def read_json(path: Path) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from forgetgauge.errors import UserError
 from forgetgauge.reproduce.reading import read_strictly
 
 SCHEMA = 1
@@ -92,6 +93,8 @@ class TableComparison:
     """Jobs that failed, in words."""
     over_none: dict[str, dict[str, Ours]] = field(default_factory=dict)
     """Column -> method -> its Q less None's, pair by pair, with an interval; of tables of Q."""
+    tau_without_retrain: dict[str, float | None] = field(default_factory=dict)
+    """Column -> `tau` over the other rows: Retrain, first in any ranking, raises it for nothing."""
     schema: int = SCHEMA
 
     @property
@@ -106,4 +109,8 @@ class TableComparison:
 
 def read_comparison(path: Path) -> TableComparison:
     """A validated comparison, or one line on what is wrong with the file."""
-    return read_strictly(path, TableComparison)
+    found = read_strictly(path, TableComparison)
+    for row, cells in found.rows.items():
+        if set(cells) != set(found.columns):
+            raise UserError(f"{path}: rows.{row}: not one cell for each column")
+    return found

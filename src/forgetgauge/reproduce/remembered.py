@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from forgetgauge.plan.graph import Game, build_graph
+from forgetgauge.plan.graph import Game, Named, build_graph
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.record import game_from_json
 from forgetgauge.reproduce.suites import Column
@@ -21,18 +23,33 @@ def remembered(out: Path, name: str, column: Column) -> Resolved | None:
     run = folder.read_run()
     records = [record for record in run["games"] if record.get("value") == f"{name}: {column.label}"]
     for game in map(game_from_json, records):
-        if _is_of(game, column) and not jobs_to_do(build_graph(game).jobs, folder.open_ledger().state):
+        if is_of(game, column) and not jobs_to_do(build_graph(game).jobs, folder.open_ledger().state):
             return Resolved([game], None, True, Sources({game.data_digest: game.data}), run["environment"])
     return None
 
 
-def _is_of(game: Game, column: Column) -> bool:
+def is_of(game: Game, column: Column) -> bool:
     """Whether the game is what the column says, as far as that can be told without resolving it."""
     raw = column.raw
     learner = {key: value for key, value in expand_preset(raw["learner"]).items() if key != "name"}
-    asked = (raw["data"]["name"], raw["data"]["fraction"], raw["game"]["alpha"], raw["game"]["pairs"], raw["seed"])
+    data, rules = raw["data"], raw["game"]
+    asked = (data["name"], data["fraction"], rules["alpha"], rules["pairs"], rules["seeds"], raw["seed"])
     return (
-        (game.data.name, game.fraction, game.alpha, game.pairs, game.seed) == asked
+        (game.data.name, game.fraction, game.alpha, game.pairs, game.seeds, game.seed) == asked
+        and game.n_shadows == raw["shadows"]["count"]
+        and set(game.adversaries) == set(raw["adversaries"])
         and set(game.methods) == set(raw["unlearners"])
-        and all(game.learner.params.get(key) == value for key, value in learner.items())
+        and all(_is_method(game.methods[name].unlearner, name, given) for name, given in raw["unlearners"].items())
+        and _has(game.learner.params, learner)
+        and _has(game.data.params, data.get("params", {}))
     )
+
+
+def _is_method(unlearner: Named, name: str, given: Mapping[str, Any]) -> bool:
+    """Whether it is the method that is asked for, with every knob that is given: old knobs enter no new table."""
+    knobs = {key: value for key, value in given.items() if key not in ("method", "learner")}
+    return unlearner.name == given.get("method", name) and _has(unlearner.params, knobs)
+
+
+def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    return all(params.get(key) == value for key, value in given.items())

@@ -21,6 +21,7 @@ from forgetgauge.plan.draws import draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.report.table import align
 from forgetgauge.report.wording import plain
+from forgetgauge.reproduce.claim import counted
 from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.reading import read_strictly
 from forgetgauge.reproduce.scales import SCALES, seeds_game
@@ -52,6 +53,16 @@ class SeedSpread:
     def n_seeds(self) -> int:
         """Trainings of each split."""
         return len(next(iter(self.quality.values()))[0])
+
+    @property
+    def n_pairs(self) -> int:
+        """Splits."""
+        return len(next(iter(self.quality.values())))
+
+    @property
+    def n_freedom(self) -> int:
+        """Degrees of freedom of a deviation: how much the record says."""
+        return self.n_pairs * (self.n_seeds - 1)
 
     def deviation(self, method: str) -> float:
         """Over seeds, inside pairs: √ of the mean variance."""
@@ -91,7 +102,8 @@ def seeds_of_run(path: Path) -> SeedSpread:
     folder = RunFolder(path)
     graph = Campaign.read(folder).graphs[0]
     if graph.game.seeds < LEAST:
-        raise UserError(f"{path}: {graph.game.seeds} seeds a split, but their spread takes at least {LEAST}")
+        has = counted(graph.game.seeds, "seed")
+        raise UserError(f"{path}: {has} a split, but the spread over seeds takes at least {LEAST}")
     found = spread_over_seeds(graph, folder)
     folder.write_text(path / FILE, found.to_json())
     return found
@@ -142,8 +154,7 @@ def _keys(graph: Graph, method: str) -> dict[tuple[int, int, int, str], str]:
 
 def seed_text(found: SeedSpread) -> str:
     """For a terminal."""
-    n_pairs = len(next(iter(found.quality.values())))
-    rows = [["method", "deviation over seeds", *(f"pair {i}, Q of each seed" for i in range(n_pairs))]]
+    rows = [["method", "deviation over seeds", *(f"pair {i}, Q of each seed" for i in range(found.n_pairs))]]
     for method, pairs in found.quality.items():
         listed = [" ".join(plain(value) for value in seeds) for seeds in pairs]
         rows.append([PRINTED.get(method, method), plain(found.deviation(method)), *listed])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forgetgauge.report.table import align
-from forgetgauge.report.wording import bracket, plain, seconds
+from forgetgauge.report.wording import bracket, plain, seconds, signed, signed_bracket
 from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.record import CompareCell, Ours, TableComparison
 
@@ -26,9 +26,9 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(
             f"Inside the paper’s ±: {sum(bool(cell.inside) for cell in cells)} of {len(cells)} cells{meeting}."
         )
-    taus = [f"{tau_text(tau)} at {found.variable} = {column}" for column, tau in found.tau.items() if tau is not None]
+    taus = [_tau_at(found, column) for column, tau in found.tau.items() if tau is not None]
     if taus:
-        lines.append(f"Kendall τ of our ranking against the paper’s: {', '.join(taus)}.")
+        lines.append(f"Kendall τ of our ranking against the paper’s: {'; '.join(taus)}.")
     if found.tau_between_columns is not None or found.tau_between_columns_paper is not None:
         lines.append(
             f"Kendall τ between columns, mean: ours {tau_text(found.tau_between_columns)}, "
@@ -40,7 +40,7 @@ def remarks(found: TableComparison) -> list[str]:
         where = f"not at {found.variable} = {', '.join(astray)}" if astray else "in every column"
         lines.append(f"Retrain’s interval holds its ideal {where}.")
     for column, methods in found.over_none.items():
-        told = ", ".join(f"{PRINTED[name]} {_difference(ours)}" for name, ours in methods.items())
+        told = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
         lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {told}.")
     lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
     lines += [f"Failed: {failure}." for failure in found.failures]
@@ -48,6 +48,13 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(f"Intervals: {', '.join(found.basis)}.")
     lines.append(f"Time: {seconds(found.wall_s)} in {_sittings(found)}; work {seconds(found.work_s)}, {_where(found)}.")
     return lines
+
+
+def _tau_at(found: TableComparison, column: str) -> str:
+    """`0.49 with Retrain, 0.28 without, at η = 1.0`."""
+    where, tau = f"at {found.variable} = {column}", tau_text(found.tau[column])
+    without = found.tau_without_retrain.get(column)
+    return f"{tau} {where}" if without is None else f"{tau} with Retrain, {tau_text(without)} without, {where}"
 
 
 def _grid(found: TableComparison) -> list[list[str]]:
@@ -86,9 +93,8 @@ def _capital(text: str) -> str:
 
 
 def _difference(ours: Ours) -> str:
-    """`+0.031 [0.012, 0.050]`."""
-    sign = "+" if ours.value >= 0 else ""
-    return f"{sign}{plain(ours.value)}" + ("" if ours.interval is None else f" {bracket(ours.interval)}")
+    """`+0.031 [−0.012, +0.050]`."""
+    return signed(ours.value) + ("" if ours.interval is None else f" {signed_bracket(ours.interval)}")
 
 
 def tau_text(value: float | None) -> str:

@@ -183,6 +183,10 @@ def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
         ({"data_params": {"size": 28}}, "data.params: 'digits' takes no parameters, but size is given"),
         ({"data": "mnist", "data_params": {"sise": 28}}, "data.params: unknown key 'sise'; did you mean 'size'?"),
         ({"data_params": 28}, "data.params = 28"),
+        ({"queries": 5}, "strong.queries = 5"),
+        ({"until": 3}, "until = 3"),
+        ({"sweep": "a"}, "sweep must be a key and its values"),
+        ({"sweep": ("game.alpha", 3)}, "sweep.values = 3"),
     ],
 )
 def test_mistakes_are_one_line(arguments, words):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +78,17 @@ def evaluate(
         },
         "learner": _learner_table(learner),
         "shadows": {"count": shadows, "references": references},
-        "strong": {"queries": list(queries)},
+        "strong": {"queries": _listed(queries)},
         "metrics": _metrics_table(metrics),
         "unlearners": _table(plugins.unlearners, unlearner),
         "adversaries": _table(plugins.adversaries, adversaries),
     }
     if until is not None:
-        raw["until"] = dict(until)
+        raw["until"] = dict(until) if isinstance(until, Mapping) else until
     if sweep is not None:
-        raw["sweep"] = {"key": sweep[0], "values": list(sweep[1])}
+        if isinstance(sweep, str) or not isinstance(sweep, Sequence) or len(sweep) != 2:
+            raise UserError('evaluate: sweep must be a key and its values, as in ("game.alpha", [0.1, 0.25])')
+        raw["sweep"] = {"key": sweep[0], "values": _listed(sweep[1])}
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
@@ -137,6 +139,11 @@ def _bound(catalogue: Catalogue, how: Mapping[str, Any]) -> dict[str, Any]:
     if "method" in table:
         table["method"] = _name_of(catalogue, table["method"])
     return table
+
+
+def _listed(values: Any) -> Any:
+    """A list of them; what is no sequence as it is, for the run file's checks to name."""
+    return values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
 def _data_name(data: Any) -> str:

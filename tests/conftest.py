@@ -6,10 +6,13 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from forgetgauge import cli
 
 TINY: dict[str, Any] = {
     "data": {"name": "digits", "fraction": 0.2},
@@ -43,3 +46,17 @@ def tiny_file(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.toml"
     path.write_text(TINY_TOML)
     return path
+
+
+@pytest.fixture
+def call(capsys, monkeypatch):
+    """The command line inside this process: (exit code, standard output, standard error)."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["forgetgauge", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run

@@ -22,20 +22,6 @@ def forgetgauge(*arguments: object, cwd: Path | None = None, **options) -> subpr
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, **options)
 
 
-@pytest.fixture
-def call(capsys, monkeypatch):
-    """The command line inside this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["forgetgauge", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")

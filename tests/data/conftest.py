@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from forgetgauge import cli
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.loading import _read, _read_path
 from tests.data import layouts, server
@@ -61,17 +58,3 @@ def lay_out(tiny, data_home):
         return folder
 
     return write
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    """The command line inside this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["forgetgauge", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from forgetgauge import cli
 from forgetgauge.errors import UserError
 from forgetgauge.experiments.page import render_figure, render_page
 from forgetgauge.experiments.record import MethodRecord, read_record
@@ -34,15 +32,9 @@ def found(folder):
 
 
 @pytest.fixture
-def call(capsys, monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["forgetgauge", "experiment", "swap-vs-random", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
+def experiment(call):
+    """`forgetgauge experiment swap-vs-random`, inside this process."""
+    return lambda *arguments: call("experiment", "swap-vs-random", *arguments)
 
 
 def test_its_swap_estimates_are_those_of_the_runs_own_result(folder, found):
@@ -89,10 +81,10 @@ def test_the_page_loads_nothing_and_escapes_names(found):
     assert not any(word in page for word in ("<script", "src=", "@import", "url("))
 
 
-def test_the_same_command_again_trains_nothing_and_prints_the_findings(folder, call):
+def test_the_same_command_again_trains_nothing_and_prints_the_findings(folder, experiment):
     settings = [part for setting in SMALL for part in ("--set", setting)]
     before = (folder / "ledger.jsonl").read_bytes()
-    code, out, _ = call("--out", folder, "--repetitions", 4, *settings, "--quiet")
+    code, out, _ = experiment("--out", folder, "--repetitions", 4, *settings, "--quiet")
     assert code == 0
     assert (folder / "ledger.jsonl").read_bytes() == before
     assert "variance ratio" in out
@@ -110,8 +102,8 @@ def test_the_same_command_again_trains_nothing_and_prints_the_findings(folder, c
         (["nowhere.toml"], "nowhere.toml: no such file"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, complaint, call, tmp_path):
-    code, _, err = call("--out", tmp_path / "run", *arguments)
+def test_a_mistake_is_one_line(arguments, complaint, experiment, tmp_path):
+    code, _, err = experiment("--out", tmp_path / "run", *arguments)
     assert code == 2
     assert complaint in err
     assert err.count("\n") == 1
@@ -134,9 +126,9 @@ def break_down(model, retain, forget, context):
     raise RuntimeError("cannot")
 
 
-def test_time_that_is_up_is_told(tmp_path, call):
+def test_time_that_is_up_is_told(tmp_path, experiment):
     settings = [part for setting in SMALL for part in ("--set", setting)]
-    code, out, _ = call("--out", tmp_path, "--repetitions", 4, *settings, "--quiet", "--time-limit", "0s")
+    code, out, _ = experiment("--out", tmp_path, "--repetitions", 4, *settings, "--quiet", "--time-limit", "0s")
     assert code == 0
     assert "stopped at the time limit" in out
     assert not (tmp_path / "swap-vs-random.json").exists()

@@ -2,26 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
-from forgetgauge import cli
 from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, MetricResult, Result
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    """The command line inside this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["forgetgauge", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
 
 
 def method(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forgetgauge.report.wording import listed
-from forgetgauge.reproduce.paper import PRINTED
+from forgetgauge.reproduce.paper import PRINTED, table_name
 from forgetgauge.reproduce.record import TableComparison
 
 Verdict = Literal["confirmed", "not confirmed", "undecided", "not run"]
@@ -32,11 +32,6 @@ class Claim:
     """The numbers behind the verdict; empty where nothing was run."""
     source: str = ""
     """Which of our results."""
-
-
-def table_name(name: str) -> str:
-    """`Table 4a`."""
-    return name.replace("table", "Table ")
 
 
 def source_of(table: TableComparison) -> str:

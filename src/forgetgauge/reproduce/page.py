@@ -19,7 +19,7 @@ from forgetgauge.reproduce.along_knobs import knob_remarks, knob_rows
 from forgetgauge.reproduce.claims import claim_rows, claim_rules, claims
 from forgetgauge.reproduce.curves import BOTTOM_PX, HEIGHT_PX, LEFT_PX, RIGHT_PX, TOP_PX, curve_pictures
 from forgetgauge.reproduce.findings import SPLITTING, Findings, Stored
-from forgetgauge.reproduce.paper import PRINTED, paper_source, text_values
+from forgetgauge.reproduce.paper import PRINTED, paper_source, table_name, text_values
 from forgetgauge.reproduce.record import CompareCell, TableComparison
 from forgetgauge.reproduce.searches import RULE, search_rows
 from forgetgauge.reproduce.slopes import ColumnPicture, column_pictures
@@ -106,7 +106,7 @@ def _knobs(found: Findings) -> dict[str, object]:
 
 
 def _section(name: str, stored: Stored | None) -> Section:
-    heading = f"{_number(name)}: {OUTLINES[name].title}"
+    heading = f"{table_name(name)}: {OUTLINES[name].title}"
     if stored is None:
         return Section(name, heading, QUESTIONS[name], None, [], [], [], [])
     found = stored.comparison
@@ -135,7 +135,7 @@ def _summary(found: Findings) -> list[list[str]]:
     for name in OUTLINES:
         table = found.tables.get(name)
         cells = ["not run", "–", "–", "–", "–"] if table is None else _line(table)
-        rows.append([_number(name), *cells, _days(name)])
+        rows.append([table_name(name), *cells, _days(name)])
     further = {"Q along the knob": found.knobs, "accuracy on all images": found.accuracy}
     for title, record in further.items():
         rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–"])
@@ -173,10 +173,6 @@ def _days(name: str) -> str:
     n = days[PAPER_DAYS[name]]
     shared = {"dp": ", Tables 3 to 5", "dataset_size_and_seeds": ", with random seeds"}.get(PAPER_DAYS[name], "")
     return f"{n} day{'s' * (n != 1)}{shared}"
-
-
-def _number(name: str) -> str:
-    return name.replace("table", "Table ")
 
 
 @cache

@@ -26,6 +26,12 @@ IDS = {
 PRINTED = {ours: theirs for theirs, ours in IDS.items()} | {"retrain-final": "Retr-final", "ft-final": "Ft-final"}
 """Our name of a row -> the paper's, as it is printed."""
 
+
+def table_name(name: str) -> str:
+    """`Table 4a`, of table4a."""
+    return name.replace("table", "Table ")
+
+
 KEYS = {
     "table1": "table1_dataset_size",
     "table2": "table2_alpha",

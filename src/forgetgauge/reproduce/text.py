@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forgetgauge.report.table import align
 from forgetgauge.report.wording import bracket, plain, seconds, signed, signed_bracket
-from forgetgauge.reproduce.paper import PRINTED
+from forgetgauge.reproduce.paper import PRINTED, table_name
 from forgetgauge.reproduce.record import CompareCell, Ours, TableComparison
 
 AGREEMENT = {True: "inside", False: "outside", None: ""}
@@ -12,7 +12,7 @@ AGREEMENT = {True: "inside", False: "outside", None: ""}
 
 def text_table(found: TableComparison) -> str:
     """The table, then what must be known of it."""
-    heading = f"{_number(found.name)}, {found.scale} scale: {found.title}. {_capital(found.quantity)}."
+    heading = f"{table_name(found.name)}, {found.scale} scale: {found.title}. {_capital(found.quantity)}."
     return "\n".join([heading, "", align(_grid(found)), "", *remarks(found)])
 
 
@@ -82,10 +82,6 @@ def ours_text(cell: CompareCell) -> str:
     if cell.ours is None:
         return "not run"
     return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
-
-
-def _number(name: str) -> str:
-    return name.replace("table", "Table ")
 
 
 def _capital(text: str) -> str:

@@ -1,7 +1,6 @@
 """Run by `test_kernels.py` with TRITON_INTERPRET=1: the kernels against `ops.py`, and both against autograd."""
 
 import copy
-import os
 
 import pytest
 import torch
@@ -11,37 +10,10 @@ from forgetgauge.learn import ops
 from forgetgauge.learn.ops import Window
 from forgetgauge.learn.twin import Twin
 
+from .interpreter import kernels_of
 from .stacks import batch, build, play
 
-if os.environ.get("TRITON_INTERPRET") != "1":
-    pytest.skip("wants TRITON_INTERPRET=1 before triton is imported", allow_module_level=True)
-
-import triton
-import triton.language as tl
-
-from forgetgauge.learn import kernels
-
-
-@triton.jit
-def _count(out, n):
-    total = 0
-    for _ in range(n):
-        total += 1
-    tl.store(out, total)
-
-
-def _interpreter_works() -> bool:
-    out = torch.zeros(1, dtype=torch.int32)
-    try:
-        _count[(1,)](out, 3)
-    except Exception:
-        return False
-    return int(out) == 3
-
-
-if not _interpreter_works():
-    reason = "Triton's interpreter fails at `for i in range(n)` (3.6 does with numpy ≥ 2.4, in __index__)"
-    pytest.skip(reason, allow_module_level=True)
+kernels = kernels_of("kernels")
 
 # Members, batch, height, width, channels in and out, window, stride, padding; the interpreter is slow.
 SHAPES = {

@@ -1,7 +1,7 @@
 """The kernels on a CPU, in Triton's interpreter.
 
 Triton reads TRITON_INTERPRET when it is imported, and a process that has set it can no longer use a GPU: the checks of
-`interpreted_kernels.py` run in a process of their own.
+`interpreted_*.py` run in processes of their own.
 """
 
 import importlib.util
@@ -15,9 +15,12 @@ import pytest
 NO_TESTS = 5  # pytest's exit status where all it found was a module that skips itself
 
 
+FILES = sorted(Path(__file__).parent.glob("interpreted_*.py"))
+
+
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
-def test_the_kernels_compute_what_plain_torch_computes():
-    file = Path(__file__).parent / "interpreted_kernels.py"
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_kernels_compute_what_plain_torch_computes(file):
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-W", "ignore", str(file)]
     ran = subprocess.run(
         command, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False

@@ -12,7 +12,6 @@ hence no batch norm.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,8 @@ import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from forgetgauge.learn.group_norm import Groups, Moments, group_norm, group_norm_gradient
+from forgetgauge.learn.patches import Window, patches
 from forgetgauge.models.resnet import PadShortcut
 
 Gradients = dict[str, Tensor]
@@ -128,8 +129,8 @@ class _Use:
     """A layer at work on a batch."""
 
     layer: _Layer
-    read: Tensor
-    """What its gradient is made of besides `out`'s: patches, or normalised activations."""
+    read: Any
+    """What its gradient is made of besides `out`'s: patches, or what a norm keeps."""
     out: Tensor
     """What it made; autograd tells its gradient."""
     shaped: Callable[[Tensor], Tensor]
@@ -145,11 +146,11 @@ class _Layer:
         """Forwards; x is (K · B, …)."""
         raise NotImplementedError
 
-    def squared_norms(self, read: Tensor, up: Tensor) -> Tensor:
+    def squared_norms(self, read: Any, up: Tensor) -> Tensor:
         """(K, B) squared norm of each example's gradient."""
         raise NotImplementedError
 
-    def weighted_sum(self, read: Tensor, up: Tensor, factor: Tensor) -> Gradients:
+    def weighted_sum(self, read: Any, up: Tensor, factor: Tensor) -> Gradients:
         """Σ_i factor_i · gradient_i."""
         raise NotImplementedError
 
@@ -167,7 +168,7 @@ class _Product(_Layer):
                 raise NoGhost(f"{name} is a convolution with groups, dilation or a padding that is not zeros")
             if isinstance(padding, str):
                 raise NoGhost(f"{name} names its padding in words")
-            self.window = _Window(module.kernel_size, module.stride, padding)  # type: ignore[arg-type]
+            self.window = Window(module.kernel_size, module.stride, padding)  # type: ignore[arg-type]
 
     def read(self, x: Tensor, k: int, parameters: Gradients) -> _Use:
         weight = _channels_last(parameters[self.weight]).flatten(2)  # (K, o, d)
@@ -176,8 +177,8 @@ class _Product(_Layer):
                 raise NoGhost("a linear layer reads more than one vector of an example")
             rows, shape = x[:, None], None
         else:
-            shape = self.window.size_of(x)
-            rows = _Patches.apply(x, self.window, shape)  # type: ignore[no-untyped-call]
+            shape = self.window.positions(*x.shape[2:])
+            rows = patches(x, self.window)
         n, t, d = rows.shape
         out = torch.bmm(rows.view(k, -1, d), weight.transpose(1, 2))
         if self.bias is not None:
@@ -212,30 +213,65 @@ class _Product(_Layer):
 
 
 class _GroupNorm(_Layer):
-    """γ x̂ + β; `read` is x̂ and `out` what is made of it, both (K, B, C, …)."""
+    """γ x̂ + β; `out` is (K, B, …, C)."""
 
     def __init__(self, name: str, module: nn.GroupNorm) -> None:
         self.names = (f"{name}.weight", f"{name}.bias")
-        self.groups, self.eps = module.num_groups, module.eps
+        self.groups = Groups(module.num_groups, module.eps)
 
     def read(self, x: Tensor, k: int, parameters: Gradients) -> _Use:
-        flat = F.group_norm(x, self.groups, eps=self.eps)
-        flat = flat.view(k, -1, *flat.shape[1:])
-        gamma, beta = (parameters[name].view(k, 1, -1, *(1,) * (flat.dim() - 3)) for name in self.names)
-        return _Use(self, flat.detach(), _tracked(torch.addcmul(beta, flat, gamma)), lambda out: out.flatten(0, 1))
+        gamma, beta = (parameters[name] for name in self.names)
+        given = x.movedim(1, -1).reshape(k, -1, *x.shape[2:], x.shape[1])
+        kept = _Normed(given.detach(), gamma, self.groups)
+        out = _tracked(_Normalise.apply(given, beta, kept))  # type: ignore[no-untyped-call]
+        return _Use(self, kept, out, lambda out: out.flatten(0, 1).movedim(-1, 1))
 
-    def squared_norms(self, read: Tensor, up: Tensor) -> Tensor:
-        gamma, beta = self._each(read, up)
+    def squared_norms(self, read: _Normed, up: Tensor) -> Tensor:
+        gamma, beta = read.each(up)
         return gamma.square().sum(2) + beta.square().sum(2)
 
-    def weighted_sum(self, read: Tensor, up: Tensor, factor: Tensor) -> Gradients:
-        each = zip(self.names, self._each(read, up), strict=True)
+    def weighted_sum(self, read: _Normed, up: Tensor, factor: Tensor) -> Gradients:
+        each = zip(self.names, read.each(up), strict=True)
         return {name: (own * factor[..., None]).sum(1) for name, own in each}
 
-    def _each(self, read: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-        """(K, B, C) the gradients of each example."""
-        where = tuple(range(3, up.dim()))
-        return (up * read).sum(where), up.sum(where)
+
+@dataclass
+class _Normed:
+    """What a group norm read, and what every example adds to the gradients of γ and β."""
+
+    x: Tensor
+    gamma: Tensor
+    groups: Groups
+    moments: Moments | None = None
+    sums: tuple[Tensor, Tensor] | None = None
+
+    def gradient(self, up: Tensor) -> Tensor:
+        """∂/∂x."""
+        assert self.moments is not None
+        down, *sums = group_norm_gradient(up, self.x, self.moments, self.gamma, self.groups)
+        self.sums = sums[0], sums[1]
+        return down
+
+    def each(self, up: Tensor) -> tuple[Tensor, Tensor]:
+        """(K, B, C) of γ and β; known already, unless there is no layer before this one to pass a gradient to."""
+        if self.sums is None:
+            self.gradient(up)
+        assert self.sums is not None
+        return self.sums
+
+
+class _Normalise(torch.autograd.Function):
+    """γ x̂ + β."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, beta: Tensor, kept: _Normed) -> Tensor:
+        ctx.kept = kept
+        out, kept.moments = group_norm(x, kept.gamma, beta, kept.groups)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *ups: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.kept.gradient(ups[0]), None, None
 
 
 def _channels_last(weight: Tensor) -> Tensor:
@@ -246,51 +282,6 @@ def _channels_last(weight: Tensor) -> Tensor:
 def _tracked(out: Tensor) -> Tensor:
     """The weights ask for no gradient, so the first layer's output must begin the record."""
     return out if out.requires_grad else out.requires_grad_()
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A convolution's kernel, stride and padding, (rows, columns) each."""
-
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-
-    def size_of(self, x: Tensor) -> tuple[int, int]:
-        """(rows, columns) of positions."""
-        height, width = (
-            (size + 2 * pad - kernel) // stride + 1
-            for size, pad, kernel, stride in zip(x.shape[2:], self.padding, self.kernel, self.stride, strict=True)
-        )
-        return height, width
-
-
-class _Patches(torch.autograd.Function):
-    """(n, C, h, w) -> (n, T, rows · columns · C), channels last: runs of C numbers are copied eight times as fast.
-
-    Not F.unfold, which on a GPU goes image by image.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, window: _Window, shape: tuple[int, int]) -> Tensor:
-        (rows, columns), (down, right), (above, beside) = window.kernel, window.stride, window.padding
-        ctx.window, ctx.shape, ctx.size = window, shape, x.shape
-        padded = F.pad(x.permute(0, 2, 3, 1), (0, 0, beside, beside, above, above)).contiguous()
-        views = padded.unfold(1, rows, down).unfold(2, columns, right)  # (n, H, W, C, rows, columns)
-        return views.permute(0, 1, 2, 4, 5, 3).reshape(len(x), math.prod(shape), -1)
-
-    @staticmethod
-    def backward(ctx: Any, *ups: Tensor) -> tuple[Tensor, None, None]:
-        window: _Window = ctx.window
-        (n, c, height, width), (high, wide), (above, beside) = ctx.size, ctx.shape, window.padding
-        up = ups[0].reshape(n, high, wide, *window.kernel, c)
-        back = up.new_zeros(n, height + 2 * above, width + 2 * beside, c)
-        for row in range(window.kernel[0]):
-            rows = slice(row, row + window.stride[0] * (high - 1) + 1, window.stride[0])
-            for column in range(window.kernel[1]):
-                columns = slice(column, column + window.stride[1] * (wide - 1) + 1, window.stride[1])
-                back[:, rows, columns] += up[:, :, :, row, column]
-        return back[:, above : above + height, beside : beside + width].permute(0, 3, 1, 2), None, None
 
 
 # -- reading a model ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -41,16 +40,3 @@ def max_pool(module: nn.MaxPool2d) -> Callable[[Tensor], Tensor]:
         return pooled.permute(0, 2, 3, 1).reshape(k, n, *pooled.shape[2:], pooled.shape[1])
 
     return pool
-
-
-def group_norm(module: nn.GroupNorm) -> Callable[..., Tensor]:
-    """(x, γ, β), each member with its own γ and β (K, C)."""
-
-    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        k, n, h, w, c = x.shape
-        grouped = x.float().view(k, n, h * w, module.num_groups, c // module.num_groups)
-        var, mean = torch.var_mean(grouped, (2, 4), correction=0, keepdim=True)
-        flat = ((grouped - mean) * (var + module.eps).rsqrt()).view(k, n, h, w, c)
-        return (flat * weight[:, None, None, None] + bias[:, None, None, None]).to(x.dtype)
-
-    return norm

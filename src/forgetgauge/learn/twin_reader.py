@@ -11,10 +11,11 @@ import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from forgetgauge.learn.group_norm import Groups
 from forgetgauge.learn.ops import Window
-from forgetgauge.learn.stacked_layers import average, flatten, group_norm, max_pool, pad_shortcut
+from forgetgauge.learn.stacked_layers import average, flatten, max_pool, pad_shortcut
 from forgetgauge.learn.twin_slots import Slot
-from forgetgauge.learn.twin_steps import Affine, ConvNorm, Linear, Other, Step
+from forgetgauge.learn.twin_steps import ConvNorm, GroupNorm, Linear, Other, Step
 from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.models.resnet import PadShortcut
 
@@ -87,8 +88,8 @@ class Reader:
             case nn.BatchNorm2d():
                 self._batch_norm(node, name, module, reads)
             case nn.GroupNorm() if module.affine:
-                slots = self._slots(name, module, "weight", "bias")
-                self._append(Affine(reads, node.name, group_norm(module), slots))
+                groups = Groups(module.num_groups, module.eps)
+                self._append(GroupNorm(reads, node.name, groups, *self._slots(name, module, "weight", "bias")))
             case nn.ReLU():
                 if module.inplace and self._n_users(reads) > 1:
                     raise Unstackable(f"{name} changes a tensor in place that is read elsewhere")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from forgetgauge.learn.group_norm import Groups, group_norm, group_norm_gradient
 from forgetgauge.learn.ops import Norm, Window
 from forgetgauge.learn.twin_slots import Slot
-from forgetgauge.learn.unstackable import Unstackable
 
 if TYPE_CHECKING:
     from forgetgauge.learn.twin import Twin
@@ -168,33 +168,28 @@ class Other(Step):
 
 
 @dataclass(eq=False)
-class Affine(Step):
-    """A part with parameters that mixes no examples (group and layer norms), its gradient autograd's."""
+class GroupNorm(Step):
+    """γ x̂ + β, groups of each example alone."""
 
     reads: str
     makes: str
-    function: Callable[..., Tensor]
-    slots: tuple[Slot, ...]
+    groups: Groups
+    gamma: Slot
+    beta: Slot
 
     def forward(self, twin: Twin, play: Play) -> None:
-        x = play.values[self.reads].detach().requires_grad_(play.keep)
-        parameters = [slot.of(twin.weights).detach().requires_grad_(play.keep) for slot in self.slots]
-        with torch.set_grad_enabled(play.keep):
-            made = self.function(x, *parameters)
-        play.values[self.makes] = made.detach()
+        gamma, beta = self.gamma.of(twin.weights), self.beta.of(twin.weights)
+        play.values[self.makes], moments = group_norm(play.values[self.reads], gamma, beta, self.groups)
         if play.keep:
-            play.saved[self.makes] = x, parameters, made
+            play.saved[self.makes] = moments
 
     def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
-        if play.sums == "squares":
-            raise Unstackable("squared gradients of single examples are known for batch norms only")
-        x, parameters, made = play.saved[self.makes]
-        up = d_values.pop(self.makes).to(made.dtype)
-        d_x, *d_parameters = torch.autograd.grad(made, [x, *parameters], up, retain_graph=True)
-        for slot, gradient in zip(self.slots, d_parameters, strict=True):
-            slot.of(twin.gradient).copy_(gradient)
+        x, up, moments = play.values[self.reads], d_values.pop(self.makes), play.saved[self.makes]
+        down, *each = group_norm_gradient(up, x, moments, self.gamma.of(twin.weights), self.groups)
+        for slot, own in zip((self.gamma, self.beta), each, strict=True):
+            slot.of(twin.gradient).copy_((own.square() if play.sums == "squares" else own).sum(1))
         if self.reads != twin.input:
-            _add(d_values, self.reads, d_x)
+            _add(d_values, self.reads, down)
 
 
 def _squared_scale_gradients(

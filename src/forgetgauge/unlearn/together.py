@@ -44,7 +44,7 @@ def unlearn_together(
             for request in requests:
                 request.context.engine = "twin"
             return done
-        except Unstackable:  # e.g. squared gradients through a group norm
+        except Unstackable:  # e.g. a head that is not the last layer
             pass
     return [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
 

@@ -15,13 +15,14 @@ import importlib
 import importlib.util
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -164,7 +165,8 @@ class DpSgd:
         budgets = [self.budget(len(p)) for p in points]  # alike but for ⌊q n⌋
         stack = GhostStack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
         optimiser = self.optimiser_of(list(stack.parameters.values()))
-        noise = [_noise_source(p, s) for p, s in zip(points, streams, strict=True)]
+        sources = [_noise_source(p, s) for p, s in zip(points, streams, strict=True)]
+        noise = _Noise(budgets[0].noise_multiplier * self.clip_norm, stack.parameters.values(), sources)
         feeds = [poisson_batches(p, b, s) for p, b, s in zip(points, budgets, streams, strict=True)]
         labels, size = own_labels(points), _expected_sizes(budgets, points[0].device)
         clip, n_steps = self.clip_norm if self.is_private else None, 0
@@ -173,8 +175,8 @@ class DpSgd:
                 total = stack.zeros()
                 for index, own in _chunks(batches, self.physical_batch_size, points[0].device):
                     stack.add_clipped(total, points[0].inputs_at(index), labels(index), own, clip)
+                noise.add_to(list(total.values()))
                 for name, parameter in stack.parameters.items():
-                    _add_noise(total[name], budgets[0].noise_multiplier * self.clip_norm, noise)
                     parameter.grad = _divided(total[name], size)
                 optimiser.step()
                 n_steps += 1
@@ -313,12 +315,21 @@ def _noise_source(points: Points, streams: Streams) -> torch.Generator:
     return torch.Generator(points.device).manual_seed(streams.seed("noise"))
 
 
-def _add_noise(total: Tensor, deviation: float, sources: Sequence[torch.Generator]) -> None:
-    """N(0, deviation²) on each member's sum (K, *shape), drawn as opacus draws it: parameter by parameter."""
-    if deviation == 0:
-        return
-    for own, source in zip(total, sources, strict=True):
-        own += torch.normal(0.0, deviation, own.shape, device=own.device, generator=source)
+class _Noise:
+    """N(0, deviation²) on the members' sums, each member's drawn from its own source as opacus draws it."""
+
+    def __init__(self, deviation: float, like: Iterable[Tensor], sources: Sequence[torch.Generator]) -> None:
+        self.deviation = deviation
+        self.drawn = [torch.empty_like(stacked) for stacked in like if deviation > 0]
+        # Thousands of draws a step keep the host busier than the GPU: views are made once, and added at once.
+        self.draws = [(own, source) for drawn in self.drawn for own, source in zip(drawn, sources, strict=True)]
+
+    def add_to(self, totals: list[Tensor]) -> None:
+        """In place, parameter by parameter, (K, *shape) each."""
+        for own, source in self.draws:
+            own.normal_(0.0, self.deviation, generator=source)
+        if self.drawn:
+            torch._foreach_add_(totals, self.drawn)
 
 
 def _expected_sizes(budgets: Sequence[Budget], device: torch.device) -> int | Tensor:
@@ -345,8 +356,13 @@ def _chunks(batches: Sequence[Positions], physical: int, device: torch.device) -
     sizes = np.array([len(batch) for batch in batches])
     padded = np.stack([np.pad(batch, (0, widest - len(batch))) for batch in batches])  # (K, widest)
     for columns in _split(np.arange(widest), physical):
-        own = torch.from_numpy(columns[None] < sizes[:, None])
-        yield torch.from_numpy(padded[:, columns]).to(device), own.to(device)
+        yield _sent(padded[:, columns], device), _sent(columns[None] < sizes[:, None], device)
+
+
+def _sent(array: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """From pinned memory, so that the host need not wait until the GPU has come so far."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 @contextmanager

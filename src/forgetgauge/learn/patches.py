@@ -42,23 +42,12 @@ def patches(x: Tensor, window: Window) -> Tensor:
     return made
 
 
-class _Patches(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, window: Window) -> Tensor:
-        last = x.permute(0, 2, 3, 1)
-        ctx.window, ctx.size = window, last.shape
-        kernels = _kernels_for(x)
-        return cut(last, window) if kernels is None else kernels.patches(last, window)
-
-    @staticmethod
-    def backward(ctx: Any, *ups: Tensor) -> tuple[Tensor, None]:
-        kernels = _kernels_for(ups[0])
-        back = (add_up if kernels is None else kernels.patches_back)(ups[0], ctx.window, ctx.size)
-        return back.permute(0, 3, 1, 2), None
-
-
 def cut(x: Tensor, window: Window) -> Tensor:
     """(n, h, w, C) -> (n, positions, rows · columns · C), zeros beyond the border."""
+    kernels = _kernels_for(x)
+    if kernels is not None:
+        made: Tensor = kernels.patches(x, window)
+        return made
     (rows, columns), (down, right), (above, beside) = window.kernel, window.stride, window.padding
     padded = F.pad(x, (0, 0, beside, beside, above, above)).contiguous()
     views = padded.unfold(1, rows, down).unfold(2, columns, right)  # (n, H, W, C, rows, columns)
@@ -67,6 +56,10 @@ def cut(x: Tensor, window: Window) -> Tensor:
 
 def add_up(up: Tensor, window: Window, size: torch.Size) -> Tensor:
     """(n, positions, rows · columns · C) -> (n, h, w, C): for each pixel the sum over all that it was read for."""
+    kernels = _kernels_for(up)
+    if kernels is not None:
+        made: Tensor = kernels.patches_back(up, window, size)
+        return made
     (n, height, width, c), (above, beside) = size, window.padding
     high, wide = window.positions(height, width)
     up = up.reshape(n, high, wide, *window.kernel, c)
@@ -76,7 +69,19 @@ def add_up(up: Tensor, window: Window, size: torch.Size) -> Tensor:
         for column in range(window.kernel[1]):
             columns = slice(column, column + window.stride[1] * (wide - 1) + 1, window.stride[1])
             back[:, rows, columns] += up[:, :, :, row, column]
-    return back[:, above : above + height, beside : beside + width]
+    return back[:, above : above + height, beside : beside + width].contiguous()
+
+
+class _Patches(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, window: Window) -> Tensor:
+        last = x.permute(0, 2, 3, 1)
+        ctx.window, ctx.size = window, last.shape
+        return cut(last, window)
+
+    @staticmethod
+    def backward(ctx: Any, *ups: Tensor) -> tuple[Tensor, None]:
+        return add_up(ups[0], ctx.window, ctx.size).permute(0, 3, 1, 2), None
 
 
 def _kernels_for(x: Tensor) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from forgetgauge.learn import products
 from forgetgauge.learn.group_norm import Groups, group_norm, group_norm_gradient
 from forgetgauge.learn.ops import Norm, Window
 from forgetgauge.learn.twin_slots import Slot
@@ -65,10 +66,12 @@ class ConvNorm(Step):
     def forward(self, twin: Twin, play: Play) -> None:
         x = play.values[self.reads]
         residual = play.values[self.residual] if self.residual else None
-        moments = self.norm is not None and play.train
-        y, parts = twin.ops.convolve(
-            x, twin.parameter(self.weight), self.window, play.n_valid if moments else None, twin.tf32
-        )
+        weight = twin.parameter(self.weight)
+        if self.norm is None:
+            y, parts = products.convolve(x, weight, self.window, twin.tf32), None
+        else:
+            n_valid = play.n_valid if play.train else None
+            y, parts = twin.ops.convolve(x, weight, self.window, n_valid, twin.tf32)
         if self.bias is not None:
             y += twin.parameter(self.bias)[:, None, None, None]
         if self.norm is None:
@@ -109,10 +112,11 @@ class ConvNorm(Step):
             each = down.float().sum((2, 3))  # (K, B, C)
             self.bias.of(twin.gradient).copy_((each.square() if squares else each).sum(1))
         flat = twin.gradient[:, self.weight.start : self.weight.stop]
-        twin.ops.weight_gradient(x, down, self.window, flat, squares, twin.tf32)
+        ops = products if self.norm is None else twin.ops
+        ops.weight_gradient(x, down, self.window, flat, squares, twin.tf32)
         if self.reads != twin.input:
             weight, plus = twin.parameter(self.weight), d_values.pop(self.reads, None)
-            d_values[self.reads] = twin.ops.convolve_back(down, weight, self.window, x.shape, plus, twin.tf32)
+            d_values[self.reads] = ops.convolve_back(down, weight, self.window, x.shape, plus, twin.tf32)
 
 
 @dataclass(eq=False)

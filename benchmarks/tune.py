@@ -1,8 +1,10 @@
-"""How the knobs of the embedded run and of the CIFAR-10 example were chosen: by utility on the shadow half alone.
+"""How the knobs of the embedded run and of the CIFAR-10 examples were chosen: by utility on the shadow half alone.
 
     python benchmarks/tune.py                                  digits: trains eight shadow models
-    python benchmarks/tune.py RUN_FOLDER OUT.json [METHOD…]    CIFAR ResNets: the shadow models of a run that kept its
+    python benchmarks/tune.py RUN_FOLDER OUT.json [METHOD…]    CIFAR-10: the shadow models of a run that kept its
                                                                weights; OUT.json keeps what it has of other methods
+
+The run for DP-SGD is that of benchmarks/tune-dp-cifar10.toml: one knob is to suit both ends of Table 3, ε = 50 and ∞.
 
 The rule (`forgetgauge.tuning`): the strongest value at which no model loses more than a point of accuracy on shadow
 points that it was not trained on. F and T of the game are never looked at. The last line has the chosen options.
@@ -17,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from forgetgauge.learn.dp_sgd import DpSgd
+from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.tuning import Tuner, Tuning
 
 Knobs = dict[str, tuple[str, list[float], dict[str, Any]]]
@@ -35,6 +39,22 @@ CIFAR: Knobs = {
     "neg-grad": ("lr", [1e-4, 4e-4, 8e-4, 1.5e-3, 3e-3, 6e-3, 0.012, 0.025, 0.05], {}),
     "ssd": ("alpha", [10.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.75, 1.5], {}),
 }
+DP: Knobs = {
+    "fisher": ("alpha", [1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4], {"labels": "sampled"}),
+    "neg-grad": ("lr", [1e-7, 1e-6, 1e-5, 1e-4, 4e-4, 1.5e-3, 6e-3, 0.025], {}),
+    "ssd": ("alpha", [10.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.75, 1.5], {}),
+    "salun": ("lr", [1e-6, 1e-5, 1e-4, 1e-3, 0.013, 0.1], {}),
+}
+
+
+def grids(tuner: Tuner) -> Knobs:
+    """Those for models like these."""
+    match tuner.learners[0]:
+        case DpSgd():
+            return DP
+        case Minibatch(model=model) if model.startswith("resnet"):
+            return CIFAR
+    return DIGITS
 
 
 def tell(name: str, knob: str, found: Tuning, seconds: float) -> None:
@@ -47,8 +67,8 @@ def tell(name: str, knob: str, found: Tuning, seconds: float) -> None:
 def main() -> None:
     """Measure and print."""
     folder, out, *only = [*sys.argv[1:], *[""] * max(0, 3 - len(sys.argv))]
-    knobs = {name: knob for name, knob in (CIFAR if folder else DIGITS).items() if not only or name in only}
     tuner = Tuner.from_run(folder) if folder else Tuner.train(alpha=0.5)
+    knobs = {name: knob for name, knob in grids(tuner).items() if not only or name in only}
     print(f"accuracy on unseen shadow points before: {', '.join(f'{a:.4f}' for a in tuner.before)}", flush=True)
     told: dict[str, Any] = json.loads(Path(out).read_text()) if out and Path(out).exists() else {}
     told["before"] = tuner.before.tolist()

@@ -7,7 +7,10 @@ from forgetgauge import tuning
 from forgetgauge.data.digits import load_digits
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import draw_halves
-from forgetgauge.tuning import tune
+from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.resolve import resolve
+from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.tuning import Tuner, tune
 
 SMALL = {"alpha": 0.5, "fraction": 0.3, "n_models": 2, "learner": {"epochs": 5}}
 
@@ -42,3 +45,24 @@ def test_the_target_half_is_never_looked_at(monkeypatch):
 def test_an_unknown_knob_is_one_line():
     with pytest.raises(UserError, match="did you mean 'lr'"):
         tune("neg-grad", "lrr", [1.0], **SMALL)
+
+
+def test_the_shadow_models_of_all_games_of_a_sweep_are_taken(tmp_path):
+    tables = {
+        "keep": "weights",
+        "adversaries": ["correctness"],
+        "data": {"name": "digits", "fraction": 0.2},
+        "game": {"pairs": 1},
+        "learner": {"epochs": 1},
+        "shadows": {"count": 2},
+        "unlearners": {"none": {}},
+        "sweep": {"key": "learner.lr", "values": [1e-9, 0.1]},
+    }
+    campaign = Campaign.plan(resolve(tables, "here"))
+    play(campaign, RunFolder(tmp_path / "run"), executor="inline")
+    tuner = Tuner.from_run(tmp_path / "run")
+    assert [learner.lr for learner in tuner.learners] == [1e-9, 1e-9, 0.1, 0.1]
+    assert len(tuner.before) == 4
+    assert np.array_equal(tuner.sets[1].forget.index, tuner.sets[3].forget.index)  # the same draws at every value
+    assert not np.array_equal(tuner.sets[0].forget.index, tuner.sets[1].forget.index)
+    assert tuner.before[:2].max() < tuner.before[2:].min()  # so low a rate teaches nothing

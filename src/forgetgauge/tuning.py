@@ -31,6 +31,8 @@ from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.plan.draws import draw_halves, draw_shadow, half_sizes
+from forgetgauge.plan.graph import Graph
+from forgetgauge.plan.jobs import Job
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params
 from forgetgauge.run.algorithms import make_learner
@@ -73,8 +75,10 @@ class _Set:
 class Tuner:
     """Models of the shadow half, each trained on as many points as a target, with what it is asked to forget."""
 
-    def __init__(self, learner: Learner, models: Sequence[nn.Module], sets: Sequence[_Set], seed: int) -> None:
-        self.learner, self.models, self.sets, self.seed = learner, list(models), list(sets), seed
+    def __init__(
+        self, learners: Sequence[Learner], models: Sequence[nn.Module], sets: Sequence[_Set], seed: int
+    ) -> None:
+        self.learners, self.models, self.sets, self.seed = list(learners), list(models), list(sets), seed
         self.before = self._accuracy(self.models)
 
     @staticmethod
@@ -96,30 +100,28 @@ class Tuner:
         sets = _sets(points, dataset.digest, fraction, alpha, n_models, seed)
         streams = [Streams(identity_key({"tune": "model", "seed": seed, "which": i})) for i in range(n_models)]
         members = [points.subset(np.concatenate([s.retain.index, s.forget.index])) for s in sets]
-        return Tuner(recipe, recipe.fit_many([p.subset(np.sort(p.index)) for p in members], streams), sets, seed)
+        models = recipe.fit_many([p.subset(np.sort(p.index)) for p in members], streams)
+        return Tuner([recipe] * n_models, models, sets, seed)
 
     @staticmethod
     def from_run(folder: str | Path, *, device: str = "auto") -> Tuner:
-        """The shadow models of a run that kept its weights; a sweep's first game."""
+        """The shadow models of a run that kept its weights; of a sweep those of all games: one knob is to suit them."""
         opened = RunFolder(Path(folder))
-        game = Campaign.read(opened).graphs[0].game
-        jobs = [job for job in Campaign.read(opened).jobs.values() if job.kind == "train"]
-        jobs = [
-            job for job in jobs if job.params["role"] == "shadow" and job.params["learner"] == game.learner.identity
-        ]
-        state = opened.open_ledger().state
-        kept = [job for job in jobs if state.is_available(job.key)]
+        state, games = opened.open_ledger().state, Campaign.read(opened).graphs
+        kept = [(graph.game, job) for graph in games for job in _shadows(graph) if state.is_available(job.key)]
         if not kept:
             raise UserError(f'{folder}: no shadow model\'s weights are there; run it with keep = "weights"')
-        points = load_dataset(game.data.name, game.data.params).points.on(choose_device(device))
-        learner = make_learner(kept[0])
-        models = []
-        for job in kept:
-            models.append(learner.build(points, 0).to(points.device))
+        first = games[0].game
+        points = load_dataset(first.data.name, first.data.params).points.on(choose_device(device))
+        learners, models, sets = [], [], []
+        for game, job in kept:
+            learners.append(make_learner(job))
+            models.append(learners[-1].build(points, 0).to(points.device))
             pour_weights(models[-1], opened.objects.read(job.key, state.done[job.key].receipt.sha256))
-        which = [job.params["which"] for job in kept]
-        every = _sets(points, game.data_digest, game.fraction, game.alpha, max(which) + 1, game.seed)
-        return Tuner(learner, models, [every[i] for i in which], game.seed)
+            which = job.params["which"]
+            every = _sets(points, game.data_digest, game.fraction, game.alpha, which + 1, game.seed)
+            sets.append(every[which])
+        return Tuner(learners, models, sets, first.seed)
 
     def tune(
         self,
@@ -147,9 +149,9 @@ class Tuner:
 
     def _unlearned(self, method: Any, name: str) -> list[nn.Module]:
         requests = []
-        for i, (model, points) in enumerate(zip(self.models, self.sets, strict=True)):
+        for i, (learner, model, points) in enumerate(zip(self.learners, self.models, self.sets, strict=True)):
             streams = Streams(identity_key({"tune": "model", "seed": self.seed, "which": i})).child(name)
-            requests.append(Request(model, points.retain, points.forget, Context(self.learner, streams)))
+            requests.append(Request(model, points.retain, points.forget, Context(learner, streams)))
         if isinstance(method, StackedUnlearner):
             return method.unlearn_many(requests)
         return [method.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
@@ -158,6 +160,12 @@ class Tuner:
         """(n_models,) on the points each has never seen."""
         logits = logits_of_many(models, [s.unseen for s in self.sets])
         return np.array([accuracy_of(z, s.unseen.y.cpu().numpy()) for z, s in zip(logits, self.sets, strict=True)])
+
+
+def _shadows(graph: Graph) -> list[Job]:
+    """Trainings of a game's own shadow models."""
+    trainings = [job for job in graph.jobs.values() if job.kind == "train" and job.params["role"] == "shadow"]
+    return [job for job in trainings if job.params["learner"] == graph.game.learner.identity]
 
 
 def _sets(points: Points, digest: str, fraction: float, alpha: float, n_models: int, seed: int) -> list[_Set]:

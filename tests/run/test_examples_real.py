@@ -70,3 +70,19 @@ def test_the_examples_name_the_papers_eight_methods(example):
     import tomllib
 
     assert tomllib.loads((EXAMPLES / example).read_text())["unlearners"].keys() == PAPERS_METHODS
+
+
+@skip_without("cifar10")
+@pytest.mark.skipif(importlib.util.find_spec("opacus") is None, reason="opacus is not installed ([dp])")
+@pytest.mark.parametrize("table", ["table3", "table4b", "table5b"])
+def test_the_dp_example_is_the_game_of_the_papers_tables(table):
+    """So that one run serves them all."""
+    import tomllib
+
+    from forgetgauge.reproduce.playing import plan_suite
+    from forgetgauge.reproduce.suites import suite
+    from forgetgauge.run.campaign import Campaign
+    from forgetgauge.run.resolve import resolve
+
+    played = Campaign.plan(resolve(tomllib.loads((EXAMPLES / "dp-cifar10.toml").read_text()), "dp-cifar10.toml"))
+    assert plan_suite(suite(table, "paper")).campaign.jobs.keys() <= played.jobs.keys()

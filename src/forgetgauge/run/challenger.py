@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import nn
+
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.algorithms import make_learner, make_unlearner
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.weights import checked_weights, pour_weights, weights_of
+from forgetgauge.run.weights import checked_weights, pour_weights, untrained, weights_of
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
@@ -35,7 +37,8 @@ def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
 def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
     """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
     learner, unlearner = make_learner(jobs[0]), make_unlearner(jobs[0])
-    requests = [_request(job, inputs, learner, holdings) for job, inputs in zip(jobs, given, strict=True)]
+    models = untrained(learner, holdings.here(jobs[0]).points, len(jobs))
+    requests = [_request(*one, learner, holdings) for one in zip(jobs, given, models, strict=True)]
     if isinstance(unlearner, StackedUnlearner):
         models = unlearner.unlearn_many(requests)
         ran = _how_it_ran(holdings, len(jobs), requests[0].context.engine)
@@ -52,9 +55,10 @@ def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdin
     return made
 
 
-def _request(job: Job, inputs: Mapping[str, Artefact], learner: Learner, holdings: Holdings) -> Request:
+def _request(
+    job: Job, inputs: Mapping[str, Artefact], model: nn.Module, learner: Learner, holdings: Holdings
+) -> Request:
     places = holdings.places(job)
-    model = learner.build(places.retain, 0).to(holdings.device)
     if "model" in inputs:
         pour_weights(model, inputs["model"])
     context = Context(learner, Streams(job.key), validation=places.elsewhere)

@@ -16,16 +16,15 @@ from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.weights import pour_weights
+from forgetgauge.run.weights import pour_weights, untrained
 from forgetgauge.store.artefact import Artefact
 
 
 def take_signals(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
     """What models say, all of them in one pass where they are alike."""
-    models = []
-    for job, inputs in zip(jobs, given, strict=True):
-        models.append(make_learner(job).build(holdings.here(job).points, 0).to(holdings.device))
-        pour_weights(models[-1], inputs["model"])
+    models = untrained(make_learner(jobs[0]), holdings.here(jobs[0]).points, len(jobs))
+    for model, inputs in zip(models, given, strict=True):
+        pour_weights(model, inputs["model"])
     asked = [_asked(job, holdings) for job in jobs]
     said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
     for name in asked[0]:

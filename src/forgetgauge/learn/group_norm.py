@@ -85,8 +85,9 @@ def _extent(x: Tensor) -> tuple[int, int, int]:
 
 
 def _channels_first(x: Tensor) -> Tensor:
-    """(K, B, …, C) -> (K · B, C, …), a view that torch knows as channels-last."""
-    return x.flatten(0, 1).movedim(-1, 1)
+    """(K, B, …, C) -> (K · B, C, …), a view that torch knows as channels-last; on a GPU it wants a copy."""
+    first = x.flatten(0, 1).movedim(-1, 1)
+    return first.contiguous() if x.is_cuda else first
 
 
 def _channels_last(x: Tensor, like: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ FAMILIES: dict[str, Family] = {
             "neg-grad": {"lr": 1e-6},
             "fisher": {"alpha": 1e-8, "labels": "sampled"},
             "salun": {"lr": 0.1},
-            "ssd": {"alpha": 9.9},
+            "ssd": {"alpha": 8.0},
         },
     ),
     # The embedded run's (plan/digits.toml), with few epochs: smoke is about the machinery.

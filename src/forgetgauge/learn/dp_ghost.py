@@ -91,8 +91,7 @@ class GhostStack:
             if clip_norm is not None:
                 factor = factor * (clip_norm / (norms + 1e-6)).clamp(max=1.0)  # 1e-6 as opacus has it
             for use, up in zip(uses, ups, strict=True):
-                for name, total in use.layer.weighted_sum(use.read, up, factor).items():
-                    into[name].add_(total)
+                use.layer.add_weighted(into, use.read, up, factor)
         return norms
 
     def members(self) -> list[nn.Module]:
@@ -150,7 +149,7 @@ class _Layer:
         """(K, B) squared norm of each example's gradient."""
         raise NotImplementedError
 
-    def weighted_sum(self, read: Any, up: Tensor, factor: Tensor) -> Gradients:
+    def add_weighted(self, into: Gradients, read: Any, up: Tensor, factor: Tensor) -> None:
         """Σ_i factor_i · gradient_i."""
         raise NotImplementedError
 
@@ -171,16 +170,17 @@ class _Product(_Layer):
             self.window = Window(module.kernel_size, module.stride, padding)  # type: ignore[arg-type]
 
     def read(self, x: Tensor, k: int, parameters: Gradients) -> _Use:
-        weight = _channels_last(parameters[self.weight]).flatten(2)  # (K, o, d)
+        weight = parameters[self.weight]
         if self.window is None:
             if x.dim() != 2:
                 raise NoGhost("a linear layer reads more than one vector of an example")
-            rows, shape = x[:, None], None
+            rows, shape, touched = x[:, None], None, None
         else:
             shape = self.window.positions(*x.shape[2:])
-            rows = patches(x, self.window)
+            less, touched = self.window.touching(*x.shape[2:])
+            rows, weight = patches(x, less), _channels_last(weight, touched)
         n, t, d = rows.shape
-        out = torch.bmm(rows.view(k, -1, d), weight.transpose(1, 2))
+        out = torch.bmm(rows.view(k, -1, d), weight.flatten(2).transpose(1, 2))
         if self.bias is not None:
             out = out + parameters[self.bias][:, None]
         out = _tracked(out.view(k, n // k, t, -1))
@@ -188,28 +188,39 @@ class _Product(_Layer):
         def shaped(out: Tensor) -> Tensor:
             return out.view(n, -1) if shape is None else out.view(n, *shape, -1).permute(0, 3, 1, 2)
 
-        return _Use(self, rows.detach().view(k, n // k, t, d), out, shaped)
+        return _Use(self, _Rows(rows.detach().view(k, n // k, t, d), touched), out, shaped)
 
-    def squared_norms(self, read: Tensor, up: Tensor) -> Tensor:
-        *_, t, d = read.shape
+    def squared_norms(self, read: _Rows, up: Tensor) -> Tensor:
+        rows = read.rows
+        *_, t, d = rows.shape
         if t == 1:
-            squared = read.square().sum((2, 3)) * up.square().sum((2, 3))
+            squared = rows.square().sum((2, 3)) * up.square().sum((2, 3))
         elif 2 * t * t <= d * up.shape[-1]:  # the smaller of two T × T tables and the gradient itself
-            ups, reads = up.flatten(0, 1), read.flatten(0, 1)
+            ups, reads = up.flatten(0, 1), rows.flatten(0, 1)
             both = torch.bmm(reads, reads.transpose(1, 2)).mul_(torch.bmm(ups, ups.transpose(1, 2)))
-            squared = both.sum((1, 2)).view(read.shape[:2])
+            squared = both.sum((1, 2)).view(rows.shape[:2])
         else:
-            own = torch.bmm(up.flatten(0, 1).transpose(1, 2), read.flatten(0, 1))
-            squared = own.square().sum((1, 2)).view(read.shape[:2])
+            own = torch.bmm(up.flatten(0, 1).transpose(1, 2), rows.flatten(0, 1))
+            squared = own.square().sum((1, 2)).view(rows.shape[:2])
         return squared if self.bias is None else squared + up.sum(2).square().sum(2)
 
-    def weighted_sum(self, read: Tensor, up: Tensor, factor: Tensor) -> Gradients:
+    def add_weighted(self, into: Gradients, read: _Rows, up: Tensor, factor: Tensor) -> None:
         weighted = (up * factor[..., None, None]).flatten(1, 2)
-        product = torch.bmm(weighted.transpose(1, 2), read.flatten(1, 2))  # (K, o, d)
-        if self.window is not None:
-            product = product.view(*product.shape[:2], *self.window.kernel, -1).permute(0, 1, 4, 2, 3)
-        total = {self.weight: product}
-        return total if self.bias is None else {**total, self.bias: weighted.sum(1)}
+        product = torch.bmm(weighted.transpose(1, 2), read.rows.flatten(1, 2))  # (K, o, d)
+        total = into[self.weight]
+        if read.touched is not None:
+            total = _channels_last(total, read.touched)
+        total.add_(product.view(total.shape))
+        if self.bias is not None:
+            into[self.bias].add_(weighted.sum(1))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a product read, (K, B, T, d), and for a convolution the rows and columns of its window that did."""
+
+    rows: Tensor
+    touched: tuple[slice, slice] | None
 
 
 class _GroupNorm(_Layer):
@@ -230,9 +241,9 @@ class _GroupNorm(_Layer):
         gamma, beta = read.each(up)
         return gamma.square().sum(2) + beta.square().sum(2)
 
-    def weighted_sum(self, read: _Normed, up: Tensor, factor: Tensor) -> Gradients:
-        each = zip(self.names, read.each(up), strict=True)
-        return {name: (own * factor[..., None]).sum(1) for name, own in each}
+    def add_weighted(self, into: Gradients, read: _Normed, up: Tensor, factor: Tensor) -> None:
+        for name, own in zip(self.names, read.each(up), strict=True):
+            into[name].add_((own * factor[..., None]).sum(1))
 
 
 @dataclass
@@ -274,9 +285,9 @@ class _Normalise(torch.autograd.Function):
         return ctx.kept.gradient(ups[0]), None, None
 
 
-def _channels_last(weight: Tensor) -> Tensor:
-    """(K, o, C, rows, columns) -> (K, o, rows, columns, C), as patches are; a linear layer's as it is."""
-    return weight.permute(0, 1, 3, 4, 2) if weight.dim() == 5 else weight
+def _channels_last(weight: Tensor, touched: tuple[slice, slice]) -> Tensor:
+    """(K, o, C, rows, columns) -> (K, o, some rows, some columns, C), as patches are; a view."""
+    return weight[..., touched[0], touched[1]].permute(0, 1, 3, 4, 2)
 
 
 def _tracked(out: Tensor) -> Tensor:

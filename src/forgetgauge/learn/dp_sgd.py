@@ -15,14 +15,12 @@ import importlib
 import importlib.util
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -31,7 +29,8 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
 from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
-from forgetgauge.learn.members import own_labels, why_apart
+from forgetgauge.learn.dp_step import ClippedSums, Noise, divide, in_parts
+from forgetgauge.learn.members import why_apart
 from forgetgauge.models.building import build_model
 from forgetgauge.streams import Streams
 
@@ -166,18 +165,17 @@ class DpSgd:
         stack = GhostStack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
         optimiser = self.optimiser_of(list(stack.parameters.values()))
         sources = [_noise_source(p, s) for p, s in zip(points, streams, strict=True)]
-        noise = _Noise(budgets[0].noise_multiplier * self.clip_norm, stack.parameters.values(), sources)
+        noise = Noise(budgets[0].noise_multiplier * self.clip_norm, stack.parameters.values(), sources)
         feeds = [poisson_batches(p, b, s) for p, b, s in zip(points, budgets, streams, strict=True)]
-        labels, size = own_labels(points), _expected_sizes(budgets, points[0].device)
-        clip, n_steps = self.clip_norm if self.is_private else None, 0
+        sums = ClippedSums(stack, points, self.clip_norm if self.is_private else None, self.physical_batch_size)
+        sizes, n_steps = [budget.expected_batch_size for budget in budgets], 0
+        for name, parameter in stack.parameters.items():
+            parameter.grad = sums.total[name]
         with _products(self.precision):
             for batches in zip(*feeds, strict=True):
-                total = stack.zeros()
-                for index, own in _chunks(batches, self.physical_batch_size, points[0].device):
-                    stack.add_clipped(total, points[0].inputs_at(index), labels(index), own, clip)
-                noise.add_to(list(total.values()))
-                for name, parameter in stack.parameters.items():
-                    parameter.grad = _divided(total[name], size)
+                totals = sums.of(batches)
+                noise.add_to(totals)
+                divide(totals, sizes)
                 optimiser.step()
                 n_steps += 1
         return [self._signed(model, b, n_steps) for model, b in zip(stack.members(), budgets, strict=True)]
@@ -229,7 +227,7 @@ class _OpacusLoop:
     def step(self, points: Points, batch: Positions) -> None:
         """One logical batch, in physical ones."""
         self.optimiser.zero_grad()
-        parts = _split(batch, self.recipe.physical_batch_size)
+        parts = in_parts(batch, self.recipe.physical_batch_size)
         for place, part in enumerate(parts):
             at = torch.from_numpy(part)
             if self.recipe.is_private:
@@ -313,56 +311,6 @@ def _quiet() -> Iterator[None]:
 
 def _noise_source(points: Points, streams: Streams) -> torch.Generator:
     return torch.Generator(points.device).manual_seed(streams.seed("noise"))
-
-
-class _Noise:
-    """N(0, deviation²) on the members' sums, each member's drawn from its own source as opacus draws it."""
-
-    def __init__(self, deviation: float, like: Iterable[Tensor], sources: Sequence[torch.Generator]) -> None:
-        self.deviation = deviation
-        self.drawn = [torch.empty_like(stacked) for stacked in like if deviation > 0]
-        # Thousands of draws a step keep the host busier than the GPU: views are made once, and added at once.
-        self.draws = [(own, source) for drawn in self.drawn for own, source in zip(drawn, sources, strict=True)]
-
-    def add_to(self, totals: list[Tensor]) -> None:
-        """In place, parameter by parameter, (K, *shape) each."""
-        for own, source in self.draws:
-            own.normal_(0.0, self.deviation, generator=source)
-        if self.drawn:
-            torch._foreach_add_(totals, self.drawn)
-
-
-def _expected_sizes(budgets: Sequence[Budget], device: torch.device) -> int | Tensor:
-    """What the members' sums are divided by: one number where it is the same for all, else (K,)."""
-    sizes = [budget.expected_batch_size for budget in budgets]
-    return sizes[0] if len(set(sizes)) == 1 else torch.tensor(sizes, device=device)
-
-
-def _divided(total: Tensor, size: int | Tensor) -> Tensor:
-    """Each member's sum, (K, *shape), over its own size; in place."""
-    return total.div_(size if isinstance(size, int) else size.view(-1, *[1] * (total.dim() - 1)))
-
-
-def _split(batch: Positions, physical: int) -> list[Positions]:
-    """Parts of at most so many, of sizes that differ by one at most; one empty part where nobody was drawn."""
-    return np.array_split(batch, max(1, -(-len(batch) // physical)))
-
-
-def _chunks(batches: Sequence[Positions], physical: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """(index, own), both (K, B): the members' batches side by side, the shorter filled up with points not their own."""
-    widest = max(len(batch) for batch in batches)
-    if widest == 0:
-        return
-    sizes = np.array([len(batch) for batch in batches])
-    padded = np.stack([np.pad(batch, (0, widest - len(batch))) for batch in batches])  # (K, widest)
-    for columns in _split(np.arange(widest), physical):
-        yield _sent(padded[:, columns], device), _sent(columns[None] < sizes[:, None], device)
-
-
-def _sent(array: npt.NDArray[Any], device: torch.device) -> Tensor:
-    """From pinned memory, so that the host need not wait until the GPU has come so far."""
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 @contextmanager

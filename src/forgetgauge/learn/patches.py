@@ -35,6 +35,26 @@ class Window:
         )
         return height, width
 
+    def touching(self, *size: int) -> tuple[Window, tuple[slice, slice]]:
+        """The window without rows and columns that lie beyond the border wherever it stands, and what is left of it.
+
+        A 3 × 3 window with padding on one pixel is its middle: a ninth of the numbers.
+        """
+        taps = tuple(map(_touching, size, self.positions(*size), self.kernel, self.stride, self.padding))
+        rows, columns = taps
+        kernel = rows.stop - rows.start, columns.stop - columns.start
+        padding = self.padding[0] - rows.start, self.padding[1] - columns.start
+        less = Window(kernel, self.stride, padding)
+        if min(padding) < 0 or less.positions(*size) != self.positions(*size):
+            return self, (slice(0, self.kernel[0]), slice(0, self.kernel[1]))
+        return less, (rows, columns)
+
+
+def _touching(pixels: int, positions: int, taps: int, step: int, pad: int) -> slice:
+    """From the first to the last tap that reads a pixel at some position."""
+    first = min(max(0, pad - step * (positions - 1)), taps - 1)
+    return slice(first, max(first + 1, min(taps, pixels + pad)))
+
 
 def patches(x: Tensor, window: Window) -> Tensor:
     """(n, C, h, w), best with channels last in memory -> (n, positions, rows · columns · C); for autograd too."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 
 from forgetgauge.errors import DiskFull
@@ -19,11 +17,8 @@ from forgetgauge.run.isolation import one_thread, seeded
 from forgetgauge.run.narrowing import in_parts
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.store.artefact import Artefact
-from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
+from forgetgauge.store.objects import CorruptArtefact, ObjectStore
 from forgetgauge.streams import identity_key
-
-IO_THREADS = 8
-"""Files at a time, and so models of them in memory twice."""
 
 
 class Worker:
@@ -38,7 +33,7 @@ class Worker:
         self._warm_up(task)
         start = time.perf_counter()
         try:
-            inputs = self._read(sorted(task.inputs), digests)
+            inputs = {key: self.store.read(key, digests[key]) for key in sorted(task.inputs)}
         except CorruptArtefact as error:
             return Outcome(lost=error.key)
         receipts, failures, narrower = {}, {}, []
@@ -49,9 +44,10 @@ class Worker:
                 parts = in_parts(unit, lambda part: self._do(part, inputs))
                 if len(parts) > 1:
                     narrower += [[job.key for job in part] for part, _ in parts]
-                made = [pair for part, artefacts in parts for pair in zip(part, artefacts, strict=True)]
-                for key, receipt in self._written((job.key, own) for job, own in made if job.key in task.wanted):
-                    receipts[key] = receipt
+                for part, made in parts:
+                    for job, artefact in zip(part, made, strict=True):
+                        if job.key in task.wanted:
+                            receipts[job.key] = self.store.write(job.key, artefact.arrays, artefact.facts)
             except DiskFull as error:
                 seconds = time.perf_counter() - start
                 return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
@@ -62,20 +58,6 @@ class Worker:
                 failure = Failure(_one_line(error), traceback.format_exc())
                 failures.update({job.key: failure for job in unit if job.key in task.wanted})
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
-
-    def _read(self, keys: Sequence[str], digests: Mapping[str, str]) -> dict[str, Artefact]:
-        return dict(zip(keys, self._threads.map(lambda key: self.store.read(key, digests[key]), keys), strict=True))
-
-    def _written(self, artefacts: Iterable[tuple[str, Artefact]]) -> Iterator[tuple[str, Receipt]]:
-        """(key, receipt) in their order; one that cannot be written raises after all before it were given."""
-        writing = [(key, self._threads.submit(self.store.write, key, own.arrays, own.facts)) for key, own in artefacts]
-        for key, receipt in writing:
-            yield key, receipt.result()
-
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        """Reading, hashing and writing twelve ResNet-18s (540 MB) one after another took 3.2 s."""
-        return ThreadPoolExecutor(IO_THREADS)
 
     def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""

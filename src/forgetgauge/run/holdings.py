@@ -44,6 +44,11 @@ class Holdings:
             torch.cuda.set_device(chosen)
         return chosen
 
+    @property
+    def is_on_gpu(self) -> bool:
+        """False too where no task has asked for a device yet."""
+        return "device" in vars(self) and self.device.type == "cuda"
+
     def dataset(self, job: Job) -> Dataset:
         """The data set a job names, as it was when the run was planned."""
         from forgetgauge.data.loading import load_dataset

@@ -15,9 +15,10 @@ from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
 from forgetgauge.run.isolation import one_thread, seeded
 from forgetgauge.run.narrowing import in_parts
+from forgetgauge.run.recent import Recent
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.store.artefact import Artefact
-from forgetgauge.store.objects import CorruptArtefact, ObjectStore
+from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import identity_key
 
 
@@ -27,13 +28,14 @@ class Worker:
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
         self.store = ObjectStore(objects)
         self.holdings = Holdings(sources, device)
+        self._recent = Recent()
 
     def perform(self, task: Task, digests: Mapping[str, str]) -> Outcome:
         """Do a task; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
         self._warm_up(task)
         start = time.perf_counter()
         try:
-            inputs = {key: self.store.read(key, digests[key]) for key in sorted(task.inputs)}
+            inputs = {key: self._read(key, digests[key]) for key in sorted(task.inputs)}
         except CorruptArtefact as error:
             return Outcome(lost=error.key)
         receipts, failures, narrower = {}, {}, []
@@ -47,7 +49,7 @@ class Worker:
                 for part, made in parts:
                     for job, artefact in zip(part, made, strict=True):
                         if job.key in task.wanted:
-                            receipts[job.key] = self.store.write(job.key, artefact.arrays, artefact.facts)
+                            receipts[job.key] = self._write(job.key, artefact)
             except DiskFull as error:
                 seconds = time.perf_counter() - start
                 return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
@@ -58,6 +60,15 @@ class Worker:
                 failure = Failure(_one_line(error), traceback.format_exc())
                 failures.update({job.key: failure for job in unit if job.key in task.wanted})
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
+
+    def _read(self, key: str, sha256: str) -> Artefact:
+        return self._recent.find(key, sha256) or self.store.read(key, sha256)
+
+    def _write(self, key: str, artefact: Artefact) -> Receipt:
+        receipt = self.store.write(key, artefact.arrays, artefact.facts)
+        if self.holdings.is_on_gpu:  # on a CPU the arrays may be a model's own, which somebody may yet change
+            self._recent.keep(key, receipt.sha256, artefact)
+        return receipt
 
     def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""

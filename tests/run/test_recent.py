@@ -1,0 +1,55 @@
+import numpy as np
+
+from forgetgauge.run.recent import Recent
+from forgetgauge.run.tasks import Sources
+from forgetgauge.run.worker import Worker
+from forgetgauge.store.artefact import Artefact
+
+
+def artefact(n: int) -> Artefact:
+    return Artefact({"weights": np.zeros(n, dtype=np.uint8)}, {"n": n})
+
+
+def test_the_latest_used_are_kept():
+    recent = Recent(room=100)
+    recent.keep("a", "1", artefact(40))
+    recent.keep("b", "1", artefact(40))
+    assert recent.find("a", "1").facts == {"n": 40}
+    recent.keep("c", "1", artefact(40))  # b was used longer ago than a
+    assert recent.find("b", "1") is None
+    assert recent.find("a", "1") is not None
+    assert recent.find("c", "1") is not None
+
+
+def test_another_digest_is_another_artefact():
+    recent = Recent()
+    recent.keep("a", "1", artefact(1))
+    assert recent.find("a", "2") is None
+    assert recent.find("b", "1") is None
+
+
+def test_what_was_made_again_counts_once():
+    recent = Recent(room=100)
+    for _ in range(5):
+        recent.keep("a", "1", artefact(60))
+    recent.keep("b", "1", artefact(40))
+    assert recent.find("a", "1") is not None
+    assert recent.find("b", "1") is not None
+
+
+def test_what_has_no_room_is_not_kept():
+    recent = Recent(room=100)
+    recent.keep("a", "1", artefact(101))
+    assert recent.find("a", "1") is None
+
+
+def test_a_worker_on_a_gpu_reads_its_own_from_memory_and_on_a_cpu_from_the_disk(tmp_path, monkeypatch):
+    key, made = "0" * 64, artefact(3)
+    for on_gpu in (True, False):
+        worker = Worker(tmp_path, Sources({}))
+        monkeypatch.setattr(type(worker.holdings), "is_on_gpu", on_gpu)
+        receipt = worker._write(key, made)
+        found = worker._read(key, receipt.sha256)
+        assert (found is made) is on_gpu
+        assert found.facts == made.facts
+        assert np.array_equal(found.arrays["weights"], made.arrays["weights"])

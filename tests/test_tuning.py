@@ -66,3 +66,34 @@ def test_the_shadow_models_of_all_games_of_a_sweep_are_taken(tmp_path):
     assert np.array_equal(tuner.sets[1].forget.index, tuner.sets[3].forget.index)  # the same draws at every value
     assert not np.array_equal(tuner.sets[0].forget.index, tuner.sets[1].forget.index)
     assert tuner.before[:2].max() < tuner.before[2:].min()  # so low a rate teaches nothing
+
+
+def test_a_model_that_several_games_share_is_taken_once(tmp_path):
+    tables = {
+        "keep": "weights",
+        "adversaries": ["correctness"],
+        "data": {"name": "digits", "fraction": 0.2},
+        "game": {"pairs": 1},
+        "learner": {"epochs": 1},
+        "shadows": {"count": 2},
+        "unlearners": {"neg-grad": {}},
+        "sweep": {"key": "unlearners.neg-grad.lr", "values": [1e-4, 1e-3]},
+    }
+    play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"), executor="inline")
+    assert len(Tuner.from_run(tmp_path / "run").models) == 2
+
+
+def test_games_on_different_data_are_one_line(tmp_path):
+    tables = {
+        "keep": "weights",
+        "adversaries": ["correctness"],
+        "data": {"fraction": 0.2},
+        "game": {"pairs": 1},
+        "learner": {"epochs": 1},
+        "shadows": {"count": 1},
+        "unlearners": {"none": {}},
+        "sweep": {"key": "data.name", "values": ["digits", "digits-3-8"]},
+    }
+    play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"), executor="inline")
+    with pytest.raises(UserError, match="different data"):
+        Tuner.from_run(tmp_path / "run")

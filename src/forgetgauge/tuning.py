@@ -108,10 +108,13 @@ class Tuner:
         """The shadow models of a run that kept its weights; of a sweep those of all games: one knob is to suit them."""
         opened = RunFolder(Path(folder))
         state, games = opened.open_ledger().state, Campaign.read(opened).graphs
-        kept = [(graph.game, job) for graph in games for job in _shadows(graph) if state.is_available(job.key)]
+        first = games[0].game
+        there = {job.key: (graph.game, job) for graph in games for job in _shadows(graph)}
+        kept = [(game, job) for key, (game, job) in there.items() if state.is_available(key)]
+        if any(game.data_digest != first.data_digest for game, _ in kept):
+            raise UserError(f"{folder}: its games have different data; tune on a run of one data set")
         if not kept:
             raise UserError(f'{folder}: no shadow model\'s weights are there; run it with keep = "weights"')
-        first = games[0].game
         points = load_dataset(first.data.name, first.data.params).points.on(choose_device(device))
         learners, models, sets = [], [], []
         for game, job in kept:

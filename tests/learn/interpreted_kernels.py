@@ -13,7 +13,7 @@ from forgetgauge.learn.twin import Twin
 from .interpreter import kernels_of
 from .stacks import batch, build, play
 
-kernels = kernels_of("kernels")
+kernels = kernels_of("kernels", loops=True)
 
 # Members, batch, height, width, channels in and out, window, stride, padding; the interpreter is slow.
 SHAPES = {

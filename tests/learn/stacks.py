@@ -2,6 +2,7 @@
 
 import copy
 import functools
+from collections import OrderedDict
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,21 @@ def _thin_resnet18(shape: tuple[int, ...], n_classes: int) -> ResNet:
     return ResNet(stem, blocks, 10, n_classes)
 
 
+def _sequence_norm(shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    """A norm first of all, of points that are no images, and no ReLU behind it."""
+    head = nn.Linear(shape[0] * shape[1], n_classes)
+    return nn.Sequential(OrderedDict(norm=nn.GroupNorm(2, shape[0]), flatten=nn.Flatten(), head=head))
+
+
+def _bare_norm(shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    """No ReLU behind the norm: gradients come back with channels first."""
+    body = OrderedDict(conv=nn.Conv2d(shape[0], 6, 3, padding=1), norm=nn.GroupNorm(3, 6), flatten=nn.Flatten())
+    return nn.Sequential(body | {"head": nn.Linear(6 * shape[1] * shape[2], n_classes)})
+
+
 MODELS = {
+    "sequences, group norm": (_sequence_norm, (4, 6)),
+    "group norm, no relu": (_bare_norm, (2, 4, 5)),
     "small-cnn, batch norm": (functools.partial(SmallCNN, width=4, norm="batch"), (1, 8, 8)),
     "small-cnn, group norm": (functools.partial(SmallCNN, width=4, norm="group"), (2, 7, 9)),
     "small-cnn, no norm": (functools.partial(SmallCNN, width=3, norm="none"), (1, 8, 8)),

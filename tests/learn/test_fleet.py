@@ -346,3 +346,10 @@ def test_squares_in_several_directions_add_up(points):
     whole = squares_together(twin, sets, each_class)
     parts = [squares_together(twin, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
     torch.testing.assert_close(whole, sum(parts), rtol=1e-5, atol=1e-12)
+
+
+def test_nothing_is_said_about_no_points():
+    models = build("small-cnn, group norm", 2)
+    points = Points.of(torch.zeros(3, *MODELS["small-cnn, group norm"][1]), torch.arange(3))
+    nobody = points.subset(np.zeros(0, dtype=np.int64))
+    assert [logits.shape for logits in logits_together(models, [nobody, nobody])] == [(0, 3), (0, 3)]

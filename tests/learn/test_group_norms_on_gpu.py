@@ -70,7 +70,7 @@ def test_a_stack_is_the_same_on_both(name, sums):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("opacus") is None, reason="opacus is not installed ([dp])")
-@pytest.mark.parametrize("epsilon", [600.0, "inf"])
+@pytest.mark.parametrize("epsilon", [5000.0, "inf"])
 def test_dp_models_side_by_side_are_opacus_own(epsilon):
     generator = torch.Generator().manual_seed(0)
     images, labels = torch.randn(400, 3, 16, 16, generator=generator), torch.randint(0, 10, (400,), generator=generator)

@@ -9,9 +9,10 @@ import torch
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.engines import Engine, choose_engine
-from forgetgauge.learn.members import own_labels, why_apart
+from forgetgauge.learn.members import alike, own_labels, why_apart
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.sisa import Sisa
+from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
 
 from .own_models import BatchNormed, Dropout
@@ -109,3 +110,10 @@ def test_other_numbers_of_classes_are_other_architectures_and_trained_alone(vect
     fewer = replace(vectors, whole_labels=vectors.whole_labels.clamp(max=1))
     engine = choose_engine(torch.nn.Linear(6, 3), [vectors, fewer])
     assert engine == Engine("solo", "the points have different numbers of classes")
+
+
+def test_norms_with_the_same_parameters_are_not_alike():
+    batch, group = (SmallCNN((1, 8, 8), 10, norm=norm) for norm in ("batch", "group"))
+    assert [p.shape for p in batch.parameters()] == [p.shape for p in group.parameters()]
+    assert not alike([batch, group])
+    assert alike([batch, SmallCNN((1, 8, 8), 10, norm="batch")])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from forgetgauge.learn.patches import Window, add_up, cut, patches
@@ -22,8 +22,7 @@ def fits(window: Window, size: tuple[int, int]) -> bool:
 @given(SIZES, PAIRS, PAIRS, PADS)
 def test_patches_are_those_of_unfold(size, kernel, stride, padding):
     window = Window(kernel, stride, padding)
-    if not fits(window, size):
-        return
+    assume(fits(window, size))
     x = torch.arange(2 * 3 * size[0] * size[1], dtype=torch.float64).view(2, 3, *size) + 1
     found = patches(x, window)
     by_channel = F.unfold(x, kernel, padding=padding, stride=stride)  # (n, C · rows · columns, positions)
@@ -38,8 +37,7 @@ def test_patches_are_those_of_unfold(size, kernel, stride, padding):
 @given(SIZES, PAIRS, PAIRS, PADS)
 def test_what_is_left_out_of_a_window_never_read_a_pixel(size, kernel, stride, padding):
     window = Window(kernel, stride, padding)
-    if not fits(window, size):
-        return
+    assume(fits(window, size))
     x = torch.rand(1, *size, 2, generator=torch.Generator().manual_seed(0)) + 1
     less, (rows, columns) = window.touching(*size)
     whole = cut(x, window).view(1, -1, *kernel, 2)

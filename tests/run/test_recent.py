@@ -1,5 +1,6 @@
 import numpy as np
 
+from forgetgauge.plan.jobs import Job
 from forgetgauge.run.recent import Recent
 from forgetgauge.run.tasks import Sources
 from forgetgauge.run.worker import Worker
@@ -43,13 +44,20 @@ def test_what_has_no_room_is_not_kept():
     assert recent.find("a", "1") is None
 
 
-def test_a_worker_on_a_gpu_reads_its_own_from_memory_and_on_a_cpu_from_the_disk(tmp_path, monkeypatch):
-    key, made = "0" * 64, artefact(3)
-    for on_gpu in (True, False):
-        worker = Worker(tmp_path, Sources({}))
+def test_a_worker_on_a_gpu_finds_weights_in_memory_and_all_else_on_the_disk(tmp_path, monkeypatch):
+    made = artefact(3)
+    for kind, on_gpu in (("train", True), ("train", False), ("signals", True)):
+        worker, job = Worker(tmp_path, Sources({})), Job(kind, {})
         monkeypatch.setattr(type(worker.holdings), "is_on_gpu", on_gpu)
-        receipt = worker._write(key, made)
-        found = worker._read(key, receipt.sha256)
-        assert (found is made) is on_gpu
+        receipt = worker._write(job, made)
+        found = worker._read(job.key, receipt.sha256)
+        assert (found is made) is (on_gpu and kind == "train")  # what is handed out to a user's code is read anew
         assert found.facts == made.facts
         assert np.array_equal(found.arrays["weights"], made.arrays["weights"])
+
+
+def test_a_worker_that_was_asked_for_no_device_is_on_no_gpu(tmp_path):
+    worker = Worker(tmp_path, Sources({}))
+    assert not worker.holdings.is_on_gpu
+    assert worker.holdings.device.type == "cpu"
+    assert not worker.holdings.is_on_gpu

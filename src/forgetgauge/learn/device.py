@@ -3,7 +3,11 @@ noise is drawn on the CPU."""
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 
 import torch
 
@@ -44,3 +48,24 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     words = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
     return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+
+
+def kernels_on(device: torch.device, name: str) -> ModuleType | None:
+    """The module of Triton kernels by that name, where there is a GPU and Triton to run them."""
+    if device.type != "cuda":
+        return None
+    try:
+        return importlib.import_module(f"forgetgauge.learn.{name}")
+    except ImportError:
+        return None
+
+
+@contextmanager
+def products_in(*, tf32: bool) -> Iterator[None]:
+    """float32 products as float32 on a GPU, unless tf32 was asked for; of all threads."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

@@ -1,4 +1,4 @@
-"""Sums of clipped per-example gradients of many models at once, no example's gradient ever stored (plain torch).
+"""Sums of clipped per-example gradients of many models at once, no example's gradient ever stored.
 
 A layer's gradient at one example is Σ_t g_t ⊗ a_t over its T positions: a_t the patch it read, g_t the gradient of what
 it made. Its squared norm is Σ_{s,t} (a_s·a_t)(g_s·g_t), the ghost norm (Li et al. 2022), and with the clipping factors
@@ -350,10 +350,10 @@ def _layer(name: str, module: nn.Module) -> _Layer:
     raise NoGhost(f"{name} is a {type(module).__name__}, which is not known to it")
 
 
-def why_no_ghost(model: nn.Module) -> str | None:
-    """The reason why models like this are trained one after another; None where they are trained together."""
+def why_no_ghost(model: nn.Module, x: Tensor) -> str | None:
+    """The reason why models like this are trained one after another on points like x; None where together."""
     try:
-        GhostStack([model])
+        GhostStack([model])._forward(x[None])
     except NoGhost as reason:
         return str(reason)
     return None

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
+from forgetgauge.learn.device import products_in
 from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
 from forgetgauge.learn.dp_step import ClippedSums, Noise, divide, in_parts
 from forgetgauge.learn.members import why_apart
@@ -132,7 +133,7 @@ class DpSgd:
     def fit(self, points: Points, streams: Streams) -> nn.Module:
         """One model by opacus' own loop: hooks that keep every example's gradient, its DPOptimizer."""
         budget, model = self.budget(len(points)), self.build(points, streams.seed("init")).train()
-        with own_randomness(streams), _products(self.precision), _quiet():
+        with own_randomness(streams), products_in(tf32=self.precision == "tf32"), _quiet():
             loop = _OpacusLoop(self, model, budget, _noise_source(points, streams))
             for batch in poisson_batches(points, budget, streams):
                 loop.step(points, batch)
@@ -157,7 +158,8 @@ class DpSgd:
 
     def engine(self, points: Sequence[Points]) -> DpEngine:
         """What `fit_many` would train models on these points with."""
-        reason = why_apart(points) or why_no_ghost(self.build(points[0], 0).train())
+        one = points[0].inputs_at(torch.from_numpy(points[0].index[:1]))
+        reason = why_apart(points) or why_no_ghost(self.build(points[0], 0).train(), one)
         return DpEngine("ghost") if reason is None else DpEngine("opacus", reason)
 
     def _fit_together(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
@@ -171,7 +173,7 @@ class DpSgd:
         sizes, n_steps = [budget.expected_batch_size for budget in budgets], 0
         for name, parameter in stack.parameters.items():
             parameter.grad = sums.total[name]
-        with _products(self.precision):
+        with products_in(tf32=self.precision == "tf32"):
             for batches in zip(*feeds, strict=True):
                 totals = sums.of(batches)
                 noise.add_to(totals)
@@ -311,14 +313,3 @@ def _quiet() -> Iterator[None]:
 
 def _noise_source(points: Points, streams: Streams) -> torch.Generator:
     return torch.Generator(points.device).manual_seed(streams.seed("noise"))
-
-
-@contextmanager
-def _products(precision: Literal["float32", "tf32"]) -> Iterator[None]:
-    """float32 products as float32 on a GPU, unless tf32 was asked for."""
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

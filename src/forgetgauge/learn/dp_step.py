@@ -60,7 +60,7 @@ class ClippedSums:
         self.stack.add_clipped(self.total, self.points.inputs_at(index), self.labels(index), own, self.clip_norm)
 
     def _replay(self, index: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
-        width = -(-index.shape[1] // WIDTHS) * WIDTHS
+        width = min(self.physical, -(-index.shape[1] // WIDTHS) * WIDTHS)
         if width not in self._captured:
             self._captured[width] = self._capture(len(index), width)
         step, beyond = self._captured[width], ((0, 0), (0, width - index.shape[1]))
@@ -74,7 +74,7 @@ class ClippedSums:
         own = torch.zeros((k, width), dtype=torch.bool, device=device)  # nobody's: nothing is added by trying it out
         side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(side):
+        with torch.cuda.stream(side):  # in memory of its own: while a graph is captured a step takes twice as much
             self._add(index, own)
         torch.cuda.current_stream(device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()

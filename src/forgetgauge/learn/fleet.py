@@ -238,6 +238,8 @@ def logits_together(
     """What each model says about its own points, in eval mode and float32: (n, n_classes) each."""
     twin = Twin(models, "float32")
     index, _ = rectangle([p.index for p in points], twin.device)
+    if index.numel() == 0:
+        return [np.zeros((0, points[0].n_classes), dtype=np.float32) for _ in models]
     parts = [twin.forward(points[0].inputs_at(at))[0] for at in torch.split(index, batch_size, dim=1)]
     logits = torch.cat(parts, dim=1).cpu().numpy()
     return [np.ascontiguousarray(logits[k, : len(p)]) for k, p in enumerate(points)]

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from forgetgauge.learn.device import kernels_on
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -64,13 +66,8 @@ def group_norm_gradient(
 
 def _kernels_for(x: Tensor, groups: Groups) -> Any:
     """The module with the kernels, where they can do it."""
-    if x.device.type != "cuda":
-        return None
-    try:
-        from forgetgauge.learn import group_norm_kernels
-    except ImportError:
-        return None
-    return group_norm_kernels if group_norm_kernels.suits(x, groups.count) else None
+    kernels = kernels_on(x.device, "group_norm_kernels")
+    return kernels if kernels is not None and kernels.suits(x, groups.count) else None
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -85,9 +82,12 @@ def _extent(x: Tensor) -> tuple[int, int, int]:
 
 
 def _channels_first(x: Tensor) -> Tensor:
-    """(K, B, …, C) -> (K · B, C, …), a view that torch knows as channels-last; on a GPU it wants a copy."""
-    first = x.flatten(0, 1).movedim(-1, 1)
-    return first.contiguous() if x.is_cuda else first
+    """(K, B, …, C) -> (K · B, C, …): of images on a CPU a view that torch knows as channels-last, else it wants a copy.
+
+    Two tensors of one layout, always: torch's gradient reads both as the first one lies, and says nothing.
+    """
+    first = x.contiguous().flatten(0, 1).movedim(-1, 1)
+    return first if first.dim() == 4 and not x.is_cuda else first.contiguous()
 
 
 def _channels_last(x: Tensor, like: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Triton kernels of `group_norm.py`: each example's channels are read once forwards, and twice less backwards.
+"""Triton kernels of `group_norm.py`: forwards x is read once, backwards x and the gradient of what was made of it.
 
 A program has all pixels of some whole groups of one example, so that nothing is added up between programs. Loaded only
 where there is a GPU to run them.
@@ -7,6 +7,8 @@ where there is a GPU to run them.
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator,no-any-return"
 # What Triton compiles is not Python, though it looks like it.
 from __future__ import annotations
+
+import math
 
 import torch
 import triton
@@ -86,7 +88,7 @@ def _group_norm_gradient(
 
 
 def _pixels(x: Tensor) -> int:
-    return x[0, 0].numel() // x.shape[-1]
+    return math.prod(x.shape[2:-1])
 
 
 def suits(x: Tensor, groups: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 
@@ -31,3 +31,8 @@ def own_labels(points: Sequence[Points]) -> Callable[[Tensor], Tensor]:
         return lambda at: whole[at]
     table = torch.stack([p.whole_labels for p in points])
     return lambda at: table.gather(1, at.to(table.device))
+
+
+def alike(models: Sequence[nn.Module]) -> bool:
+    """Whether one graph serves them all: a batch and a group norm have the same parameters, and print differently."""
+    return len({str(model) for model in models}) == 1

@@ -24,6 +24,7 @@ from forgetgauge.learn.descent import (
     descend,
     own_randomness,
 )
+from forgetgauge.learn.device import products_in
 from forgetgauge.learn.engines import Engine, choose_engine, on_streams
 from forgetgauge.learn.fleet import Feed, batches_of, descend_together
 from forgetgauge.learn.members import own_labels
@@ -83,7 +84,7 @@ class Minibatch:
                 logits = model(self._inputs(points, chosen, [moves]))
             return F.cross_entropy(logits.float(), points.whole_labels[chosen])
 
-        with own_randomness(streams), _exact_products(self.precision):
+        with own_randomness(streams), self._products():
             descend(loss, model.parameters(), self._order(points, streams), self.steps, n_steps=self._n_steps(points))
         return model.eval()
 
@@ -130,12 +131,18 @@ class Minibatch:
         )
         feeds = [self._feed(p, s) for p, s in zip(points, streams, strict=True)]
         widest = min(self.batch_size, max(len(p) for p in points))
-        with _exact_products(self.precision):
+        with self._products():
             descend_together(twin, points[0], feeds, self.steps, batch_size=widest, augment=self.augment)
         return [model.eval() for model in twin.members([feed.n_steps for feed in feeds])]
 
+    def _products(self) -> AbstractContextManager[None]:
+        return products_in(tf32=self.precision == "tf32")
+
     def _fit_on_streams(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        with own_randomness(streams[0]), _exact_products(self.precision):  # around all threads: both are global
+        with (
+            own_randomness(streams[0]),
+            self._products(),
+        ):  # around all threads: both are global
             return on_streams(self.fit, points, streams)
 
     def _feed(self, points: Points, streams: Streams) -> Feed:
@@ -153,7 +160,7 @@ class Minibatch:
                 return stack.loss(F.cross_entropy, self._inputs(points[0], chosen, moves), labels(chosen))
 
         orders = [self._order(p, s) for p, s in zip(points, streams, strict=True)]
-        with _exact_products(self.precision):
+        with self._products():
             descend(
                 loss,
                 stack.parameters.values(),
@@ -181,17 +188,3 @@ class Minibatch:
         if self.precision == "bfloat16" and points.device.type == "cuda":
             return torch.autocast("cuda", torch.bfloat16)
         return nullcontext()
-
-
-class _exact_products:
-    """float32 products as float32 on a GPU, unless tf32 was asked for."""
-
-    def __init__(self, precision: Precision) -> None:
-        self.tf32 = precision == "tf32"
-
-    def __enter__(self) -> None:
-        self.before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.tf32
-
-    def __exit__(self, *_: object) -> None:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = self.before

@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from forgetgauge.learn.device import kernels_on
+
 Pair = tuple[int, int]
 """(rows, columns)."""
 
@@ -71,7 +73,8 @@ def cut(x: Tensor, window: Window) -> Tensor:
     (rows, columns), (down, right), (above, beside) = window.kernel, window.stride, window.padding
     padded = F.pad(x, (0, 0, beside, beside, above, above)).contiguous()
     views = padded.unfold(1, rows, down).unfold(2, columns, right)  # (n, H, W, C, rows, columns)
-    return views.permute(0, 1, 2, 4, 5, 3).reshape(len(x), math.prod(window.positions(*x.shape[1:3])), -1)
+    numbers = rows * columns * x.shape[-1]
+    return views.permute(0, 1, 2, 4, 5, 3).reshape(len(x), math.prod(window.positions(*x.shape[1:3])), numbers)
 
 
 def add_up(up: Tensor, window: Window, size: torch.Size) -> Tensor:
@@ -105,11 +108,4 @@ class _Patches(torch.autograd.Function):
 
 
 def _kernels_for(x: Tensor) -> Any:
-    """The module with the kernels, where there is a GPU and Triton."""
-    if x.device.type != "cuda":
-        return None
-    try:
-        from forgetgauge.learn import patch_kernels
-    except ImportError:
-        return None
-    return patch_kernels
+    return kernels_on(x.device, "patch_kernels")

@@ -11,6 +11,7 @@ from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.fleet import logits_together
+from forgetgauge.learn.members import alike
 from forgetgauge.learn.twin import why_no_twin
 
 BATCH = 1024
@@ -31,7 +32,8 @@ def logits_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
 def logits_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
-    if points[0].device.type == "cuda" and _of_one_data_set(points) and why_no_twin(models[0]) is None:
+    stackable = _of_one_data_set(points) and alike(models)
+    if points[0].device.type == "cuda" and stackable and why_no_twin(models[0]) is None:
         return logits_together(models, points)
     return [logits_of(model, its) for model, its in zip(models, points, strict=True)]
 

@@ -11,8 +11,8 @@ from forgetgauge.models.resnet import PadShortcut
 
 
 def flatten(x: Tensor) -> Tensor:
-    """(K, B, H, W, C) -> (K, B, C · H · W), in the order of a model alone."""
-    return x.permute(0, 1, 4, 2, 3).flatten(2) if x.dim() == 5 else x.flatten(2)
+    """(K, B, …, C) -> (K, B, C · …), in the order of a model alone."""
+    return x.movedim(-1, 2).flatten(2)
 
 
 def average(x: Tensor) -> Tensor:

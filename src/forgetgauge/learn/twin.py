@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from forgetgauge.learn import ops as plain_ops
+from forgetgauge.learn.device import kernels_on
 from forgetgauge.learn.twin_reader import Reader, trace
 from forgetgauge.learn.twin_slots import ALIGNMENT, Slot
 from forgetgauge.learn.twin_steps import Play, Sums
@@ -37,7 +37,7 @@ class Twin:
         self.device = next(models[0].parameters()).device
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
         self.tf32 = precision == "tf32"
-        self.ops = _ops_for(self.device)
+        self.ops = kernels_on(self.device, "kernels") or plain_ops
         self.slots: dict[str, Slot] = {}
         self.width = 0
         self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
@@ -128,7 +128,7 @@ class Twin:
             n_valid = torch.full((len(x),), x.shape[1], device=x.device, dtype=torch.int32)
         if self._low is not self.weights:
             self._low.copy_(self.weights)
-        x = x.permute(0, 1, 3, 4, 2).to(self.dtype).contiguous() if x.dim() == 5 else x.to(self.dtype)
+        x = (x.movedim(2, -1) if x.dim() > 3 else x).to(self.dtype).contiguous()
         play = Play({self.input: x}, n_valid=n_valid, train=train, keep=keep, sums=sums)
         for step in self.steps:
             step.forward(self, play)
@@ -140,17 +140,6 @@ class Twin:
         d_values = {self.output: d_logits}
         for step in reversed(self.steps):
             step.backward(self, play, d_values)
-
-
-def _ops_for(device: torch.device) -> ModuleType:
-    """The kernels where there is a GPU and Triton, else plain torch."""
-    if device.type == "cuda":
-        try:
-            from forgetgauge.learn import kernels
-        except ImportError:
-            return plain_ops
-        return kernels
-    return plain_ops
 
 
 def why_no_twin(model: nn.Module) -> str | None:

@@ -58,7 +58,7 @@ def curves_of(result: Result, scale: str, sittings: Sequence[Sitting]) -> KnobCu
         retrain=_measured(game, "retrain", looked_at),
         accuracy_on=looked_at,
         basis=game.interval_basis,
-        notes=[note for note in (*size.notes, size.stand_in("cifar10"), remark(family)) if note],
+        notes=[note for note in (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(family)) if note],
         sittings=list(sittings),
         work_s=result.total_seconds,
         environment=dict(result.environment),

@@ -43,10 +43,9 @@ class Scale:
     dp_pairs: int = 5
     """Of ResNet-18s trained by DP-SGD: as few as an interval over pairs can be had from."""
 
-    @property
-    def dp_notes(self) -> tuple[str, ...]:
-        """What is to be said of Tables 3 to 5 in place of `notes`."""
-        return tuple(note.replace("Six swap pairs", "Five swap pairs") for note in self.notes)
+    def notes_for(self, pairs: int) -> tuple[str, ...]:
+        """`notes` of a table whose games have so many pairs."""
+        return tuple(note.format(pairs={5: "Five", 6: "Six"}.get(pairs, pairs)) for note in self.notes)
 
     @property
     def linear_notes(self) -> tuple[str, ...]:
@@ -69,7 +68,7 @@ SCALES = {
     ),
     "paper": Scale(
         "paper", 6, 4, 1.0,
-        notes=("Six swap pairs of one training each, where the paper averages three trainings of a split.",),
+        notes=("{pairs} swap pairs of one training each, where the paper averages three trainings of a split.",),
     ),
 }  # fmt: skip
 

@@ -81,8 +81,8 @@ def suite(name: str, scale: str) -> Suite:
     if outline.layout == "advantage":  # certified removal has no knob
         notes = chosen.linear_notes
     else:
-        private = any(column.raw["learner"].get("name") == "dp-sgd" for column in columns)
-        notes = (*(chosen.dp_notes if private else chosen.notes), *(remark(family) for family in families))
+        pairs = columns[0].raw["game"]["pairs"]
+        notes = (*chosen.notes_for(pairs), *(remark(family) for family in families))
     return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
 
 

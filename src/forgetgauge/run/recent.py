@@ -1,5 +1,5 @@
-"""What a worker made last, still in memory: reading a ResNet-18 back from the disk and hashing it takes a tenth of a
-second, and an original is read once for every method."""
+"""The weights a worker made last, still in memory: to read a ResNet-18 back from the disk and to hash it takes a tenth
+of a second, and an original is read once for every method."""
 
 from __future__ import annotations
 

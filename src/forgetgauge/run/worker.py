@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from forgetgauge.errors import DiskFull
-from forgetgauge.plan.jobs import USES_TORCH, Job
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
@@ -49,7 +49,7 @@ class Worker:
                 for part, made in parts:
                     for job, artefact in zip(part, made, strict=True):
                         if job.key in task.wanted:
-                            receipts[job.key] = self._write(job.key, artefact)
+                            receipts[job.key] = self._write(job, artefact)
             except DiskFull as error:
                 seconds = time.perf_counter() - start
                 return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
@@ -64,10 +64,11 @@ class Worker:
     def _read(self, key: str, sha256: str) -> Artefact:
         return self._recent.find(key, sha256) or self.store.read(key, sha256)
 
-    def _write(self, key: str, artefact: Artefact) -> Receipt:
-        receipt = self.store.write(key, artefact.arrays, artefact.facts)
-        if self.holdings.is_on_gpu:  # on a CPU the arrays may be a model's own, which somebody may yet change
-            self._recent.keep(key, receipt.sha256, artefact)
+    def _write(self, job: Job, artefact: Artefact) -> Receipt:
+        receipt = self.store.write(job.key, artefact.arrays, artefact.facts)
+        # Weights alone, which are poured, never handed out; and on a CPU they may be a model's own, yet to be changed.
+        if job.kind in HEAVY and self.holdings.is_on_gpu:
+            self._recent.keep(job.key, receipt.sha256, artefact)
         return receipt
 
     def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.fleet import AfterStep, Feed, d_cross_entropy, descend_together, rectangle
-from forgetgauge.learn.members import own_labels
+from forgetgauge.learn.members import alike, own_labels
 from forgetgauge.learn.twin import Precision, Twin
 from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.models.head import head_of
@@ -75,7 +75,7 @@ def _alike(models: Sequence[nn.Module]) -> bool:
     """Whether one graph serves them all, and every weight may move: a twin has no frozen ones (and no doubles)."""
     shapes = [[(name, p.shape, p.device) for name, p in model.named_parameters()] for model in models]
     plain = all(p.requires_grad and p.dtype == torch.float32 for model in models for p in model.parameters())
-    return plain and len(shapes[0]) > 0 and all(other == shapes[0] for other in shapes)
+    return plain and len(shapes[0]) > 0 and all(other == shapes[0] for other in shapes) and alike(models)
 
 
 def _precision_of(request: Request) -> Precision:

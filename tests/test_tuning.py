@@ -47,20 +47,29 @@ def test_an_unknown_knob_is_one_line():
         tune("neg-grad", "lrr", [1.0], **SMALL)
 
 
-def test_the_shadow_models_of_all_games_of_a_sweep_are_taken(tmp_path):
-    tables = {
-        "keep": "weights",
-        "adversaries": ["correctness"],
-        "data": {"name": "digits", "fraction": 0.2},
-        "game": {"pairs": 1},
-        "learner": {"epochs": 1},
-        "shadows": {"count": 2},
-        "unlearners": {"none": {}},
-        "sweep": {"key": "learner.lr", "values": [1e-9, 0.1]},
-    }
-    campaign = Campaign.plan(resolve(tables, "here"))
-    play(campaign, RunFolder(tmp_path / "run"), executor="inline")
-    tuner = Tuner.from_run(tmp_path / "run")
+@pytest.fixture
+def swept(tmp_path):
+    """Plays a sweep that keeps its weights, and gives its folder."""
+
+    def played(key, values, method="none"):
+        tables = {
+            "keep": "weights",
+            "adversaries": ["correctness"],
+            "data": {"name": "digits", "fraction": 0.2},
+            "game": {"pairs": 1},
+            "learner": {"epochs": 1},
+            "shadows": {"count": 2},
+            "unlearners": {method: {}},
+            "sweep": {"key": key, "values": values},
+        }
+        play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"), executor="inline")
+        return tmp_path / "run"
+
+    return played
+
+
+def test_the_shadow_models_of_all_games_of_a_sweep_are_taken(swept):
+    tuner = Tuner.from_run(swept("learner.lr", [1e-9, 0.1]))
     assert [learner.lr for learner in tuner.learners] == [1e-9, 1e-9, 0.1, 0.1]
     assert len(tuner.before) == 4
     assert np.array_equal(tuner.sets[1].forget.index, tuner.sets[3].forget.index)  # the same draws at every value
@@ -68,32 +77,12 @@ def test_the_shadow_models_of_all_games_of_a_sweep_are_taken(tmp_path):
     assert tuner.before[:2].max() < tuner.before[2:].min()  # so low a rate teaches nothing
 
 
-def test_a_model_that_several_games_share_is_taken_once(tmp_path):
-    tables = {
-        "keep": "weights",
-        "adversaries": ["correctness"],
-        "data": {"name": "digits", "fraction": 0.2},
-        "game": {"pairs": 1},
-        "learner": {"epochs": 1},
-        "shadows": {"count": 2},
-        "unlearners": {"neg-grad": {}},
-        "sweep": {"key": "unlearners.neg-grad.lr", "values": [1e-4, 1e-3]},
-    }
-    play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"), executor="inline")
-    assert len(Tuner.from_run(tmp_path / "run").models) == 2
+def test_a_model_that_several_games_share_is_taken_once(swept):
+    folder = swept("unlearners.neg-grad.lr", [1e-4, 1e-3], method="neg-grad")
+    assert len(Tuner.from_run(folder).models) == 2
 
 
-def test_games_on_different_data_are_one_line(tmp_path):
-    tables = {
-        "keep": "weights",
-        "adversaries": ["correctness"],
-        "data": {"fraction": 0.2},
-        "game": {"pairs": 1},
-        "learner": {"epochs": 1},
-        "shadows": {"count": 1},
-        "unlearners": {"none": {}},
-        "sweep": {"key": "data.name", "values": ["digits", "digits-3-8"]},
-    }
-    play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"), executor="inline")
+def test_games_on_different_data_are_one_line(swept):
+    folder = swept("data.name", ["digits", "digits-3-8"])
     with pytest.raises(UserError, match="different data"):
-        Tuner.from_run(tmp_path / "run")
+        Tuner.from_run(folder)

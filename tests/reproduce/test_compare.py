@@ -114,7 +114,7 @@ def test_what_was_not_run_says_so(compared):
 def test_time_is_summed_over_sittings_and_provenance_is_kept(compared):
     assert compared.wall_s == 12.5
     text = text_table(compared)
-    for part in ("2 sittings", "commit fcf398c1", "on cpu", "`forgetgauge reproduce table1`", remark("resnet")):
+    for part in ("2 sittings", "commit fcf398c1", "on cpu", "`forgetgauge reproduce table1`", remark("resnet-short")):
         assert part in text
 
 

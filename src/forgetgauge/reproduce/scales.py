@@ -85,7 +85,7 @@ def image_game(
         return game
     preset = "cifar-resnet" if scale.name == "paper" else "fast"
     learner = {"preset": preset, "model": model, "epochs": PRESETS[preset]["epochs"]}
-    return _game(scale, data, "resnet", learner, fraction, alpha)
+    return _game(scale, data, image_family(scale), learner, fraction, alpha)
 
 
 def bert_game(scale: Scale, checkpoint: str) -> Raw:
@@ -165,7 +165,9 @@ def seeds_game(scale: Scale) -> Raw:
 
 def image_family(scale: Scale) -> str:
     """Whose knobs methods have on images."""
-    return "digits" if scale.embedded else "resnet"
+    if scale.embedded:
+        return "digits"
+    return "resnet" if scale.name == "paper" else "resnet-short"
 
 
 def _game(scale: Scale, data: str, family: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:

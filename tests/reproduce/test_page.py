@@ -31,11 +31,44 @@ def found():
     return compare_suite(made, made.columns, result_of(columns), {}, [])
 
 
-def test_of_several_scales_the_largest_is_shown(found, tmp_path):
-    for scale in ("small", "smoke", "paper"):
-        (tmp_path / scale).mkdir()
-        (tmp_path / scale / "comparison.json").write_text(replace(found, scale=scale).to_json())
-    assert read_findings(tmp_path).tables["table1"].scale == "paper"
+def store(found, folder, missing):
+    """One comparison a scale, with so many columns not run."""
+    for scale, n in missing.items():
+        (folder / scale).mkdir()
+        absent = dict.fromkeys(found.columns[:n], "not asked for")
+        (folder / scale / "comparison.json").write_text(replace(found, scale=scale, not_run=absent).to_json())
+    return read_findings(folder)
+
+
+@pytest.mark.parametrize(
+    ("missing", "shown", "judged_by"),
+    [
+        ({"small": 0, "smoke": 0, "paper": 0}, ["paper"], "paper"),
+        ({"small": 0, "smoke": 0, "paper": 3}, ["paper", "small"], "small"),
+        ({"small": 1, "smoke": 0, "paper": 1}, ["paper", "small"], "paper"),
+        ({"small": 2, "paper": 1}, ["paper", "small"], "paper"),
+        ({"smoke": 0}, ["smoke"], None),
+        ({}, [], None),
+    ],
+)
+def test_of_several_scales_the_largest_is_shown_and_what_it_lacks_by_smaller_ones(
+    found, tmp_path, missing, shown, judged_by
+):
+    findings = store(found, tmp_path, missing)
+    assert [stored.comparison.scale for stored in findings.shown("table1")] == shown
+    fullest = findings.fullest("table1")
+    assert (fullest and fullest.comparison.scale) == judged_by
+
+
+def test_a_table_at_two_scales_has_two_sections_and_two_lines(found, tmp_path):
+    findings = store(found, tmp_path, {"paper": 1, "small": 0})
+    page = render_markdown(findings)
+    title = "## Table 1: Q against the size of the data set"
+    assert page.index(f"{title}\n") < page.index(f"{title}, small scale\n")
+    assert "| Table 1 | paper scale, 3 of 4 columns |" in page
+    assert "| Table 1 | small scale |" in page
+    assert 'id="table1"' in render_page(findings)
+    assert 'id="table1-small"' in render_page(findings)
 
 
 def test_what_was_not_run_is_called_that(tmp_path):
@@ -55,10 +88,10 @@ def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
 
 def test_what_was_tried_is_told_under_the_table(found, tmp_path):
     (tmp_path / "comparison.json").write_text(found.to_json())
-    (tmp_path / "notes.md").write_text("# Notes\n\n- SSD is lower: 0.1 < 0.2.\n")
+    (tmp_path / "notes.md").write_text("# Notes\n\n- SSD is lower: 0.1 < 0.2, by `a < b`.\n")
     findings = read_findings(tmp_path)
-    assert "what was tried:\n\n- SSD is lower: 0.1 < 0.2." in render_markdown(findings)
-    assert "<li>SSD is lower: 0.1 &lt; 0.2.</li>" in render_page(findings)
+    assert "what was tried:\n\n- SSD is lower: 0.1 < 0.2, by `a < b`." in render_markdown(findings)
+    assert "<li>SSD is lower: 0.1 &lt; 0.2, by <code>a &lt; b</code>.</li>" in render_page(findings)
 
 
 def test_a_method_that_fell_is_drawn_falling(found):

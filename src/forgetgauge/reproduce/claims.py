@@ -46,16 +46,15 @@ ACCURACIES = {
 
 
 def claims(found: Findings) -> list[Claim]:
-    """All of them; of a table at several scales the largest counts."""
-    largest = {name: found.stored[name, table.scale] for name, table in found.tables.items() if table.scale != "smoke"}
+    """All of them; of a table at several scales that with most columns counts."""
     return [
         seed_claim(found.seeds),
-        *(ranking_claim(*told, table, largest.get(table)) for table, told in RANKINGS.items()),
-        small_predicts_large(largest.get("table1")),
+        *(ranking_claim(*told, table, found.fullest(table)) for table, told in RANKINGS.items()),
+        small_predicts_large(found.fullest("table1")),
         scales_claim(found.stored),
-        difficulty_claim(largest.get("table7"), largest.get("table1")),
-        falling_claim(largest.get("table3")),
-        *(rival_claim(*told, largest.get(table)) for table, told in RIVALS.items()),
+        difficulty_claim(found.fullest("table7"), found.fullest("table1")),
+        falling_claim(found.fullest("table3")),
+        *(rival_claim(*told, found.fullest(table)) for table, told in RIVALS.items()),
         *(accuracy_claim(kind, words, found.accuracy) for kind, words in ACCURACIES.items()),
     ]
 

@@ -50,19 +50,21 @@ class Findings:
     accuracy: FullData | None
     toy: list[ToyRow]
 
-    @property
-    def tables(self) -> dict[str, TableComparison]:
-        """Of each table the comparison of the largest scale."""
-        return {name: stored.comparison for name, stored in self.largest.items()}
+    def shown(self, name: str) -> list[Stored]:
+        """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
+        scales = [scale for scale in reversed(SCALES) if (name, scale) in self.stored]
+        found = [self.stored[name, scale] for scale in scales if scale != "smoke" or scales == ["smoke"]]
+        whole = [place for place, stored in enumerate(found) if not stored.comparison.not_run]
+        return found[: whole[0] + 1] if whole else found
 
-    @property
-    def largest(self) -> dict[str, Stored]:
-        """Of each table what was found at the largest scale."""
-        return {name: self.stored[name, scale] for name, scale in sorted(self.stored, key=_by_scale)}
+    def fullest(self, name: str) -> Stored | None:
+        """A table at the scale that has most of its columns, the larger of equals; None where smoke is all there is."""
+        found = [stored for stored in self.shown(name) if stored.comparison.scale != "smoke"]
+        return min(found, key=lambda stored: len(stored.comparison.not_run), default=None)
 
 
 def read_findings(results: Path) -> Findings:
-    """Of what is there at several scales the largest; the toy example is computed now."""
+    """Tables at every scale, of the rest the largest; the toy example is computed now."""
     spreads = _all(results, seeds.FILE, read_seeds)
     splittings = _all(results, f"{SPLITTING}.json", read_record)
     return Findings(
@@ -91,10 +93,6 @@ def _all(results: Path, name: str, read: Callable[[Path], RecordT]) -> list[Reco
 
 def _largest(found: list[RecordT]) -> RecordT | None:
     return max(found, key=lambda record: list(SCALES).index(record.scale), default=None)  # type: ignore[attr-defined]
-
-
-def _by_scale(key: tuple[str, str]) -> int:
-    return list(SCALES).index(key[1])
 
 
 def _read_table(path: Path) -> Stored:

@@ -1,11 +1,12 @@
 """The reproduction as one page, for someone who has read the paper's abstract: Markdown, and HTML with pictures.
 
-Made from what is stored under a results folder alone; of a table at several scales the largest is shown. What was not
-run is called that.
+Made from what is stored under a results folder alone; of a table at several scales the largest is shown, and
+smaller ones below it where columns are missing. What was not run is called that.
 """
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from functools import cache
 
@@ -76,7 +77,7 @@ def render_page(found: Findings) -> str:
 def _context(found: Findings) -> dict[str, object]:
     judged = claims(found)
     return {
-        "sections": [_section(name, found.largest.get(name)) for name in OUTLINES],
+        "sections": [section for name in OUTLINES for section in _sections(name, found)],
         "summary": _summary(found),
         "splitting": found.splitting,
         "splitting_setting": "" if found.splitting is None else splitting_setting(found.splitting),
@@ -105,13 +106,19 @@ def _knobs(found: Findings) -> dict[str, object]:
     }
 
 
-def _section(name: str, stored: Stored | None) -> Section:
+def _sections(name: str, found: Findings) -> list[Section]:
+    """Of one table: one for each scale that is shown, or one that says it was not run."""
     heading = f"{table_name(name)}: {OUTLINES[name].title}"
-    if stored is None:
-        return Section(name, heading, QUESTIONS[name], None, [], [], [], [])
+    return [_section(heading, stored) for stored in found.shown(name)] or [
+        Section(name, heading, QUESTIONS[name], None, [], [], [], [])
+    ]
+
+
+def _section(heading: str, stored: Stored) -> Section:
     found = stored.comparison
+    heading += "" if found.scale == "paper" else f", {found.scale} scale"
     pictures, grid = column_pictures(found), _grid(found)
-    return Section(name, heading, QUESTIONS[name], found, pictures, grid, remarks(found), stored.words)
+    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, remarks(found), stored.words)
 
 
 def _grid(found: TableComparison) -> list[list[str]]:
@@ -133,9 +140,8 @@ def _summary(found: Findings) -> list[list[str]]:
     head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
     rows = [[*head, "wall time", "work, shared models included", "paper, on four A40"]]
     for name in OUTLINES:
-        table = found.tables.get(name)
-        cells = ["not run", "–", "–", "–", "–", "–"] if table is None else _line(table)
-        rows.append([table_name(name), *cells, _days(name)])
+        lines = [_line(stored.comparison) for stored in found.shown(name)] or [["not run", "–", "–", "–", "–", "–"]]
+        rows += [[table_name(name), *cells, _days(name)] for cells in lines]
     further = {"Q along the knob": found.knobs, "accuracy on all images": found.accuracy}
     for title, record in further.items():
         rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–", "–"])
@@ -185,8 +191,14 @@ def _template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plain=plain, markdown=markdown_rows, tau=tau_text)
+    environment.filters.update(plain=plain, markdown=markdown_rows, tau=tau_text, code=code_marked)
     return environment.get_template(name)
+
+
+def code_marked(text: str) -> str:
+    """Escaped for HTML, what stands between backticks as code."""
+    parts = html.escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
 
 def markdown_rows(rows: list[list[str]]) -> str:

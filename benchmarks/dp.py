@@ -166,6 +166,7 @@ def main() -> None:
     expected = recipe.budget(n).expected_batch_size
     print(f"{describe(device)}: {asked.models} × {recipe.model}, {asked.steps} steps of about {expected} images")
     print(f"in parts of {recipe.physical_batch_size}, ε = {recipe.target_epsilon:g}, {recipe.precision}")
+    check(recipe, sets, streams)  # first: a way that runs out of memory may leave none
     seconds: dict[str, float] = {}
     for name, (n_models, train) in ways.items():
         if name not in wanted:
@@ -186,7 +187,6 @@ def main() -> None:
         print(f"{name:36s} {a_step:9.2f} ms a step  {rate:10,.0f} images/s{peak}", flush=True)
     if kept <= seconds.keys():
         print(f"side by side against opacus: {seconds[min(kept)] / seconds['side by side']:.1f}×")
-    check(recipe, sets, streams)
 
 
 def check(recipe: DpSgd, sets: list[Points], streams: list[Streams]) -> None:

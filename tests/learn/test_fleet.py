@@ -63,12 +63,9 @@ def descended(points, steps, all_batches, name=CNN, labels=None, **how):
 def alone(model, points, steps, rates, mine, *, labels=None, train=True, sign=1.0, inputs=None, after=None):
     """The loop of any tutorial, in float64."""
     model = in_float64(model).train(train)
-    if steps.optimiser == "sgd":
-        optimiser = torch.optim.SGD(
-            model.parameters(), lr=1.0, momentum=steps.momentum, weight_decay=steps.weight_decay
-        )
-    else:
-        optimiser = torch.optim.AdamW(model.parameters(), lr=1.0, weight_decay=steps.weight_decay)
+    kind = {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adamw": torch.optim.AdamW}[steps.optimiser]
+    momentum = {} if steps.optimiser == "adamw" else {"momentum": steps.momentum}
+    optimiser = kind(model.parameters(), lr=1.0, weight_decay=steps.weight_decay, **momentum)
     for step, (rate, at) in enumerate(zip(rates, mine, strict=True)):
         optimiser.param_groups[0]["lr"] = rate
         x = points.inputs_at(torch.from_numpy(at)) if inputs is None else inputs(at)
@@ -114,6 +111,11 @@ RECIPES = {
     "warm-up": (
         Steps(0.1, momentum=0.5, warmup=1 / 3),  # 3, 1 and 2 of the members' 9, 4 and 7 steps
         rates_of(lambda s, n: ({9: [1 / 4, 2 / 4, 3 / 4], 4: [1 / 2], 7: [1 / 3, 2 / 3]}[n] + 9 * [1])[s], 0.1),
+    ),
+    "rmsprop": (Steps(0.001, optimiser="rmsprop"), rates_of(lambda s, n: 1, 0.001)),
+    "rmsprop, momentum and decay": (
+        Steps(0.001, optimiser="rmsprop", momentum=0.5, weight_decay=0.01),
+        rates_of(lambda s, n: 1, 0.001),
     ),
     "adamw": (Steps(0.01, optimiser="adamw", weight_decay=0.1), rates_of(lambda s, n: 1, 0.01)),
     "adamw, cosine": (
@@ -220,7 +222,14 @@ def test_moved_images_come_from_each_members_own_stream():
 # -- Nobody disturbs anybody -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("steps", [Steps(0.05, momentum=0.9, weight_decay=0.01), Steps(0.01, optimiser="adamw")])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        Steps(0.05, momentum=0.9, weight_decay=0.01),
+        Steps(0.001, momentum=0.9, optimiser="rmsprop"),
+        Steps(0.01, optimiser="adamw"),
+    ],
+)
 def test_a_member_that_has_finished_stays_as_it_is_to_the_bit(points, steps):
     """Momentum, decay and batch norms go on for the others."""
     mine, longer = [batches(k, n) for k, n in enumerate((3, 5))], batches(1, 12)

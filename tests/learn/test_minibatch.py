@@ -17,7 +17,11 @@ from .own_models import AverageOfAllBatches, BatchNormed, BranchesOnData, Dropou
 from .test_augment import pad_crop_flip
 
 NORMS = ["batch", "group", "none"]
-OPTIMISERS = {"sgd": {"optimiser": "sgd", "lr": 0.05}, "adamw": {"optimiser": "adamw", "lr": 0.01}}
+OPTIMISERS = {
+    "sgd": {"optimiser": "sgd", "lr": 0.05},
+    "adamw": {"optimiser": "adamw", "lr": 0.01},
+    "rmsprop": {"optimiser": "rmsprop", "lr": 0.001},
+}
 SCHEDULES = {
     "constant": {"schedule": "constant"},
     "cosine": {"schedule": "cosine"},
@@ -65,12 +69,9 @@ def textbook(learner: Minibatch, points: Points, streams: Streams) -> nn.Module:
     model.train()
     n_batches = int(np.ceil(len(points) / learner.batch_size))
     n_steps = learner.epochs * n_batches
-    if learner.optimiser == "sgd":
-        optimiser = torch.optim.SGD(
-            model.parameters(), learner.lr, momentum=learner.momentum, weight_decay=learner.weight_decay
-        )
-    else:
-        optimiser = torch.optim.AdamW(model.parameters(), learner.lr, weight_decay=learner.weight_decay)
+    kind = {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adamw": torch.optim.AdamW}[learner.optimiser]
+    momentum = {} if learner.optimiser == "adamw" else {"momentum": learner.momentum}
+    optimiser = kind(model.parameters(), learner.lr, weight_decay=learner.weight_decay, **momentum)
     scheduler = {
         "constant": lambda: torch.optim.lr_scheduler.ConstantLR(optimiser, factor=1.0),
         "cosine": lambda: torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=n_steps),

@@ -20,6 +20,7 @@ LEARNERS = {
     "minibatch": Minibatch(**RECIPE),
     "without norm": Minibatch(**{**RECIPE, "model_params": {"width": 4, "norm": "none"}}),
     "adamw": Minibatch(**RECIPE, optimiser="adamw", lr=1e-3, weight_decay=0.01),
+    "rmsprop": Minibatch(**RECIPE, optimiser="rmsprop", lr=1e-3),
     "sisa": Sisa(n_shards=2, **RECIPE),
 }
 

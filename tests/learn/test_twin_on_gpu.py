@@ -154,7 +154,7 @@ def small() -> Points:
     return Points.of(inputs, torch.arange(90) % N_CLASSES).on(torch.device("cuda"))
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adamw"])
+@pytest.mark.parametrize("optimiser", ["sgd", "adamw", "rmsprop"])
 def test_a_captured_step_is_the_step(small, optimiser, monkeypatch):
     """More than one piece of steps, a member that ends in the first, replayed and played."""
     rng = np.random.default_rng(0)

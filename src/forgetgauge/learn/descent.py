@@ -16,7 +16,7 @@ from torch import Tensor
 from forgetgauge.models.building import torch_seeded
 from forgetgauge.streams import Streams
 
-Optimiser = Literal["sgd", "adamw"]
+Optimiser = Literal["sgd", "adamw", "rmsprop"]
 Schedule = Literal["constant", "cosine", "steps", "linear"]
 Positions = npt.NDArray[np.int64]
 
@@ -76,7 +76,8 @@ class Steps:
         """torch's own."""
         if self.optimiser == "adamw":
             return torch.optim.AdamW(parameters, lr=self.lr, weight_decay=self.weight_decay)
-        return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        kind = torch.optim.SGD if self.optimiser == "sgd" else torch.optim.RMSprop
+        return kind(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
+from forgetgauge.learn.descent import Positions, Steps, batches_per_epoch, own_randomness
 from forgetgauge.learn.device import products_in
 from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
 from forgetgauge.learn.dp_step import ClippedSums, Noise, divide, in_parts
@@ -184,9 +184,7 @@ class DpSgd:
 
     def optimiser_of(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
         """torch's own; both move every weight for itself, so that a stack of models is one optimiser's."""
-        if self.optimiser == "rmsprop":
-            return torch.optim.RMSprop(parameters, lr=self.lr)
-        return torch.optim.SGD(parameters, lr=self.lr)
+        return Steps(self.lr, optimiser=self.optimiser).optimiser_of(parameters)
 
     def _signed(self, model: nn.Module, budget: Budget, n_steps: int) -> nn.Module:
         """The model with what its training spent."""

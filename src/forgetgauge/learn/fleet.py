@@ -100,7 +100,7 @@ class _Descent:
         self.here = _Chunk.empty(k, batch_size, device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.velocity = torch.zeros_like(twin.weights)
-        self.second = torch.zeros_like(twin.weights) if steps.optimiser == "adamw" else self.velocity
+        self.second = self.velocity if steps.optimiser == "sgd" else torch.zeros_like(twin.weights)
         self.time = torch.zeros(1, device=device)
         self.sent: Any = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
@@ -173,19 +173,27 @@ class _Descent:
         self.counter += 1
 
     def _update(self, rate: Tensor) -> None:
-        """SGD with momentum, or AdamW (decoupled decay), as torch.optim has them; rate is (K, 1)."""
+        """The optimisers as torch.optim has them; rate is (K, 1)."""
         weights, gradient, steps = self.twin.weights, self.twin.gradient, self.steps
-        if steps.optimiser == "sgd":
-            if steps.weight_decay:
-                gradient.add_(weights, alpha=steps.weight_decay)
-            self.velocity.mul_(steps.momentum).add_(gradient)
-            weights.sub_(rate * self.velocity)
+        if steps.optimiser == "adamw":
+            self._update_by_adamw(rate)
             return
-        first, second = 0.9, 0.999
+        if steps.weight_decay:
+            gradient.add_(weights, alpha=steps.weight_decay)
+        if steps.optimiser == "rmsprop":
+            remembered = 0.99
+            self.second.mul_(remembered).addcmul_(gradient, gradient, value=1 - remembered)
+            gradient.div_(self.second.sqrt().add_(1e-8))
+        self.velocity.mul_(steps.momentum).add_(gradient)
+        weights.sub_(rate * self.velocity)
+
+    def _update_by_adamw(self, rate: Tensor) -> None:
+        """Decay is apart from the gradient."""
+        weights, gradient, first, second = self.twin.weights, self.twin.gradient, 0.9, 0.999
         self.time += 1
         self.velocity.lerp_(gradient, 1 - first)
         self.second.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        weights.sub_(rate * steps.weight_decay * weights)
+        weights.sub_(rate * self.steps.weight_decay * weights)
         size = (self.second / (1 - second**self.time)).sqrt_().add_(1e-8)
         weights.sub_(rate * (self.velocity / (1 - first**self.time)) / size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_small_data_are_compared_with_all_of_them_and_not_with_each_other():
 def test_the_same_column_at_two_scales_is_compared():
     small, paper = (stored("table1", {"0.1": UP, "1.0": UP}, scale=scale) for scale in ("small", "paper"))
     found = scales_claim({("table1", "small"): small, ("table1", "paper"): paper})
-    assert (found.verdict, found.source) == ("confirmed", "Table 1 0.1, Table 1 1.0, at both scales")
+    assert (found.verdict, found.source) == ("confirmed", "Table 1, η = 0.1; Table 1, η = 1.0: at both scales")
     assert scales_claim({("table1", "paper"): paper}).verdict == "not run"
 
 
@@ -303,8 +304,8 @@ def test_nothing_stored_is_nothing_run_and_every_claim_has_a_rule(tmp_path):
     assert sum(line.count(";") + 1 for line in claim_rules(every)) >= len(every)
 
 
-def keep(folder: Path, table: str, scale: str) -> None:
-    """A stored table as a run leaves it: two columns of the paper's numbers, with advantages by pair."""
+def keep(folder: Path, table: str, scale: str, only: Sequence[str] = ()) -> None:
+    """A stored table as a run leaves it, all columns or some: the paper's numbers, with advantages by pair."""
     made, printed = suite(table, scale), paper_table(table)
     columns = {
         c.label: {
@@ -312,10 +313,13 @@ def keep(folder: Path, table: str, scale: str) -> None:
             for m, cells in printed.rows.items()
         }
         for c in made.columns
+        if c.label in only or not only
     }
     result = result_of(columns)
+    played = [c for c in made.columns if c.label in columns]
+    not_run = {c.label: "not asked for" for c in made.columns if c.label not in columns}
     folder.mkdir(parents=True)
-    (folder / "comparison.json").write_text(compare_suite(made, made.columns, result, {}, []).to_json())
+    (folder / "comparison.json").write_text(compare_suite(made, played, result, not_run, []).to_json())
     result.save(folder / "result.json")
 
 
@@ -326,6 +330,21 @@ def test_advantages_by_pair_are_read_from_the_result_beside_a_comparison(tmp_pat
     assert sizes.verdict == "confirmed"
     ours, paper = sizes.figure.split("; the paper’s own numbers: ")
     assert ours == f"τ = {paper} [{paper}, {paper}]"
+
+
+def test_of_two_scales_the_one_with_most_columns_is_judged(tmp_path):
+    keep(tmp_path / "a", "table2", "paper", ["0.1", "0.4"])
+    keep(tmp_path / "b", "table2", "small")
+    found = {claim.name: claim for claim in claims(read_findings(tmp_path))}["Ranking across α"]
+    assert (found.verdict, found.source) == ("confirmed", "Table 2, small scale, α = 0.1, 0.25, 0.4 and 0.67")
+
+
+def test_difficulty_is_judged_at_paper_scale_whatever_else_there_is(tmp_path):
+    keep(tmp_path / "a", "table7", "paper")
+    keep(tmp_path / "b", "table1", "paper", ["1.0"])
+    keep(tmp_path / "c", "table1", "small")
+    found = {claim.name: claim for claim in claims(read_findings(tmp_path))}["Q tells easy data from difficult ones"]
+    assert found.source == "Tables 7 and 1 (η = 1.0), paper scale"
 
 
 def test_smoke_counts_for_no_claim(tmp_path):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from forgetgauge.plan.runfile import parse_spec, read_run_file
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAPERS_METHODS = {"none", "retrain", "neg-grad", "ft-final", "retrain-final", "fisher", "salun", "ssd"}
 SMALL = [
@@ -63,6 +65,11 @@ def test_the_mnist_example_plays_at_a_hundredth_of_the_data(tmp_path):
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed ([text])")
 def test_the_sst5_example_plays_with_words_and_a_small_random_bert(tmp_path):
     check(play("sst5-bert.toml", tmp_path / "run", "data.fraction=0.03", *WORDS))
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.toml")))
+def test_every_example_is_a_valid_run_file(example):
+    parse_spec(*read_run_file(EXAMPLES / example))
 
 
 @pytest.mark.parametrize("example", ["mnist.toml", "sst5-bert.toml"])

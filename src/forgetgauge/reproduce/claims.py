@@ -52,7 +52,7 @@ def claims(found: Findings) -> list[Claim]:
         *(ranking_claim(*told, table, found.fullest(table)) for table, told in RANKINGS.items()),
         small_predicts_large(found.fullest("table1")),
         scales_claim(found.stored),
-        difficulty_claim(found.fullest("table7"), found.fullest("table1")),
+        difficulty_claim(*(found.stored.get((table, "paper")) for table in ("table7", "table1"))),
         falling_claim(found.fullest("table3")),
         *(rival_claim(*told, found.fullest(table)) for table, told in RIVALS.items()),
         *(accuracy_claim(kind, words, found.accuracy) for kind, words in ACCURACIES.items()),

@@ -64,11 +64,11 @@ def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
         ours, theirs = approximate_columns(small), approximate_columns(paper)
         for label in [label for label in ours if label in theirs]:
             columns += [ours[label], theirs[label]]
-            tables.append(f"{table_name(name)} {label}")
+            tables.append(f"{table_name(name)}, {small.comparison.variable} = {label}")
     if not columns:
         return Claim(*told, "not run")
     tau = mean_tau(columns, [(i, i + 1) for i in range(0, len(columns), 2)])
-    return _judged_tau(told, tau, f"{', '.join(tables)}, at both scales", [])
+    return _judged_tau(told, tau, f"{'; '.join(tables)}: at both scales", [])
 
 
 def judged(low: float, high: float, bar: float) -> Verdict:

@@ -44,6 +44,16 @@ def test_an_own_function_is_scored_like_a_named_method(named):
     assert calls == [(60, 60)] * 4
 
 
+def test_accuracy_by_pair_averages_to_accuracy(named):
+    for found in named.methods.values():
+        assert found.accuracy_by_pair.keys() == found.accuracy.keys()
+        for part, by_pair in found.accuracy_by_pair.items():
+            assert len(by_pair) == TINY["pairs"]
+            assert np.mean(by_pair) == pytest.approx(found.accuracy[part], abs=1e-12)
+    first, second = named.methods["none"].accuracy_by_pair["unseen"]
+    assert first != second
+
+
 def test_one_function_with_two_settings_is_two_methods():
     def scaled(model, retain, forget, context, factor):
         model = copy.deepcopy(model)

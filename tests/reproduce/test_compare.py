@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import scipy.stats
 
 from forgetgauge.errors import UserError
 from forgetgauge.report.result import ComparisonResult
@@ -144,3 +145,11 @@ def test_accuracy_is_that_of_the_original_models_on_the_test_set():
     found = compare_suite(made, made.columns[:1], result_of({"50": methods}), {}, [])
     assert found.rows["accuracy"]["50"].ours == Ours(0.485)
     assert found.rows["accuracy"]["50"].inside is True
+
+
+def test_accuracy_has_students_interval_over_pairs():
+    made, by_pair = suite("table5b", "paper"), {"unseen": [0.1] * 5, "test": [0.47, 0.48, 0.485, 0.49, 0.5]}
+    methods = {"none": method(0.9, None, accuracy={"unseen": 0.1, "test": 0.485}, accuracy_by_pair=by_pair)}
+    found = compare_suite(made, made.columns[:1], result_of({"50": methods}), {}, []).rows["accuracy"]["50"].ours
+    half = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem(by_pair["test"])
+    assert found.interval == pytest.approx((0.485 - half, 0.485 + half))

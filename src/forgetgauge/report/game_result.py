@@ -23,7 +23,7 @@ from forgetgauge.report.assessed import (
     stability_of_ranks,
 )
 from forgetgauge.report.making import FactsOf
-from forgetgauge.report.means import mean, mean_of_each
+from forgetgauge.report.means import mean, mean_of_each, means_by_group
 from forgetgauge.report.played import Played
 from forgetgauge.report.result import (
     AdversaryResult,
@@ -98,15 +98,17 @@ class _Methods:
 
     def result(self, method: str, found: Assessment | None, pairs: Sequence[int]) -> MethodResult:
         graph, state, outcomes = self.played.graph, self.played.state, self.played.outcomes
-        cells = [graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method]
-        unlearned = [jobs.unlearn for jobs in cells if jobs.unlearn in state.done]
-        facts = [self.facts_of[jobs.signals] for jobs in cells if state.is_available(jobs.signals)]
+        cells = {cell: graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method}
+        unlearned = [jobs.unlearn for jobs in cells.values() if jobs.unlearn in state.done]
+        known = {c: self.facts_of[jobs.signals] for c, jobs in cells.items() if state.is_available(jobs.signals)}
+        facts = list(known.values())
         return MethodResult(
             **assessed_fields(found),
             adversary=self.played.adversaries[found.best] if found else None,
             by_adversary=self._by_adversary(method, found, pairs) if found else {},
             n_pairs=len(pairs),
             accuracy=mean_of_each([fact["accuracy"] for fact in facts]),
+            accuracy_by_pair=means_by_group((cell.pair, fact["accuracy"]) for cell, fact in known.items()),
             n_gradients=mean([fact["n_gradients"] for fact in facts]) if facts else None,
             seconds=round(mean([state.done[key].seconds for key in unlearned]), 6) if unlearned else None,
             facts=mean_of_each([fact.get("told", {}) for fact in facts]),

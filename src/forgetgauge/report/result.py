@@ -115,6 +115,8 @@ class MethodResult:
     """Wall time per unlearned model: its share of the task it was done in, which for stacked methods is a stack."""
     facts: dict[str, float] = field(default_factory=dict)
     """What the learner and the method have to say about their models, averaged: a privacy budget spent, retrainings."""
+    accuracy_by_pair: dict[str, list[float]] = field(default_factory=dict)
+    """`accuracy` of each swap pair, averaged over its sides and seeds; empty in an audit."""
     metrics: dict[str, MetricResult] = field(default_factory=dict)
     """Rival metrics by name (docs/metrics.md), where they were asked for."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.report.result import GameResult
 from forgetgauge.reproduce import confused
 from forgetgauge.reproduce.record import Ours
@@ -49,9 +50,13 @@ def _advantage(column: Column, game: GameResult) -> dict[str, Ours]:
 
 def _accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
     """Of None, whose models are the originals; T where the data have no official test set."""
-    measured = game.methods["none"].accuracy
-    found = measured.get("test", measured.get("unseen"))
-    return {} if found is None else {"accuracy": Ours(found)}
+    none = game.methods["none"]
+    where = next((part for part in ("test", "unseen") if part in none.accuracy), None)
+    if where is None:
+        return {}
+    by_pair = none.accuracy_by_pair.get(where)
+    interval = over_pairs(by_pair, game.spec["level"], least=0, most=1).interval if by_pair else None
+    return {"accuracy": Ours(none.accuracy[where], interval)}
 
 
 def _metric(name: str) -> Callable[[Column, GameResult], dict[str, Ours]]:

@@ -153,3 +153,16 @@ def test_accuracy_has_students_interval_over_pairs():
     found = compare_suite(made, made.columns[:1], result_of({"50": methods}), {}, []).rows["accuracy"]["50"].ours
     half = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem(by_pair["test"])
     assert found.interval == pytest.approx((0.485 - half, 0.485 + half))
+
+
+def test_methods_that_cost_accuracy_are_named_under_a_table_of_q():
+    made = suite("table2", "paper")
+    methods = {
+        "retrain": method(1.0, None, accuracy={"test": 0.8}),
+        "ssd": method(0.9, None, accuracy={"test": 0.65}),
+        "fisher": method(0.6, None, accuracy={"test": 0.795}),
+    }
+    found = compare_suite(made, made.columns[:1], result_of({"0.1": methods}), {}, [])
+    assert found.lost_accuracy == {"0.1": {"ssd": pytest.approx(0.15)}}
+    line = "Less accurate than Retrain and None by over a point, so that Q is in part damage: SSD by 15.0 at α = 0.1."
+    assert line in text_table(found)

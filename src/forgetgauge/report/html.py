@@ -30,7 +30,6 @@ from forgetgauge.report.roles import role_of
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
 from forgetgauge.report.table import by_quality
-from forgetgauge.report.uneven import uneven_accuracy
 from forgetgauge.report.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
 from forgetgauge.report.wording import (
     bound,
@@ -164,8 +163,6 @@ class GameView:
     rivals: list[Metric]
     """Q and the metrics set beside it; empty where none was asked for."""
     checks: list[Check]
-    uneven: str | None
-    """Which methods' models differ in accuracy from pair to pair."""
 
     def heat(self, method: MethodResult, advantage: float) -> int:
         """0 where chance alone may give as much, else 1 … 5."""
@@ -194,7 +191,6 @@ def _view(game: GameResult, result: Result) -> GameView:
         has_diagnostics=any(found.diagnostics for found in _played(game)),
         rivals=shown_metrics([game]),
         checks=checks_of(game),
-        uneven=uneven_accuracy(game),
     )
 
 

@@ -8,7 +8,7 @@ from forgetgauge.report.budgets import spent_budget
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
 from forgetgauge.report.result import GameResult, MethodResult, Result
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
-from forgetgauge.report.uneven import uneven_accuracy
+from forgetgauge.report.utility import damage, uneven_accuracy
 from forgetgauge.report.wording import bound
 
 
@@ -54,7 +54,7 @@ def _game_table(game: GameResult) -> str:
             f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
             f"(95 % of relabellings, {game.noise_floor.method}). Intervals: {game.interval_basis}."
         )
-    lines += [line for line in (spent_budget(game), uneven_accuracy(game)) if line is not None]
+    lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
     weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
     if weaker:
         lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")

@@ -12,6 +12,7 @@ from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.roles import role_of
 from forgetgauge.report.table import by_quality
+from forgetgauge.report.utility import damage, uneven_accuracy
 from forgetgauge.report.wording import JOINED, NARROW, bracket, listed, setting
 
 
@@ -52,6 +53,7 @@ def verdict(game: GameResult) -> Verdict:
         *_on_stability(game),
         *_on_retrain(game, retrain),
         *_on_none(game, none, tested),
+        *(line for line in (damage(game), uneven_accuracy(game)) if line is not None),
         *_on_absent(game),
         *_on_basis(game),
     ]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.report.result import GameResult
+from forgetgauge.report.utility import unseen_accuracy
 from forgetgauge.reproduce import confused
 from forgetgauge.reproduce.record import Ours
 from forgetgauge.reproduce.suites import Column, Layout
@@ -51,12 +52,12 @@ def _advantage(column: Column, game: GameResult) -> dict[str, Ours]:
 def _accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
     """Of None, whose models are the originals; T where the data have no official test set."""
     none = game.methods["none"]
-    where = next((part for part in ("test", "unseen") if part in none.accuracy), None)
-    if where is None:
+    found = unseen_accuracy(none)
+    if found is None:
         return {}
-    by_pair = none.accuracy_by_pair.get(where)
+    by_pair = none.accuracy_by_pair.get(found[0])
     interval = over_pairs(by_pair, game.spec["level"], least=0, most=1).interval if by_pair else None
-    return {"accuracy": Ours(none.accuracy[where], interval)}
+    return {"accuracy": Ours(found[1], interval)}
 
 
 def _metric(name: str) -> Callable[[Column, GameResult], dict[str, Ours]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.report.result import GameResult, Result
+from forgetgauge.report.utility import lost_accuracy
 from forgetgauge.reproduce.cells import IDEALS, QUANTITIES, column_values
 from forgetgauge.reproduce.paper import PaperTable, Value, paper_table
 from forgetgauge.reproduce.record import CompareCell, Ours, Sitting, TableComparison
@@ -55,6 +56,9 @@ def compare_suite(
         digests={} if result is None else dict(result.digests),
         failures=[] if result is None else [f"{failure.job}: {failure.error}" for failure in result.failures],
         over_none={column.label: over_none(game) for column, game in zip(played, games, strict=True)}
+        if suite.layout == "quality"
+        else {},
+        lost_accuracy={column.label: lost_accuracy(game) for column, game in zip(played, games, strict=True)}
         if suite.layout == "quality"
         else {},
         tau_without_retrain={

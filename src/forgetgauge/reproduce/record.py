@@ -93,6 +93,8 @@ class TableComparison:
     """Jobs that failed, in words."""
     over_none: dict[str, dict[str, Ours]] = field(default_factory=dict)
     """Column -> method -> its Q less None's, pair by pair, with an interval; of tables of Q."""
+    lost_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Column -> method -> how far its accuracy is below Retrain's and None's, if over a point; of tables of Q."""
     tau_without_retrain: dict[str, float | None] = field(default_factory=dict)
     """Column -> `tau` over the other rows: Retrain, first in any ranking, raises it for nothing."""
     schema: int = SCHEMA

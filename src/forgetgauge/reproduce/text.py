@@ -42,6 +42,15 @@ def remarks(found: TableComparison) -> list[str]:
     for column, methods in found.over_none.items():
         told = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
         lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {told}.")
+    damaged = [
+        f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {found.variable} = {column}"
+        for column, methods in found.lost_accuracy.items()
+        for name, loss in methods.items()
+    ]
+    if damaged:
+        lines.append(
+            f"Less accurate than Retrain and None by over a point, so that Q is in part damage: {', '.join(damaged)}."
+        )
     lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
     lines += [f"Failed: {failure}." for failure in found.failures]
     if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):

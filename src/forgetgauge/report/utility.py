@@ -1,0 +1,63 @@
+"""Accuracy, without which Q cannot be read: a ruined model forgets perfectly, and one that never learnt had nothing to.
+
+Judged on points that the models never saw: the official test set where there is one, else T.
+"""
+
+from __future__ import annotations
+
+from forgetgauge.report.result import GameResult, MethodResult
+from forgetgauge.report.roles import role_of
+from forgetgauge.report.wording import listed, plain
+
+POINT = 0.01
+"""Of accuracy; a method that loses more than one is named."""
+APART = 0.1
+"""Ten points between pairs: trainings of one recipe differ by a point or two."""
+NAMES = {"test": "test set", "unseen": "unseen points"}
+
+
+def unseen_accuracy(method: MethodResult) -> tuple[str, float] | None:
+    """(`test` or `unseen`, accuracy there)."""
+    return next(((part, method.accuracy[part]) for part in NAMES if part in method.accuracy), None)
+
+
+def lost_accuracy(game: GameResult) -> dict[str, float]:
+    """Tested method -> how far it is below Retrain and None, of those that lose over a point; the largest loss first.
+
+    Retrain has fewer points to learn from, and that much may be lost; None may have learnt badly by itself.
+    """
+    known = {name: found for name, method in game.methods.items() if (found := unseen_accuracy(method)) is not None}
+    usual = [known[name][1] for name in _references(game) if name in known]
+    if not usual:
+        return {}
+    lost = {name: min(usual) - own for name, (_, own) in known.items() if role_of(game, name) == "tested"}
+    return {name: loss for name, loss in sorted(lost.items(), key=lambda one: -one[1]) if loss > POINT + 1e-9}
+
+
+def damage(game: GameResult) -> str | None:
+    """`Less accurate than Retrain and None: ssd by 14.3 points. …`; None where nobody is by over a point."""
+    lost = lost_accuracy(game)
+    if not lost:
+        return None
+    told = ", ".join(f"{name} by {100 * loss:.1f} points" for name, loss in lost.items())
+    than = listed([role_of(game, name).capitalize() for name in _references(game)])
+    return f"Less accurate than {than}: {told}. Such a Q is in part that of a damaged model."
+
+
+def _references(game: GameResult) -> list[str]:
+    """Retrain and None, as far as they have an accuracy."""
+    named = {role_of(game, name): name for name, method in game.methods.items() if unseen_accuracy(method) is not None}
+    return [named[role] for role in ("retrain", "none") if role in named]
+
+
+def uneven_accuracy(game: GameResult) -> str | None:
+    """`Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). …`; None where all pairs are alike."""
+    told = []
+    for name, method in game.methods.items():
+        part = next((part for part in NAMES if part in method.accuracy_by_pair), None)
+        found = method.accuracy_by_pair.get(part or "", [])
+        if part is not None and max(found) - min(found) > APART:
+            told.append(f"{name} {plain(min(found))} to {plain(max(found))} ({NAMES[part]})")
+    if not told:
+        return None
+    return f"Accuracy differs from pair to pair: {', '.join(told)}. What was not learnt cannot be forgotten."

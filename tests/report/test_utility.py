@@ -1,0 +1,75 @@
+"""What accuracy says of Q: ruined models, and pairs that did not learn, are told of."""
+
+import pytest
+
+from forgetgauge.report.html import render_report
+from forgetgauge.report.means import means_by_group
+from forgetgauge.report.result import GameResult, Result
+from forgetgauge.report.table import render_table
+from forgetgauge.report.utility import damage, lost_accuracy, uneven_accuracy
+from tests.report.test_html import method
+
+SPEC = {"pairs": 3, "alpha": 0.1, "level": 0.95, "adversaries": {}}
+
+
+def game(**by_pair):
+    methods = {name: method(0.9, accuracy_by_pair=found) for name, found in by_pair.items()}
+    return GameResult(None, SPEC, methods, None, [], None, None)
+
+
+def test_a_pair_that_stands_apart_is_told_and_one_that_does_not_is_not():
+    found = game(none={"test": [0.52, 0.1, 0.5]}, retrain={"test": [0.51, 0.5, 0.42]})
+    line = (
+        "Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). What was not learnt cannot be forgotten."
+    )
+    assert uneven_accuracy(found) == line
+    for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
+        assert line in page
+
+
+@pytest.mark.parametrize(
+    "by_pair", [{}, {"retain": [0.1, 0.9]}, {"unseen": [0.5, 0.6]}, {"test": [0.5, 0.5], "unseen": [0.1, 0.9]}]
+)
+def test_nothing_is_told_where_unseen_points_show_nothing(by_pair):
+    """Of two sets the official one counts: T is small."""
+    assert uneven_accuracy(game(none=by_pair)) is None
+
+
+def test_means_of_groups_are_in_their_order_and_of_those_that_have_the_name():
+    records = [(2, {"a": 1.0}), (0, {"a": 3.0, "b": 5.0}), (2, {"a": 2.0}), (1, {"b": 7.0})]
+    assert means_by_group(records) == {"a": [3.0, 1.5], "b": [5.0, 7.0]}
+
+
+def measured(**accuracy):
+    methods = {name: method(0.9, accuracy=found) for name, found in accuracy.items()}
+    return GameResult(None, SPEC, methods, None, [], None, None)
+
+
+def test_a_method_that_loses_more_than_a_point_against_both_references_is_named():
+    found = measured(
+        retrain={"test": 0.80, "unseen": 0.1},
+        none={"test": 0.82},
+        ssd={"test": 0.6568, "unseen": 0.9},
+        fisher={"test": 0.785},
+        salun={"test": 0.79},
+        good={"test": 0.82},
+    )
+    assert lost_accuracy(found) == pytest.approx({"ssd": 0.1432, "fisher": 0.015})
+    line = (
+        "Less accurate than Retrain and None: ssd by 14.3 points, fisher by 1.5 points. "
+        "Such a Q is in part that of a damaged model."
+    )
+    assert damage(found) == line
+    for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
+        assert line in page
+
+
+def test_a_method_that_is_as_bad_as_its_original_is_not_to_blame():
+    assert damage(measured(retrain={"test": 0.5}, none={"test": 0.46}, ssd={"test": 0.455})) is None
+
+
+def test_the_reference_that_is_there_is_the_yardstick():
+    assert damage(measured(retrain={}, none={"unseen": 0.9}, ssd={"unseen": 0.5})) == (
+        "Less accurate than None: ssd by 40.0 points. Such a Q is in part that of a damaged model."
+    )
+    assert damage(measured(ssd={"unseen": 0.5}, fisher={"unseen": 0.9})) is None

@@ -1,5 +1,7 @@
 """What accuracy says of Q: ruined models, and pairs that did not learn, are told of."""
 
+from dataclasses import replace
+
 import pytest
 
 from forgetgauge.report.html import render_report
@@ -7,6 +9,7 @@ from forgetgauge.report.means import means_by_group
 from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.table import render_table
 from forgetgauge.report.utility import damage, lost_accuracy, uneven_accuracy
+from forgetgauge.report.verdict import sweep_verdict, verdict
 from tests.report.test_html import method
 
 SPEC = {"pairs": 3, "alpha": 0.1, "level": 0.95, "adversaries": {}}
@@ -62,6 +65,28 @@ def test_a_method_that_loses_more_than_a_point_against_both_references_is_named(
     assert damage(found) == line
     for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
         assert line in page
+
+
+def test_the_headline_does_not_praise_a_ruined_model_without_its_price():
+    found = measured(retrain={"test": 0.8}, none={"test": 0.82}, ssd={"test": 0.1})
+    spoken = verdict(found)
+    assert spoken.headline.endswith("but it is 70.0 points less accurate than Retrain and None.")
+    assert damage(found) in spoken.remarks
+    page = render_report(Result({}, {}, [found]))
+    assert "ssd<span" in page.replace("\n", "")
+    assert "less accurate by 70.0 points" in page
+
+
+def test_a_sweep_says_where_which_method_is_damaged():
+    games = [
+        replace(measured(retrain={"test": 0.8}, ssd={"test": ssd}, fisher={"test": fisher}), value=value)
+        for value, ssd, fisher in ((0.1, 0.7, 0.8), (0.25, 0.7, 0.8), (0.4, 0.8, 0.6))
+    ]
+    remarks = sweep_verdict(Result({}, {}, games, sweep="game.alpha")).remarks
+    line = "Damaged, more than a point of accuracy below the references: ssd at 0.1 and 0.25; fisher at 0.4."
+    assert line in remarks
+    whole = Result({}, {}, [replace(game, methods={"retrain": game.methods["retrain"]}) for game in games], sweep="a")
+    assert not any("Damaged" in line for line in sweep_verdict(whole).remarks)
 
 
 def test_a_method_that_is_as_bad_as_its_original_is_not_to_blame():

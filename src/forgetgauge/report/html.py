@@ -30,6 +30,7 @@ from forgetgauge.report.roles import role_of
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
 from forgetgauge.report.table import by_quality
+from forgetgauge.report.utility import lost_accuracy, points
 from forgetgauge.report.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
 from forgetgauge.report.wording import (
     bound,
@@ -86,7 +87,7 @@ def _template() -> jinja2.Template:
     )
     environment.filters.update(
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
-        count=count, seconds=seconds, setting=setting, listed=listed, bound=bound,
+        count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
     )  # fmt: skip
     return environment.get_template("report.html.j2")
 
@@ -148,6 +149,8 @@ class GameView:
     rows: list[tuple[str, MethodResult]]
     """Highest Q first."""
     roles: dict[str, str]
+    lost: dict[str, float]
+    """Accuracy that a method cost, if over a point."""
     """Method -> `retrain`, `none` or `tested`."""
     adversaries: list[str]
     accuracies: dict[str, str]
@@ -178,6 +181,7 @@ def _view(game: GameResult, result: Result) -> GameView:
         verdict=verdict(game),
         rows=by_quality(game.methods),
         roles={name: role_of(game, name) for name in game.methods},
+        lost=lost_accuracy(game),
         adversaries=_adversaries([game]),
         accuracies={
             key: head for key, head in ACCURACIES.items() if any(key in m.accuracy for m in game.methods.values())

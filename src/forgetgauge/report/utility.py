@@ -39,9 +39,18 @@ def damage(game: GameResult) -> str | None:
     lost = lost_accuracy(game)
     if not lost:
         return None
-    told = ", ".join(f"{name} by {100 * loss:.1f} points" for name, loss in lost.items())
-    than = listed([role_of(game, name).capitalize() for name in _references(game)])
-    return f"Less accurate than {than}: {told}. Such a Q is in part that of a damaged model."
+    told = ", ".join(f"{name} by {points(loss)}" for name, loss in lost.items())
+    return f"Less accurate than {yardsticks(game)}: {told}. Such a Q is in part that of a damaged model."
+
+
+def points(loss: float) -> str:
+    """`14.3 points`."""
+    return f"{100 * loss:.1f} points"
+
+
+def yardsticks(game: GameResult) -> str:
+    """`Retrain and None`, or the one that is there."""
+    return listed([role_of(game, name).capitalize() for name in _references(game)])
 
 
 def _references(game: GameResult) -> list[str]:

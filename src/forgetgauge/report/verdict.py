@@ -12,7 +12,7 @@ from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.roles import role_of
 from forgetgauge.report.table import by_quality
-from forgetgauge.report.utility import damage, uneven_accuracy
+from forgetgauge.report.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
 from forgetgauge.report.wording import JOINED, NARROW, bracket, listed, setting
 
 
@@ -50,10 +50,10 @@ def verdict(game: GameResult) -> Verdict:
     tested = tested_methods(game, known)
     remarks = [
         *_on_rivals(game, tested),
+        *(line for line in (damage(game), uneven_accuracy(game)) if line is not None),
         *_on_stability(game),
         *_on_retrain(game, retrain),
         *_on_none(game, none, tested),
-        *(line for line in (damage(game), uneven_accuracy(game)) if line is not None),
         *_on_absent(game),
         *_on_basis(game),
     ]
@@ -96,7 +96,9 @@ def _headline(game: GameResult, tested: Sequence[Known]) -> str:
     best = tested[0]
     among = _standing(game, tested) if len(tested) > 1 else "was tested"
     interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
-    return f"{best.name} {among}: Q{JOINED}={JOINED}{best.quality:.3f}, {interval}."
+    loss = lost_accuracy(game).get(best.name)
+    price = "" if loss is None else f", but it is {points(loss)} less accurate than {yardsticks(game)}"
+    return f"{best.name} {among}: Q{JOINED}={JOINED}{best.quality:.3f}, {interval}{price}."
 
 
 def _standing(game: GameResult, tested: Sequence[Known]) -> str:
@@ -206,7 +208,7 @@ def sweep_verdict(result: Result) -> Verdict:
         retrain = known_of(game, known, "retrain")
         if retrain is None or not retrain.holds_one():
             astray.append(setting(game.value))
-    return Verdict(_sweep_headline(result, best), [_sweep_grounding(result, astray)])
+    return Verdict(_sweep_headline(result, best), [*_sweep_damage(result), _sweep_grounding(result, astray)])
 
 
 def _sweep_headline(result: Result, best: Mapping[str, Sequence[str]]) -> str:
@@ -217,6 +219,15 @@ def _sweep_headline(result: Result, best: Mapping[str, Sequence[str]]) -> str:
         return f"{next(iter(best))} has the highest Q of the methods tested at every value of {result.sweep}."
     where = "; ".join(f"{name} at {listed(values)}" for name, values in best.items())
     return f"Which method has the highest Q changes with {result.sweep}: {where}."
+
+
+def _sweep_damage(result: Result) -> list[str]:
+    where: dict[str, list[str]] = {}
+    for game in result.games:
+        for method in lost_accuracy(game):
+            where.setdefault(method, []).append(setting(game.value))
+    told = "; ".join(f"{method} at {listed(values)}" for method, values in where.items())
+    return [f"Damaged, more than a point of accuracy below the references: {told}."] if told else []
 
 
 def _sweep_grounding(result: Result, astray: Sequence[str]) -> str:

@@ -38,6 +38,18 @@ def test_nothing_is_told_where_unseen_points_show_nothing(by_pair):
     assert uneven_accuracy(game(none=by_pair)) is None
 
 
+@pytest.mark.parametrize(("n_forget", "told"), [(16, False), (1000, True)])
+def test_what_few_points_may_do_by_chance_is_not_told(n_forget, told):
+    """A pair of 32 points scatters by 5 points of accuracy, two hundred of them by three times that and more."""
+    spec = {**SPEC, "pairs": 8, "n_forget": n_forget}
+    by_pair = {"unseen": [0.9] * 7 + [0.65]}
+    references = {name: method(0.9, accuracy={"unseen": 0.9}) for name in ("retrain", "none")}
+    tested = method(0.9, accuracy={"unseen": 0.86}, accuracy_by_pair=by_pair)
+    found = GameResult(None, spec, {**references, "ssd": tested}, None, [], None, None)
+    assert (damage(found) is not None) is told
+    assert (uneven_accuracy(found) is not None) is told
+
+
 def test_means_of_groups_are_in_their_order_and_of_those_that_have_the_name():
     records = [(2, {"a": 1.0}), (0, {"a": 3.0, "b": 5.0}), (2, {"a": 2.0}), (1, {"b": 7.0})]
     assert means_by_group(records) == {"a": [3.0, 1.5], "b": [5.0, 7.0]}

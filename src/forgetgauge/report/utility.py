@@ -5,6 +5,9 @@ Judged on points that the models never saw: the official test set where there is
 
 from __future__ import annotations
 
+import math
+from statistics import median
+
 from forgetgauge.report.result import GameResult, MethodResult
 from forgetgauge.report.roles import role_of
 from forgetgauge.report.wording import listed, plain
@@ -12,7 +15,9 @@ from forgetgauge.report.wording import listed, plain
 POINT = 0.01
 """Of accuracy; a method that loses more than one is named."""
 APART = 0.1
-"""Ten points between pairs: trainings of one recipe differ by a point or two."""
+"""A pair's distance from the median of all: trainings of one recipe differ by a point or two."""
+SURELY = 8.0
+"""Standard errors of a pair's accuracy: the farthest of hundreds is four off by chance, and of few points more."""
 NAMES = {"test": "test set", "unseen": "unseen points"}
 
 
@@ -22,16 +27,18 @@ def unseen_accuracy(method: MethodResult) -> tuple[str, float] | None:
 
 
 def lost_accuracy(game: GameResult) -> dict[str, float]:
-    """Tested method -> how far it is below Retrain and None, of those that lose over a point; the largest loss first.
+    """Tested method -> how far it is below Retrain and None, if over a point and three standard errors; most first.
 
     Retrain has fewer points to learn from, and that much may be lost; None may have learnt badly by itself.
     """
     known = {name: found for name, method in game.methods.items() if (found := unseen_accuracy(method)) is not None}
-    usual = [known[name][1] for name in _references(game) if name in known]
-    if not usual:
+    if not _references(game):
         return {}
-    lost = {name: min(usual) - own for name, (_, own) in known.items() if role_of(game, name) == "tested"}
-    return {name: loss for name, loss in sorted(lost.items(), key=lambda one: -one[1]) if loss > POINT + 1e-9}
+    part, usual_accuracy = min((known[name] for name in _references(game)), key=lambda found: found[1])
+    error = math.sqrt(2) * _error(game, part, usual_accuracy, game.spec.get("pairs", 1))
+    lost = {name: usual_accuracy - own for name, (_, own) in known.items() if role_of(game, name) == "tested"}
+    least = max(POINT, 3 * error) + 1e-9
+    return {name: loss for name, loss in sorted(lost.items(), key=lambda one: -one[1]) if loss > least}
 
 
 def damage(game: GameResult) -> str | None:
@@ -63,10 +70,18 @@ def uneven_accuracy(game: GameResult) -> str | None:
     """`Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). …`; None where all pairs are alike."""
     told = []
     for name, method in game.methods.items():
-        part = next((part for part in NAMES if part in method.accuracy_by_pair), None)
-        found = method.accuracy_by_pair.get(part or "", [])
-        if part is not None and max(found) - min(found) > APART:
+        part = next((part for part in NAMES if part in method.accuracy_by_pair), "")
+        found = method.accuracy_by_pair.get(part, [0.0])
+        usual = median(found)
+        least = max(APART, SURELY * _error(game, part, usual, 1)) + 1e-9
+        if any(abs(own - usual) > least for own in found):
             told.append(f"{name} {plain(min(found))} to {plain(max(found))} ({NAMES[part]})")
     if not told:
         return None
     return f"Accuracy differs from pair to pair: {', '.join(told)}. What was not learnt cannot be forgotten."
+
+
+def _error(game: GameResult, part: str, accuracy: float, n_pairs: int) -> float:
+    """Standard error of an accuracy on T, whose points differ from pair to pair; a test set is the same for all."""
+    n_points = 2 * game.spec.get("n_forget", 0) * n_pairs
+    return math.sqrt(accuracy * (1 - accuracy) / n_points) if part == "unseen" and n_points else 0.0

@@ -247,8 +247,8 @@ def _model_bytes(learner: Named, dataset: Dataset) -> int:
 def environment() -> dict[str, str]:
     """Versions that could change a bit of the result."""
     import platform
+    from importlib.metadata import version
 
-    import sklearn
     import torch
 
     return {
@@ -256,7 +256,7 @@ def environment() -> dict[str, str]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
+        "scikit-learn": version("scikit-learn"),  # importing it takes a second
         "machine": platform.machine(),
         "device": "cpu",
     }

@@ -344,7 +344,7 @@ def test_difficulty_is_judged_at_paper_scale_whatever_else_there_is(tmp_path):
     keep(tmp_path / "b", "table1", "paper", ["1.0"])
     keep(tmp_path / "c", "table1", "small")
     found = {claim.name: claim for claim in claims(read_findings(tmp_path))}["Q tells easy data from difficult ones"]
-    assert found.source == "Tables 7 and 1 (η = 1.0), paper scale"
+    assert (found.verdict, found.figure) == ("undecided", "no intervals over pairs")  # not “not run”: two scales
 
 
 def test_smoke_counts_for_no_claim(tmp_path):

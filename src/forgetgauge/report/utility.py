@@ -6,6 +6,7 @@ Judged on points that the models never saw: the official test set where there is
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from statistics import median
 
 from forgetgauge.report.result import GameResult, MethodResult
@@ -21,9 +22,15 @@ SURELY = 8.0
 NAMES = {"test": "test set", "unseen": "unseen points"}
 
 
+def unseen_part(known: Container[str]) -> str | None:
+    """`test` or `unseen`, of the parts of the data that something is known of."""
+    return next((part for part in NAMES if part in known), None)
+
+
 def unseen_accuracy(method: MethodResult) -> tuple[str, float] | None:
     """(`test` or `unseen`, accuracy there)."""
-    return next(((part, method.accuracy[part]) for part in NAMES if part in method.accuracy), None)
+    part = unseen_part(method.accuracy)
+    return None if part is None else (part, method.accuracy[part])
 
 
 def lost_accuracy(game: GameResult) -> dict[str, float]:
@@ -70,8 +77,10 @@ def uneven_accuracy(game: GameResult) -> str | None:
     """`Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). …`; None where all pairs are alike."""
     told = []
     for name, method in game.methods.items():
-        part = next((part for part in NAMES if part in method.accuracy_by_pair), "")
-        found = method.accuracy_by_pair.get(part, [0.0])
+        part = unseen_part(method.accuracy_by_pair)
+        if part is None:
+            continue
+        found = method.accuracy_by_pair[part]
         usual = median(found)
         least = max(APART, SURELY * _error(game, part, usual, 1)) + 1e-9
         if any(abs(own - usual) > least for own in found):

@@ -14,6 +14,7 @@ from typing import Any
 
 from forgetgauge.report.result import GameResult, MethodResult, Result
 from forgetgauge.report.table import align
+from forgetgauge.report.utility import unseen_part
 from forgetgauge.report.wording import bracket, plain, seconds
 from forgetgauge.reproduce.knob_record import FILE, KnobCurve, KnobCurves, Measured
 from forgetgauge.reproduce.knobs import FAMILIES, along, chosen_value, remark, variant_name
@@ -40,7 +41,7 @@ def curves_of(result: Result, scale: str, sittings: Sequence[Sitting]) -> KnobCu
     """From the result of the game of `knob_game`."""
     (game,), size = result.games, SCALES[scale]
     family = image_family(size)
-    looked_at = "test" if "test" in game.methods["none"].accuracy else "unseen"
+    looked_at = unseen_part(game.methods["none"].accuracy) or "unseen"
     curves = {
         method: KnobCurve(
             knob=grid.knob,

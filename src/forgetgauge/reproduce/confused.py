@@ -11,6 +11,7 @@ from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.plan.graph import Graph
 from forgetgauge.report.making import FactsOf
 from forgetgauge.report.result import GameResult, MetricResult, Result
+from forgetgauge.report.utility import unseen_part
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 
@@ -30,7 +31,7 @@ def _with(game: GameResult, graph: Graph, facts_of: FactsOf, state: LedgerState)
     for (method, pair, _), key in graph.confused.items():
         if method == "none" and state.is_available(key):
             accuracy = facts_of[key]["accuracy"]
-            by_pair.setdefault(pair, []).append(accuracy.get("test", accuracy.get("unseen")))
+            by_pair.setdefault(pair, []).append(accuracy[unseen_part(accuracy)])
     if not by_pair:
         return game
     means = [float(np.mean(values)) for values in by_pair.values()]

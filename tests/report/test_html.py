@@ -568,3 +568,10 @@ def test_labels_keep_their_order_and_their_distance() -> None:
     assert placed[1] < placed[0] < placed[3] < placed[2] <= 60
     ordered = sorted(placed)
     assert all(b - a >= 10 for a, b in pairwise(ordered))
+
+
+def test_warnings_stand_beside_the_numbers_in_table_and_report() -> None:
+    warned = dataclasses.replace(game(), warnings=["The sides <b> of ssd are copies."])
+    shown = result(warned)
+    assert "warning: The sides <b> of ssd are copies." in render_table(shown)
+    assert "The sides &lt;b&gt; of ssd are copies." in render_report(shown)

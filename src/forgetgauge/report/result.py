@@ -196,6 +196,8 @@ class GameResult:
     """Mean Kendall τ between each pair's ranking of the methods and the overall one."""
     interval_basis: Basis | None
     """`over pairs` (what new splits and trainings would give), or `given these models` where pairs are too few."""
+    warnings: list[str] = field(default_factory=list)
+    """What may make a number of this game untrue, one sentence each; shown beside the numbers."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ def _game_table(game: GameResult) -> str:
             f"(95 % of relabellings, {game.noise_floor.method}). Intervals: {game.interval_basis}."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
+    lines += [f"warning: {line}" for line in game.warnings]
     weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
     if weaker:
         lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")

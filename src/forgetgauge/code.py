@@ -1,60 +1,297 @@
-"""A digest of code: what makes a stored result the result of this very function, and of no earlier version of it."""
+"""A digest of code: what makes a stored result the result of this very function, and of no earlier version of it.
+
+It covers the source of the user's modules that the code imports, transitively (`imports`); the versions of installed
+packages among these; globals, closures, defaults and attributes by value; and files of weights that are named. What it
+cannot cover it lists. A function of a script, of a notebook or of no file counts by itself, with what it names, so that
+the rest of a script may change.
+"""
 
 from __future__ import annotations
 
+import enum
 import functools
 import hashlib
 import inspect
-from collections.abc import Mapping
-from types import CodeType
+import io
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
+
+from forgetgauge.imports import NOT_KEYED, WEIGHTS, Imports, bytecode, kind_of, source_file
+
+_WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
+_HARMLESS = ("_thread", "threading")
+"""Modules whose objects (locks) decide nothing."""
+_MOST_PARTS = 200_000
+"""Of one digest: what is larger is listed as not covered."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What stands for the user's own code in a key; both empty for what we ship."""
+
+    digest: str = ""
+    not_covered: tuple[str, ...] = ()
+    """What may change without changing the digest."""
+
+
+def code_of(*things: Any, files: Iterable[Path] = ()) -> Code:
+    """The digest of objects with all that their code depends on, and of the content of files; empty for nothing."""
+    looked = _Look()
+    roots = [looked.describe(thing, "what was given") for thing in things]
+    looked.finish()
+    found = looked.imports
+    for file in files:
+        found.add_file(file)
+    if not things and not found.files:
+        return Code()
+    parts = [
+        roots,
+        sorted(looked.lines),
+        *(sorted(part.items()) for part in (found.sources, found.packages, found.files)),
+    ]
+    return Code(hashlib.sha256(repr(parts).encode()).hexdigest(), tuple(sorted(found.not_covered)))
 
 
 def code_digest(thing: Any) -> str:
-    """A digest of an object's code and of all it was set up with: closures, partial arguments, attributes, arrays.
-
-    What cannot be looked into counts by its `repr`, which may hold an address: then nothing stored is taken for it.
-    """
-    return hashlib.sha256(_describe(thing, set()).encode()).hexdigest()
+    """Of one object."""
+    return code_of(thing).digest
 
 
-def _describe(thing: Any, seen: set[int]) -> str:
-    if thing is None or isinstance(thing, str | bytes | int | float | complex):
+def files_named(params: Any) -> list[Path]:
+    """Files of weights and settings that parameters name, at any depth."""
+    if isinstance(params, Mapping):
+        return [file for value in params.values() for file in files_named(value)]
+    if isinstance(params, list | tuple):
+        return [file for value in params for file in files_named(value)]
+    named = isinstance(params, str | PurePath) and _WEIGHTS.fullmatch(str(params)) and os.path.isfile(params)
+    return [Path(params)] if named else []
+
+
+class _Look:
+    """Walks through objects; what code names globally is noted once, by its name."""
+
+    def __init__(self) -> None:
+        self.imports = Imports()
+        self.lines: set[str] = set()
+        self._waiting: list[FunctionType | type] = []
+        self._visited: dict[int, object] = {}
+        self._open: set[int] = set()
+        self._n_parts = 0
+        self._named: set[str] = set()
+
+    def finish(self) -> None:
+        """Look at the globals of all code met so far, and of the code these lead to."""
+        while self._waiting:
+            thing = self._waiting.pop()
+            for function in _functions_in(thing):
+                self._globals_of(function)
+
+    def describe(self, thing: Any, where: str) -> str:
+        """A text that is equal for equal values."""
+        self._n_parts += 1
+        if self._n_parts > _MOST_PARTS:
+            self.imports.not_covered.add(f"{where}, which is too large to be looked through")
+            return "(too large)"
+        if isinstance(thing, enum.Enum):
+            return f"{type(thing).__qualname__}.{thing.name}"
+        if type(thing) in _PLAIN:
+            return self._plain(thing)
+        if id(thing) in self._open:
+            return "(again)"
+        self._open.add(id(thing))
+        try:
+            return self._compound(thing, where)
+        finally:
+            self._open.discard(id(thing))
+
+    def _plain(self, thing: Any) -> str:
+        if isinstance(thing, str) and len(thing) < 1000 and _WEIGHTS.fullmatch(thing) and os.path.isfile(thing):
+            self.imports.add_file(thing)
         return repr(thing)
-    if id(thing) in seen:
-        return "(again)"
-    seen = seen | {id(thing)}
-    if isinstance(thing, Mapping):
-        items = (f"{_describe(key, seen)}: {_describe(value, seen)}" for key, value in thing.items())
-        return f"{{{', '.join(items)}}}"
-    if isinstance(thing, list | tuple | set | frozenset):
-        parts = [_describe(item, seen) for item in thing]
-        return f"{type(thing).__name__}({', '.join(sorted(parts) if isinstance(thing, set | frozenset) else parts)})"
-    if hasattr(thing, "__array__") and not isinstance(thing, type):  # numpy arrays and CPU tensors
-        array = thing.detach().cpu().numpy() if hasattr(thing, "detach") else thing.__array__()
-        return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
-    if isinstance(thing, functools.partial):
-        return f"partial({_describe([thing.func, thing.args, thing.keywords], seen)})"
-    if inspect.ismethod(thing):
-        return f"method({_describe([thing.__func__, thing.__self__], seen)})"
-    if inspect.isfunction(thing):
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-        known = [thing.__globals__.get(name) for name in sorted(_names(thing.__code__))]
-        settings = [thing.__defaults__, thing.__kwdefaults__, cells, [g for g in known if _is_own(g, thing.__module__)]]
-        return f"{_bytecode(thing.__code__)}{_describe(settings, seen)}"
-    if inspect.isclass(thing):
-        members = {name: part for name, part in vars(thing).items() if inspect.isfunction(part) or _is_value(part)}
-        bases = [base for base in thing.__bases__ if base.__module__ == thing.__module__]
-        return f"class {thing.__qualname__}{_describe([members, bases], seen)}"
-    if hasattr(thing, "__dict__"):
-        return f"{_describe(type(thing), seen)}{_describe(vars(thing), seen)}"
-    return repr(thing)
+
+    def _compound(self, thing: Any, where: str) -> str:
+        if isinstance(thing, PurePath):
+            if os.path.exists(thing) and (os.path.isdir(thing) or _WEIGHTS.fullmatch(str(thing))):
+                self.imports.add_file(thing)
+            return repr(str(thing))
+        if isinstance(thing, ModuleType):
+            self.imports.add(thing.__name__)
+            return f"module {thing.__name__}"
+        if isinstance(thing, functools.partial):
+            return f"partial({self._each((thing.func, thing.args, thing.keywords), where)})"
+        if inspect.ismethod(thing):
+            return f"method({self._each((thing.__func__, thing.__self__), where)})"
+        if isinstance(thing, FunctionType):
+            return self._function(thing, where)
+        if isinstance(thing, type):
+            return self._class(thing, where)
+        if isinstance(thing, property | staticmethod | classmethod):
+            return self._each([getattr(thing, name, None) for name in ("fget", "fset", "fdel", "__func__")], where)
+        return self._value(thing, where)
+
+    def _value(self, thing: Any, where: str) -> str:
+        kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
+        array = _as_array(thing)
+        if array is not None:
+            if array.dtype.hasobject:
+                return f"{kind}({self._each(array.ravel().tolist(), where)})"
+            return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+        if isinstance(thing, Mapping):
+            items = [f"{self.describe(key, where)}: {self.describe(value, where)}" for key, value in thing.items()]
+            return f"{kind}{{{', '.join(items)}}}{self._attributes(thing, where)}"
+        if isinstance(thing, list | tuple | set | frozenset):
+            each = [self.describe(item, where) for item in thing]
+            ordered = sorted(each) if isinstance(thing, set | frozenset) else each
+            return f"{kind}({', '.join(ordered)}){self._attributes(thing, where)}"
+        if isinstance(thing, logging.Logger):
+            return f"logger {thing.name}"
+        if type(thing).__module__ in _HARMLESS:
+            return kind
+        if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
+            return f"{kind}({self.describe(state, where)})"
+        named = getattr(thing, "__qualname__", None)
+        if callable(thing) and isinstance(named, str):  # written in C, or by a library's decorator
+            self._library(str(getattr(thing, "__module__", None) or ""))
+            return f"{getattr(thing, '__module__', '')}.{named}"
+        return self._instance(thing, kind, where)
+
+    def _instance(self, thing: Any, kind: str, where: str) -> str:
+        if isinstance(thing, re.Pattern):
+            return repr((thing.pattern, thing.flags))
+        if kind.partition(".")[0] == "torch" and not hasattr(thing, "__dict__") and " at 0x" not in repr(thing):
+            return repr(thing)  # dtypes, devices, layouts
+        try:
+            reduced = None if isinstance(thing, io.IOBase) else thing.__reduce_ex__(4)
+        except Exception:  # whatever refuses to be taken apart
+            reduced = None
+        if reduced is None:
+            return self._without_value(thing, where)
+        if hasattr(thing, "__dict__") or getattr(type(thing), "__slots__", None):
+            return f"{self.describe(type(thing), where)}{self._attributes(thing, where)}"
+        return f"{kind}({self.describe(reduced, where) if isinstance(reduced, str) else self._reduced(reduced, where)})"
+
+    def _reduced(self, reduced: tuple[Any, ...], where: str) -> str:
+        parts = [list(part) if isinstance(part, Iterator) else part for part in reduced]
+        return self._each(parts, where)
+
+    def _without_value(self, thing: Any, where: str) -> str:
+        self.imports.not_covered.add(f"{where}, an object without a value of its own ({type(thing).__qualname__})")
+        return type(thing).__qualname__
+
+    def _attributes(self, thing: Any, where: str) -> str:
+        slots = [name for base in type(thing).__mro__ for name in _as_names(base.__dict__.get("__slots__", ()))]
+        held = {name: getattr(thing, name) for name in slots if not name.startswith("__") and hasattr(thing, name)}
+        held |= getattr(thing, "__dict__", {})
+        return "".join(f" {name}={self.describe(held[name], where)}" for name in sorted(map(str, held)) if name in held)
+
+    def _each(self, parts: Any, where: str) -> str:
+        return ", ".join(self.describe(part, where) for part in parts)
+
+    # -- code ------------------------------------------------------------------------------------------------------
+
+    def _function(self, thing: FunctionType, where: str) -> str:
+        if self._library(thing.__module__):
+            return f"{thing.__module__}.{thing.__qualname__}"
+        self._later(thing)
+        cells = [_content(cell) for cell in thing.__closure__ or ()]
+        settings = [thing.__defaults__, thing.__kwdefaults__, cells]
+        return f"{self._own_code(thing)}({self._each(settings, f'{where}: {thing.__qualname__}')})"
+
+    def _own_code(self, thing: FunctionType) -> str:
+        """Its place where the source of its module is taken in whole, else what it says or does itself."""
+        name = f"{thing.__module__}:{thing.__qualname__}"
+        if self._has_source(thing.__module__) and "<" not in thing.__qualname__:
+            return name
+        if "<lambda>" not in thing.__qualname__:
+            try:
+                return f"{name} {inspect.getsource(thing).strip()!r}"
+            except (OSError, TypeError):
+                pass
+        return f"{name} {bytecode(thing.__code__)}"
+
+    def _class(self, thing: type, where: str) -> str:
+        name = f"{thing.__module__}.{thing.__qualname__}"
+        if self._library(thing.__module__):
+            return name
+        first = self._later(thing)
+        if not first:
+            return name
+        members = {
+            key: part
+            for key, part in vars(thing).items()
+            if not key.startswith("__") or isinstance(part, FunctionType)
+            if not (type(part).__name__ == "getset_descriptor" or type(part).__name__ == "member_descriptor")
+        }
+        inside = (
+            ""
+            if self._has_source(thing.__module__) and "<locals>" not in thing.__qualname__
+            else self._source_of(thing)
+        )
+        said = "".join(f" {key}={self.describe(part, f'{where}: {name}')}" for key, part in sorted(members.items()))
+        bases = self._each([base for base in thing.__bases__ if base is not object], where)
+        self.lines.add(f"class {name}({bases}){inside}{said}")
+        return name
+
+    def _source_of(self, thing: type) -> str:
+        return "".join(self._own_code(function) for function in _functions_in(thing))
+
+    def _has_source(self, module: str) -> bool:
+        """Whether a module's source is taken in whole: it has a file, and is not the script that runs."""
+        if module == "__main__" or source_file(module) is None:
+            return False
+        self.imports.add(module)
+        return True
+
+    def _library(self, module: str | None) -> bool:
+        """Whether code is not the user's own; an installed package is noted."""
+        if not module:
+            return True
+        kind = kind_of(module)
+        if kind == "package":
+            self.imports.add(module)
+        return kind in ("standard", "package") or module.partition(".")[0] in NOT_KEYED
+
+    def _later(self, thing: FunctionType | type) -> bool:
+        if id(thing) in self._visited:
+            return False
+        self._visited[id(thing)] = thing
+        self._waiting.append(thing)
+        return True
+
+    def _globals_of(self, function: FunctionType) -> None:
+        names = _names(function.__code__)
+        for name in sorted(names & function.__globals__.keys()):
+            self._global(function.__globals__[name], f"{function.__module__}.{name}", names)
+
+    def _global(self, value: Any, where: str, names: set[str]) -> None:
+        if isinstance(value, ModuleType):
+            self.imports.add(value.__name__)
+            if kind_of(value.__name__) != "own":
+                return
+            for name in sorted(names & vars(value).keys()):
+                if (whole := f"{value.__name__}.{name}") not in self._named:
+                    self._named.add(whole)
+                    self._global(vars(value)[name], whole, names)
+            return
+        self.lines.add(f"global {where} = {self.describe(value, f'the global {where}')}")
 
 
-def _bytecode(code: CodeType) -> str:
-    """What a function does, without where it stands: lines, files and addresses do not count."""
-    constants = [_bytecode(part) if isinstance(part, CodeType) else repr(part) for part in code.co_consts]
-    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
+def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
+    """A function, or all of a class."""
+    if isinstance(thing, FunctionType):
+        yield thing
+        return
+    for part in vars(thing).values():
+        wrapped = [getattr(part, name, None) for name in ("fget", "fset", "fdel", "__func__", "func")]
+        yield from (one for one in (part, *wrapped) if isinstance(one, FunctionType))
 
 
 def _names(code: CodeType) -> set[str]:
@@ -62,10 +299,35 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _is_own(thing: Any, module: str) -> bool:
-    """Whether a global belongs to what the user wrote: a value, or code of the same module."""
-    return _is_value(thing) or getattr(thing, "__module__", None) == module
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
 
 
-def _is_value(thing: Any) -> bool:
-    return isinstance(thing, str | bytes | int | float | complex | list | tuple | dict | set | frozenset)
+def _as_names(slots: Any) -> list[str]:
+    return [slots] if isinstance(slots, str) else list(slots)
+
+
+def _as_array(thing: Any) -> Any:
+    """A numpy array or scalar, or a tensor, as an array of the host; None for anything else."""
+    if isinstance(thing, type) or not hasattr(thing, "__array__"):
+        return None
+    if not hasattr(thing, "detach"):
+        return thing.__array__()
+    held = thing.detach().cpu().contiguous()
+    try:
+        return held.numpy()
+    except (TypeError, RuntimeError):  # bfloat16 and other types that numpy does not have
+        return held.flatten().view(sys.modules["torch"].uint8).numpy()
+
+
+def _random_state(thing: Any) -> Any:
+    """Of a generator of random numbers: numpy's two kinds, Python's and torch's."""
+    if hasattr(thing, "bit_generator") and hasattr(thing.bit_generator, "state"):
+        return thing.bit_generator.state
+    for method in ("getstate", "get_state"):
+        if type(thing).__module__ in ("random", "torch._C", "numpy.random.mtrand") and hasattr(thing, method):
+            return getattr(thing, method)()
+    return None

@@ -124,3 +124,106 @@ def test_numbers_of_numpy_and_images_of_bytes_are_taken():
         **{**TINY, "fraction": 1.0, "pairs": np.int64(2)},
     )
     assert result.failures == []
+
+
+@pytest.fixture
+def own_modules(tmp_path, monkeypatch):
+    """Write, and write anew, several modules of the user's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    written = set()
+
+    def write(**modules):
+        for name, text in modules.items():
+            (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+            written.add(name)
+        for name in written:
+            sys.modules.pop(name, None)
+
+    yield write
+    for name in written:
+        sys.modules.pop(name, None)
+
+
+METHOD = """
+    import copy
+    from users_helper import rate
+    def method(model, retain, forget, context):
+        model = copy.deepcopy(model)
+        for parameter in model.parameters():
+            parameter.data.mul_(rate())
+        return model
+"""
+
+
+def test_editing_a_helper_of_a_method_runs_the_method_again_and_trains_nothing(own_modules, tmp_path):
+    text, done, made = "def rate():\n    return 1.0\n", [], []
+    for helper in (text, text, text.replace("1.0", "0.5")):
+        own_modules(users_method=METHOD, users_helper=helper)
+        told = []
+        result = forgetgauge.evaluate(
+            unlearner={"mine": "users_method:method"}, out=tmp_path / "run", tell=told.append, keep="weights", **TINY
+        )
+        done.append(len(told) > 0)
+        made.append(any("train" in progress.doing for progress in told))
+    assert done == [True, False, True]
+    assert made == [True, False, False]
+    fresh = forgetgauge.evaluate(unlearner={"mine": "users_method:method"}, **TINY)
+    assert result.methods["mine"].by_adversary == fresh.methods["mine"].by_adversary
+
+
+def test_what_no_key_covers_is_listed_and_a_stated_version_runs_it_again(own_modules, tmp_path):
+    loose = METHOD.replace("from users_helper import rate", "rate = __import__('users' + '_helper').rate")
+    own_modules(users_method=loose, users_helper="def rate():\n    return 1.0\n")
+    done = []
+    for version in (None, None, "2", "2"):
+        how = {"method": "users_method:method", **({"version": version} if version else {})}
+        told = []
+        result = forgetgauge.evaluate(unlearner={"mine": how}, out=tmp_path / "run", tell=told.append, **TINY)
+        done.append(len(told) > 0)
+        (line,) = result.games[0].not_covered
+        assert line.startswith("unlearners.mine: users_method, line 3: __import__")
+        assert ("(version 2 is stated)" in line) == (version is not None)
+    assert done == [True, False, True, False]
+
+
+def test_a_version_is_for_code_of_ones_own():
+    with pytest.raises(UserError, match="unknown key 'version'"):
+        forgetgauge.evaluate(unlearner={"ssd": {"version": "2"}}, **TINY)
+
+
+def test_a_replaced_file_that_a_parameter_names_runs_the_method_again(own_modules, tmp_path):
+    own_modules(
+        users_method="""
+            import copy
+            import numpy as np
+            def method(model, retain, forget, context, path):
+                model = copy.deepcopy(model)
+                for parameter in model.parameters():
+                    parameter.data.mul_(float(np.load(path)))
+                return model
+        """
+    )
+    done = []
+    for factor in (1.0, 1.0, 0.5):
+        np.save(tmp_path / "factor.npy", factor)
+        told = []
+        how = {"mine": {"method": "users_method:method", "path": str(tmp_path / "factor.npy")}}
+        forgetgauge.evaluate(unlearner=how, out=tmp_path / "run", tell=told.append, **TINY)
+        done.append(len(told) > 0)
+    assert done == [True, False, True]
+
+
+def test_versions_are_recorded_with_what_they_made_and_both_are_named_where_a_run_went_on_elsewhere(
+    tmp_path, monkeypatch
+):
+    from forgetgauge.run import scheduler
+
+    forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", **TINY)
+    elsewhere = {**scheduler.versions(), "torch": "9.9.9"}
+    monkeypatch.setattr(scheduler, "versions", lambda: elsewhere)
+    told = []
+    result = forgetgauge.evaluate(unlearner=["none", "retrain"], out=tmp_path / "run", tell=told.append, **TINY)
+    assert result.environment["torch"].endswith(" and 9.9.9")
+    assert not any("original" in progress.doing for progress in told), "the version of torch is in a key"

@@ -21,7 +21,7 @@ from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.plan.draws import draw_streams
-from forgetgauge.plugins.catalogue import code_of
+from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.report.assessed import (
     adversary_result,
     assessed_fields,
@@ -130,7 +130,7 @@ class _Audit:
 
     def _spec(self) -> dict[str, Any]:
         """What is known of the game; how the models were made is not."""
-        code = {name: code_of(plugins.adversaries, name) for name in self.opponents.catalogue}
+        code = {name: code_behind([(plugins.adversaries, name)]).digest for name in self.opponents.catalogue}
         spec: dict[str, Any] = {
             "data": {"name": f"audit of {Path(self.file.source).name}", "params": {}, "code": ""},
             "n_classes": self.file.n_classes,

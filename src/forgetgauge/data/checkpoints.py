@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from forgetgauge.errors import UserError
+
+CHECKPOINT = ("config.json", "model.safetensors")
 
 
 def checkpoint_folder(checkpoint: str, *files: str) -> Path:
@@ -17,6 +21,18 @@ def checkpoint_folder(checkpoint: str, *files: str) -> Path:
         if not (folder / name).is_file():
             raise UserError(f"checkpoint '{checkpoint}': {folder} has no {name}")
     return folder
+
+
+def checkpoint_files(params: Any) -> list[Path]:
+    """The files of every checkpoint that parameters name, at any depth under the key `checkpoint`."""
+    if not isinstance(params, Mapping):
+        return []
+    found = [file for value in params.values() for file in checkpoint_files(value)]
+    checkpoint = params.get("checkpoint")
+    if isinstance(checkpoint, str) and checkpoint:
+        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
+        found += [folder / name for name in CHECKPOINT]
+    return found
 
 
 def _local_folder(checkpoint: str) -> Path | None:

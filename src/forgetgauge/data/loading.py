@@ -16,7 +16,7 @@ from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.npz import files_of, is_path, read_npz
 from forgetgauge.data.stacking import is_torch_dataset, stacked
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plugins.catalogue import code_of
+from forgetgauge.plugins.catalogue import code_behind
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -39,7 +39,7 @@ def load_dataset(name: str, params: Mapping[str, Any] = NOTHING) -> Dataset:
 
 def code_of_data(name: str) -> str:
     """What stands for the user's own code in a game's description; files of arrays have none."""
-    return "" if _is_path(name) else code_of(plugins.data, name)
+    return "" if _is_path(name) else code_behind([(plugins.data, name)]).digest
 
 
 def as_dataset(thing: Any, name: str) -> Dataset:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from forgetgauge.data.checkpoints import checkpoint_folder
+from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
 from forgetgauge.errors import UserError
 
 _SIZES = {"layers": 2, "hidden": 128, "heads": 2, "vocab": 30522}
@@ -65,7 +65,9 @@ def bert(
     if checkpoint:
         if sizes != _SIZES:
             raise ValueError("layers, hidden, heads and vocab are those of the checkpoint: leave them out")
-        body = copy.deepcopy(_pretrained(checkpoint))
+        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
+        facts = [(folder / name).stat() for name in CHECKPOINT]
+        body = copy.deepcopy(_pretrained(checkpoint, folder, tuple((f.st_mtime_ns, f.st_size) for f in facts)))
     else:
         body = _random(sizes, input_shape[0])
     if input_shape[0] > (longest := body.config.max_position_embeddings):
@@ -99,13 +101,13 @@ def _random(sizes: dict[str, int], length: int) -> Any:
 
 
 @functools.lru_cache(maxsize=1)
-def _pretrained(checkpoint: str) -> Any:
-    """The checkpoint's BERT, read once per process; a pooler it may lack is drawn from a seed of its own.
+def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...]) -> Any:
+    """The checkpoint's BERT, read once while its files stay as they are (`stamp`); a pooler it may lack is drawn from a
+    seed of its own.
 
     Safetensors alone: a checkpoint that is a pickle could run code.
     """
     transformers = _transformers()
-    folder = checkpoint_folder(checkpoint, "config.json", "model.safetensors")
     _check_kind(checkpoint, folder / "config.json")
     transformers.utils.logging.disable_progress_bar()
     try:

@@ -35,11 +35,16 @@ class Named:
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
     code: str = ""
+    version: str = ""
+    """What the run file states, for code that the digest does not cover."""
+    not_covered: tuple[str, ...] = ()
+    """What may change without changing the digest; in no key."""
 
     @property
     def identity(self) -> dict[str, Any]:
         """As it stands in keys."""
-        return {"name": self.name, "params": dict(self.params), "code": self.code}
+        stated = {"version": self.version} if self.version else {}
+        return {"name": self.name, "params": dict(self.params), "code": self.code, **stated}
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,17 @@ class Game:
     def sizes(self) -> tuple[int, int]:
         """(|R|, |F|)."""
         return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
+
+    @property
+    def own_code(self) -> dict[str, Named]:
+        """All that is chosen by name, by its place in the run file."""
+        brought = {f"unlearners.{name}.learner": one.learner for name, one in self.methods.items() if one.learner}
+        return {
+            "learner": self.learner,
+            **{f"unlearners.{name}": one.unlearner for name, one in self.methods.items()},
+            **brought,
+            **{f"adversaries.{name}": one.adversary for name, one in self.adversaries.items()},
+        }
 
     def learner_of(self, method: str) -> Named:
         """The learner whose models a method unlearns."""

@@ -18,8 +18,8 @@ def game_to_json(game: Game) -> dict[str, Any]:
 def game_from_json(record: dict[str, Any]) -> Game:
     """The game again."""
     nested = {
-        "data": Named(**record["data"]),
-        "learner": Named(**record["learner"]),
+        "data": _named(record["data"]),
+        "learner": _named(record["learner"]),
         "methods": {name: _method(method) for name, method in record["methods"].items()},
         "adversaries": {name: _opponent(opponent) for name, opponent in record["adversaries"].items()},
         "queries": tuple(record["queries"]),
@@ -27,10 +27,14 @@ def game_from_json(record: dict[str, Any]) -> Game:
     return Game(**{**record, **nested})
 
 
+def _named(record: dict[str, Any]) -> Named:
+    return Named(**{**record, "not_covered": tuple(record.get("not_covered", ()))})
+
+
 def _method(record: dict[str, Any]) -> Method:
-    learner = Named(**record["learner"]) if record["learner"] else None
-    return Method(**{**record, "unlearner": Named(**record["unlearner"]), "learner": learner})
+    learner = _named(record["learner"]) if record["learner"] else None
+    return Method(**{**record, "unlearner": _named(record["unlearner"]), "learner": learner})
 
 
 def _opponent(record: dict[str, Any]) -> Opponent:
-    return Opponent(Named(**record["adversary"]), tuple(record["needs"]), tuple(record["columns"]))
+    return Opponent(_named(record["adversary"]), tuple(record["needs"]), tuple(record["columns"]))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from forgetgauge.code import code_digest
+from forgetgauge.code import Code, code_digest, code_of, files_named
 from forgetgauge.errors import UserError, unknown_name
 
 
@@ -76,9 +77,13 @@ class Catalogue:
             raise UserError(f"{self.what} '{name}' cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def code_of(catalogue: Catalogue, name: str) -> str:
-    """Empty for what we ship (its job kind has a version); for the user's own code a digest, so that edits count."""
-    return "" if name in catalogue.entries else code_digest(catalogue.load(name))
+def code_behind(chosen: Sequence[tuple[Catalogue, str]], params: Any = None, files: Sequence[Path] = ()) -> Code:
+    """What stands in keys for the code of names, and for files that their parameters name.
+
+    Empty for what we ship (its job kind has a version); for the user's own code a digest, so that edits count.
+    """
+    own = [catalogue.load(name) for catalogue, name in chosen if name not in catalogue.entries]
+    return code_of(*own, files=[*files_named(params), *files])
 
 
 def _import_target(target: str) -> Any:

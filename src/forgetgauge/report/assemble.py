@@ -30,7 +30,7 @@ def assemble(
     stacks = stacks_that_ran(jobs, facts_of, state)
     devices = " and ".join(dict.fromkeys(stack.device for stack in stacks))
     return Result(
-        environment={**environment, **({"device": devices} if devices else {})},
+        environment={**environment, **_versions(jobs, state), **({"device": devices} if devices else {})},
         digests={
             "data": "+".join(dict.fromkeys(graph.game.data_digest for graph in graphs)),
             "decisions": _decisions_digest(jobs, state),
@@ -45,6 +45,15 @@ def assemble(
         sweep=sweep_key,
         total_seconds=round(sum(state.done[key].seconds for key in jobs if key in state.done), 3),
     )
+
+
+def _versions(jobs: Mapping[str, Job], state: LedgerState) -> dict[str, str]:
+    """Of all that made artefacts of this run: `2.11.0 and 2.13.0` where it went on on another machine."""
+    found: dict[str, dict[str, None]] = {}
+    for key in jobs:
+        for name, version in (state.done[key].made_with if key in state.done else {}).items():
+            found.setdefault(name, {})[version] = None
+    return {name: " and ".join(sorted(each)) for name, each in found.items()}
 
 
 def _decisions_digest(jobs: Mapping[str, Job], state: LedgerState) -> str:

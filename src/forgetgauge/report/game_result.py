@@ -52,7 +52,17 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
+        not_covered=_not_covered(game),
     )
+
+
+def _not_covered(game: Game) -> list[str]:
+    """`unlearners.mine: my_extension, a compiled module (version 2 is stated)`."""
+    return [
+        f"{place}: {what}" + (f" (version {named.version} is stated)" if named.version else "")
+        for place, named in game.own_code.items()
+        for what in named.not_covered
+    ]
 
 
 def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> dict[str, Assessment]:

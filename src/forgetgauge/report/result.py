@@ -198,6 +198,8 @@ class GameResult:
     """`over pairs` (what new splits and trainings would give), or `given these models` where pairs are too few."""
     warnings: list[str] = field(default_factory=list)
     """What may make a number of this game untrue, one sentence each; shown beside the numbers."""
+    not_covered: list[str] = field(default_factory=list)
+    """What the user's own code depends on and no key covers: results stay as they are when it changes."""
 
 
 @dataclass(frozen=True)

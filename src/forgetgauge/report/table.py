@@ -56,6 +56,9 @@ def _game_table(game: GameResult) -> str:
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
     lines += [f"warning: {line}" for line in game.warnings]
+    lines += [f"not covered: {line}" for line in game.not_covered]
+    if any("is stated)" not in line for line in game.not_covered):
+        lines.append('When it changes, results do not: state version = "…" beside the method, and raise it.')
     weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
     if weaker:
         lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")

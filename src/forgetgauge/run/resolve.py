@@ -20,10 +20,11 @@ from forgetgauge.plan.graph import Game, Method, Named, Opponent
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
 from forgetgauge.plan.spec import MetricsSpec, RunSpec, SensitivitySpec
-from forgetgauge.plugins.catalogue import Catalogue, code_of
+from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.run.algorithms import code_of_choice
 from forgetgauge.run.initialisation import sensitivity_weights
 from forgetgauge.run.tasks import Resolved, Sources
-from forgetgauge.version import VERSION
+from forgetgauge.version import versions
 
 if TYPE_CHECKING:
     from forgetgauge.data.dataset import Dataset
@@ -63,7 +64,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
     game = Game(
-        data=Named(spec.data.name, spec.data.params, code_of_data(spec.data.name)),
+        data=Named(spec.data.name, spec.data.params, code_of_data(spec.data.name)),  # the data's digest is in all keys
         data_digest=dataset.digest,
         n_points=n_points,
         n_classes=dataset.points.n_classes,
@@ -194,11 +195,18 @@ def resolve_opponent(name: str, params: Mapping[str, Any]) -> Opponent:
 def _resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:
     name = table["name"]
     params = {key: value for key, value in table.items() if key != "name"}
+    version = params.pop("version", "") if _may_state_version(catalogue, name, params) else ""
+    if not isinstance(version, str):
+        raise UserError(f"{what or catalogue.what}: version = {version!r} is not a string")
     completed = complete_params(what or catalogue.what, catalogue.load(name), params)
-    code = code_of(catalogue, name)
-    if catalogue is plugins.learners and isinstance(completed.get("model"), str):
-        code += code_of(plugins.models, completed["model"])  # the user's own model counts like a learner's code
-    return Named(name, completed, code)
+    code = code_of_choice(catalogue, name, completed)
+    return Named(name, completed, code.digest, version, code.not_covered)
+
+
+def _may_state_version(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -> bool:
+    """Of the user's own code, a model of theirs in a learner of ours included."""
+    model = params.get("model") if catalogue is plugins.learners else None
+    return name not in catalogue.entries or (isinstance(model, str) and model not in plugins.models.entries)
 
 
 def _resolve_sensitivity(
@@ -247,16 +255,5 @@ def _model_bytes(learner: Named, dataset: Dataset) -> int:
 def environment() -> dict[str, str]:
     """Versions that could change a bit of the result."""
     import platform
-    from importlib.metadata import version
 
-    import torch
-
-    return {
-        "forgetgauge": VERSION,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "scikit-learn": version("scikit-learn"),  # importing it takes a second
-        "machine": platform.machine(),
-        "device": "cpu",
-    }
+    return {**versions(), "machine": platform.machine(), "device": "cpu"}

@@ -14,6 +14,7 @@ from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pac
 from forgetgauge.run.tasks import Failure, Outcome, Task
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.version import versions
 
 N_TRIES = 2
 
@@ -150,7 +151,8 @@ class _Scheduler:
             return []
         self.ledger.record_stacks(outcome.stacks)
         if outcome.receipts:
-            self.ledger.record_done(dict(outcome.receipts), outcome.seconds * len(outcome.receipts) / len(task.jobs))
+            seconds = outcome.seconds * len(outcome.receipts) / len(task.jobs)
+            self.ledger.record_done(dict(outcome.receipts), seconds, versions())
             self.n_run += len(outcome.receipts)
             self.finished.update(outcome.receipts)
             for key in outcome.receipts:

@@ -7,8 +7,8 @@ at all; a last line torn by a kill is cut off when the ledger is opened.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class Done:
     """Its share of the time its task took."""
     dropped: bool = False
     """Whether its artefact was deleted because nothing needed it any more."""
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    """Versions of what made it; in no key, so that a run can go on on another machine."""
 
 
 @dataclass
@@ -47,13 +49,13 @@ class LedgerState:
                     self.stack_of.update(dict.fromkeys(members, tuple(members)))
             case "done":
                 for job in event["jobs"]:
-                    self.done[job["key"]] = Done(Receipt(job["sha256"], job["bytes"]), job["seconds"])
+                    receipt = Receipt(job["sha256"], job["bytes"])
+                    self.done[job["key"]] = Done(receipt, job["seconds"], made_with=event.get("made_with", {}))
                     self.failed.pop(job["key"], None)
                     self.n_runs[job["key"]] = self.n_runs.get(job["key"], 0) + 1
             case "dropped":
                 for key in event["keys"]:
-                    done = self.done[key]
-                    self.done[key] = Done(done.receipt, done.seconds, dropped=True)
+                    self.done[key] = replace(self.done[key], dropped=True)
             case "lost":
                 self.done.pop(event["key"], None)
             case "failed":
@@ -91,12 +93,15 @@ class Ledger:
         if stacks:
             self._append({"event": "stacks", "stacks": [list(members) for members in stacks]})
 
-    def record_done(self, receipts: dict[str, Receipt], seconds: float) -> None:
+    def record_done(
+        self, receipts: dict[str, Receipt], seconds: float, made_with: Mapping[str, str] | None = None
+    ) -> None:
         """Finish the jobs of a task, all by one line."""
         share = round(seconds / max(len(receipts), 1), 6)
         self._append(
             {
                 "event": "done",
+                "made_with": dict(made_with or {}),
                 "jobs": [
                     {"key": key, "sha256": r.sha256, "bytes": r.n_bytes, "seconds": share}
                     for key, r in receipts.items()

@@ -39,7 +39,8 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
                     _add(tar, key + OBJECT_SUFFIX, folder.objects.read_bytes(key, done.receipt.sha256))
                     packed += 1
                 job = {"key": key, "sha256": done.receipt.sha256, "bytes": done.receipt.n_bytes}
-                events.append({"event": "done", "jobs": [{**job, "seconds": done.seconds}]})
+                made_with = dict(done.made_with)
+                events.append({"event": "done", "made_with": made_with, "jobs": [{**job, "seconds": done.seconds}]})
                 if left_out:
                     events.append({"event": "dropped", "keys": [key]})
             _add(tar, LEDGER, "".join(json.dumps(event) + "\n" for event in events).encode())
@@ -109,7 +110,7 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
                 folder.objects.drop(key)
                 raise UserError(f"{source}: artefact {key[:12]} is damaged")
             taken += 1
-        ledger.record_done({key: done.receipt}, done.seconds)
+        ledger.record_done({key: done.receipt}, done.seconds, done.made_with)
         if done.dropped:
             ledger.record_dropped([key])
     if not folder.run_file.exists():

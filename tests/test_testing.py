@@ -455,7 +455,7 @@ BAD_ADVERSARIES = {
     "margin of another threshold": (adversary(OtherDecision), "decide is not margin"),
     "no margin": (adversary(NoMargin), "without margin"),
     "fits by chance": (adversary(fit=fits_by_chance), "learned different things"),
-    "spoils the shadows": (adversary(fit=spoils_the_shadows), "changed the signals"),
+    "spoils the shadows": (adversary(fit=spoils_the_shadows), "read-only"),
     "fails": (adversary(fit=fails), "fitting raised ZeroDivisionError"),
     "learns from targets": (Learns, "after it was shown a target model it learns something else"),
     "knows where F is": (adversary(LowPlaces), "with F and T exchanged"),

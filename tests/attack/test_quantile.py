@@ -75,15 +75,21 @@ def test_points_that_are_all_alike_have_themselves_as_quantile():
     np.testing.assert_allclose(quantile.at(values, labels), 3.0, atol=1e-2)
 
 
+def surer(signals):
+    """Of the same points, whose own logit is larger by 2."""
+    logits = signals.logits.copy()
+    logits[np.arange(len(logits)), signals.labels] += 2
+    return dataclasses.replace(signals, logits=logits)
+
+
 def test_the_score_is_the_gap_above_the_models_own_quantile():
     world = draw_world(51)
     attack = REGRESSION.fit(world.shadows, TargetContext(N_CLASSES, outsiders=world.outsiders))
     assert isinstance(attack, QuantileAttack)
-    lifted = dataclasses.replace(world.target, logits=world.target.logits.copy())
-    lifted.logits[np.arange(200), lifted.labels] += 2
+    lifted = surer(world.target)
     gained = attack.score(lifted) - attack.score(world.target)
     np.testing.assert_allclose(gained, logit_gap(lifted) - logit_gap(world.target), atol=1e-5)
-    unseen = dataclasses.replace(lifted.background, logits=lifted.background.logits.copy())
-    unseen.logits[np.arange(200), unseen.labels] += 2
-    both = dataclasses.replace(lifted, background=unseen)  # a model that is surer of everything is no surer of members
+    both = dataclasses.replace(
+        lifted, background=surer(lifted.background)
+    )  # a model that is surer of everything is no surer of members
     np.testing.assert_allclose(attack.score(both), attack.score(world.target), atol=1e-4)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
+from forgetgauge.attack.adversary import Panel
 from forgetgauge.attack.signals import (
     Signals,
     confidence,
@@ -207,3 +208,11 @@ def test_the_log_odds_are_the_logit_of_the_confidence():
     signals = Signals(random_logits(10)[:6000], np.zeros(6000, dtype=np.int64))
     p = signals.true_posterior
     np.testing.assert_allclose(log_odds(signals), np.log(p) - np.log1p(-p), rtol=0, atol=1e-9)
+
+
+def test_an_adversary_cannot_write_into_what_others_read_too():
+    signals = Signals(np.zeros((3, 2), dtype=np.float32), np.zeros(3, dtype=np.int64), columns={"c": np.zeros(3)})
+    panel = Panel(np.zeros((1, 3, 2), dtype=np.float32), np.zeros(3, dtype=np.int64), np.zeros((1, 3), dtype=np.int8))
+    for array in (signals.logits, signals.labels, signals.columns["c"], panel.logits, panel.labels, panel.role):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
 import sys
 import textwrap
@@ -227,3 +228,68 @@ def test_versions_are_recorded_with_what_they_made_and_both_are_named_where_a_ru
     result = forgetgauge.evaluate(unlearner=["none", "retrain"], out=tmp_path / "run", tell=told.append, **TINY)
     assert result.environment["torch"].endswith(" and 9.9.9")
     assert not any("original" in progress.doing for progress in told), "the version of torch is in a key"
+
+
+def harms_labels(model, retain, forget, context):
+    forget.whole_labels[...] = 0
+    return copy.deepcopy(model)
+
+
+def harms_labels_through_numpy(model, retain, forget, context):
+    forget.host_labels[::-1] = np.sort(forget.host_labels)  # the same labels in another order
+    return copy.deepcopy(model)
+
+
+def harms_inputs(model, retain, forget, context):
+    retain.whole_inputs.mul_(0.5)
+    return copy.deepcopy(model)
+
+
+def harms_and_raises(model, retain, forget, context):
+    forget.whole_labels[...] = 0
+    raise ValueError("and stumbles")
+
+
+def harms_settings(model, retain, forget, context):
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    return copy.deepcopy(model)
+
+
+def unharmed(model, retain, forget, context):
+    model = copy.deepcopy(model)
+    loss = nn.functional.cross_entropy(model(forget.x), forget.y)
+    for parameter, gradient in zip(model.parameters(), torch.autograd.grad(loss, model.parameters()), strict=True):
+        parameter.data.add_(gradient)
+    return model
+
+
+@functools.cache
+def played_without_harm():
+    images = np.random.default_rng(0).normal(size=(120, 1, 8, 8)).astype(np.float32)
+    learner = {"epochs": 1, "batch_size": 60, "model": "linear"}
+    arguments = {**TINY, "data": (images, np.arange(120) % 4), "fraction": 1.0, "adversaries": ["confidence"]}
+    arguments |= {"learner": learner, "pairs": 1}
+    others = {"none": "none", "unharmed": unharmed, "retrain": "retrain"}
+    return others, arguments, forgetgauge.evaluate(unlearner=others, **arguments)
+
+
+@pytest.mark.parametrize(
+    "harm", [harms_labels, harms_labels_through_numpy, harms_inputs, harms_and_raises, harms_settings]
+)
+def test_a_method_that_damages_what_all_share_changes_no_other_result(harm):
+    others, arguments, alone = played_without_harm()
+    images, labels = arguments["data"]
+    kept = images.copy(), labels.copy()
+    beside, later = (
+        forgetgauge.evaluate(unlearner=methods, **arguments) for methods in ({"harm": harm, **others}, others)
+    )
+    for name in others:
+        assert beside.methods[name].by_adversary == alone.methods[name].by_adversary == later.methods[name].by_adversary
+    assert np.array_equal(images, kept[0])
+    assert np.array_equal(labels, kept[1])
+    if harm is not harms_settings:
+        assert beside.methods["harm"].quality is None
+        assert all(failure.job.startswith("harm of") for failure in beside.failures)
+    if harm not in (harms_settings, harms_and_raises):
+        assert all("in place, which all methods share" in failure.error for failure in beside.failures)

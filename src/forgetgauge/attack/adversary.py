@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.signals import Floats, Signals
+from forgetgauge.attack.signals import Floats, Signals, read_only
 from forgetgauge.game.adversary import Access
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -60,6 +60,11 @@ class Panel:
     """(n_models, n_points) of Role."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     """White-box columns, each (n_models, n_points)."""
+
+    def __post_init__(self) -> None:
+        for name in ("logits", "labels", "role"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        object.__setattr__(self, "columns", {name: read_only(column) for name, column in self.columns.items()})
 
     @property
     def n_models(self) -> int:

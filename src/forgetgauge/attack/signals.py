@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ class Signals:
     """White-box columns, each (n,), where an attack asked for them."""
 
     def __post_init__(self) -> None:
+        for name in ("logits", "labels"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        object.__setattr__(self, "columns", {name: read_only(column) for name, column in self.columns.items()})
         if self.logits.ndim != 2 or len(self.logits) != len(self.labels):
             raise ValueError(f"logits of shape {self.logits.shape} do not fit {len(self.labels)} labels")
         if not np.isfinite(self.logits).all():
@@ -55,6 +59,13 @@ class Signals:
     def true_posterior(self) -> Floats:
         """(n,) probability of the true label."""
         return np.take_along_axis(self.posterior, self.labels[:, None], axis=1)[:, 0]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers; an adversary that writes into them fails, for others read them too."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def correctness(signals: Signals) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,12 @@ def code_of_choice(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -
     if catalogue is plugins.learners and isinstance(params.get("model"), str):
         chosen.append((plugins.models, params["model"]))
     return code_behind(chosen, params, checkpoint_files(params))
+
+
+def is_own(job: Job) -> bool:
+    """Whether a job runs a learner or an unlearner of the user's."""
+    chosen = [(plugins.learners, "learner"), (plugins.unlearners, "unlearner")]
+    return any(name in job.params and job.params[name]["name"] not in entries.entries for entries, name in chosen)
 
 
 def make_learner(job: Job) -> Learner:
@@ -52,4 +59,4 @@ def make_adversary(job: Job) -> Adversary:
 
 def _make(catalogue: Catalogue, identity: Mapping[str, Any]) -> Any:
     thing = catalogue.load(identity["name"])
-    return thing(**identity["params"]) if isinstance(thing, type) else thing
+    return thing(**copy.deepcopy(dict(identity["params"]))) if isinstance(thing, type) else thing

@@ -10,8 +10,9 @@ from torch import nn
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.plan.jobs import Job
-from forgetgauge.run.algorithms import make_learner, make_unlearner
+from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner
 from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.places import Places
 from forgetgauge.run.weights import checked_weights, pour_weights, untrained, weights_of
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.streams import Streams
@@ -21,9 +22,10 @@ from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
     """One model for each job, all by the learner of the first."""
     learner = make_learner(jobs[0])
-    points = [holdings.places(job).training for job in jobs]
-    models = learner.fit_many(points, [Streams(job.key) for job in jobs])
-    engine = learner.engine(points).name if hasattr(learner, "engine") else ""
+    with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
+        points = [holdings.places(job, whole).training for job in jobs]
+        models = learner.fit_many(points, [Streams(job.key) for job in jobs])
+        engine = learner.engine(points).name if hasattr(learner, "engine") else ""
     ran = _how_it_ran(holdings, len(jobs), engine)
     return [
         Artefact(
@@ -37,14 +39,16 @@ def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
 def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
     """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
     learner, unlearner = make_learner(jobs[0]), make_unlearner(jobs[0])
-    models = untrained(learner, holdings.here(jobs[0]).points, len(jobs))
-    requests = [_request(*one, learner, holdings) for one in zip(jobs, given, models, strict=True)]
-    if isinstance(unlearner, StackedUnlearner):
-        models = unlearner.unlearn_many(requests)
-        ran = _how_it_ran(holdings, len(jobs), requests[0].context.engine)
-    else:
-        models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
-        ran = _how_it_ran(holdings, 1)
+    with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
+        models = untrained(learner, whole, len(jobs))
+        places = [holdings.places(job, whole) for job in jobs]
+        requests = [_request(*one, learner) for one in zip(jobs, given, models, places, strict=True)]
+        if isinstance(unlearner, StackedUnlearner):
+            models = unlearner.unlearn_many(requests)
+            ran = _how_it_ran(holdings, len(jobs), requests[0].context.engine)
+        else:
+            models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+            ran = _how_it_ran(holdings, 1)
     made = []
     for model, request, inputs in zip(models, requests, given, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
@@ -55,10 +59,7 @@ def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdin
     return made
 
 
-def _request(
-    job: Job, inputs: Mapping[str, Artefact], model: nn.Module, learner: Learner, holdings: Holdings
-) -> Request:
-    places = holdings.places(job)
+def _request(job: Job, inputs: Mapping[str, Artefact], model: nn.Module, places: Places, learner: Learner) -> Request:
     if "model" in inputs:
         pour_weights(model, inputs["model"])
     context = Context(learner, Streams(job.key), validation=places.elsewhere)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +20,7 @@ from forgetgauge.run.tasks import Sources
 if TYPE_CHECKING:
     import torch
 
-    from forgetgauge.data.dataset import Dataset
+    from forgetgauge.data.dataset import Dataset, Points
 
 N_DATASETS_ON_DEVICE = 2
 """As many as are kept in memory, for sweeps over data sets."""
@@ -31,6 +33,7 @@ class Holdings:
         self.sources = sources
         self._device_name = device
         self._on_device: dict[str, Dataset] = {}
+        self._lent: dict[str, tuple[Points, dict[str, int]]] = {}
 
     @cached_property
     def device(self) -> torch.device:
@@ -70,11 +73,38 @@ class Holdings:
             self._on_device[digest] = replace(dataset, points=dataset.points.on(self.device), test=test)
         return self._on_device[digest]
 
+    @contextmanager
+    def points_for(self, job: Job, *, own: bool) -> Iterator[Points]:
+        """All points, on the device; for the user's own code in tensors that no other code shares.
+
+        Own code that changes them fails; whoever comes next is lent a fresh copy.
+        """
+        if not own:
+            yield self.here(job).points
+            return
+        digest = job.params["data"]
+        if digest not in self._lent:
+            points = self.here(job).points.copied()
+            self._lent = {digest: (points, points.fingerprints)}  # one at a time: it is a copy of the whole data set
+        points, before = self._lent[digest]
+        changed = ["its data"]
+        try:
+            yield points
+            changed = [name for name, found in points.fingerprints.items() if found != before[name]]
+        finally:
+            if changed:
+                del self._lent[digest]
+        if changed:
+            raise UserError(
+                f"it changed {' and '.join(changed)} in place, which all methods share; change copies (retain.x and "
+                "retain.y are copies already)"
+            )
+
     def halves(self, job: Job) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The target half and the shadow half."""
         where = job.params
         return draw_halves(where["data"], len(self.dataset(job).points), where["seed"], where["fraction"])
 
-    def places(self, job: Job) -> Places:
-        """The job's sets of points, on the device."""
-        return Places(job.params, self.here(job).points, *self.halves(job))
+    def places(self, job: Job, points: Points | None = None) -> Places:
+        """The job's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
+        return Places(job.params, points or self.here(job).points, *self.halves(job))

@@ -1,7 +1,8 @@
-"""What a job shares with nobody while it runs: the global random generators, and torch's threads."""
+"""What a job shares with nobody while it runs: the global random generators, torch's threads and settings."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,33 @@ def seeded(job: Job) -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(arrays)  # noqa: NPY002
+
+
+@contextmanager
+def settings_kept(kind: Kind) -> Iterator[None]:
+    """Whatever the user's code sets globally (a default dtype, gradients off, another folder) ends with its job."""
+    if kind not in USES_TORCH:
+        yield
+        return
+    import torch
+
+    backends = torch.backends
+    dtype, gradients, device = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_default_device()
+    exact, precision = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+    cudnn = (backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32)
+    folder, errors = os.getcwd(), np.geterr()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(gradients)
+        if torch.get_default_device() != device:
+            torch.set_default_device(device)
+        torch.use_deterministic_algorithms(exact)
+        torch.set_float32_matmul_precision(precision)
+        backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32 = cudnn
+        os.chdir(folder)
+        np.seterr(**errors)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import Job
-from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.algorithms import is_own, make_learner
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.weights import pour_weights, untrained
 from forgetgauge.store.artefact import Artefact
@@ -22,7 +22,8 @@ from forgetgauge.store.artefact import Artefact
 
 def take_signals(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
     """What models say, all of them in one pass where they are alike."""
-    models = untrained(make_learner(jobs[0]), holdings.here(jobs[0]).points, len(jobs))
+    with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
+        models = untrained(make_learner(jobs[0]), whole, len(jobs))
     for model, inputs in zip(models, given, strict=True):
         pour_weights(model, inputs["model"])
     asked = [_asked(job, holdings) for job in jobs]

@@ -13,7 +13,7 @@ from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
-from forgetgauge.run.isolation import one_thread, seeded
+from forgetgauge.run.isolation import one_thread, seeded, settings_kept
 from forgetgauge.run.narrowing import in_parts
 from forgetgauge.run.recent import Recent
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
@@ -89,7 +89,7 @@ class Worker:
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Artefact]:
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
-        with one_thread(jobs[0].kind), seeded(jobs[0]):
+        with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
             return _made(jobs, given, self.holdings)
 
 

@@ -293,3 +293,16 @@ def test_a_method_that_damages_what_all_share_changes_no_other_result(harm):
         assert all(failure.job.startswith("harm of") for failure in beside.failures)
     if harm not in (harms_settings, harms_and_raises):
         assert all("in place, which all methods share" in failure.error for failure in beside.failures)
+
+
+def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modules):
+    own_modules(users_method=METHOD, users_helper="FACTOR = 1.0\ndef rate():\n    return FACTOR\n")
+    import users_helper
+
+    users_helper.FACTOR = 0.5  # in this process alone: a worker would compute with 1.0, and call it the same
+    result = forgetgauge.evaluate(
+        unlearner={"mine": "users_method:method", "none": "none"}, executor="processes", **{**TINY, "pairs": 1}
+    )
+    assert result.methods["mine"].quality is None
+    assert result.methods["none"].quality is not None
+    assert all("is not the same in a worker process" in failure.error for failure in result.failures)

@@ -8,27 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Adversary
-from forgetgauge.code import Code
-from forgetgauge.data.checkpoints import checkpoint_files
 from forgetgauge.plan.jobs import Job
-from forgetgauge.plugins.catalogue import Catalogue, code_behind
+from forgetgauge.plugins.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from forgetgauge.learn.learner import Learner
-
-
-def code_of_choice(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -> Code:
-    """What stands in keys for a choice by name: its code where that is the user's own, its model's, its checkpoints."""
-    chosen = [(catalogue, name)]
-    if catalogue is plugins.learners and isinstance(params.get("model"), str):
-        chosen.append((plugins.models, params["model"]))
-    return code_behind(chosen, params, checkpoint_files(params))
-
-
-def is_own(job: Job) -> bool:
-    """Whether a job runs a learner or an unlearner of the user's."""
-    chosen = [(plugins.learners, "learner"), (plugins.unlearners, "unlearner")]
-    return any(name in job.params and job.params[name]["name"] not in entries.entries for entries, name in chosen)
 
 
 def make_learner(job: Job) -> Learner:

@@ -10,8 +10,9 @@ from torch import nn
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.plan.jobs import Job
-from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner
+from forgetgauge.run.algorithms import make_learner, make_unlearner
 from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.own_code import is_own
 from forgetgauge.run.places import Places
 from forgetgauge.run.weights import checked_weights, pour_weights, untrained, weights_of
 from forgetgauge.store.artefact import Artefact

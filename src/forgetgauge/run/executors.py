@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
+from forgetgauge.run.own_code import CodeCheck
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.run.worker import Worker
 
@@ -179,7 +180,7 @@ def _interrupts_held_back() -> Iterator[None]:
 def _serve(pipe: Connection[object, object], objects: Path, sources: Sources, device: str) -> None:
     """A worker's life: tasks in, outcomes out, until the other end of the pipe is gone (even by `kill -9`)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    worker = Worker(objects, sources, device)
+    worker = Worker(objects, sources, device, CodeCheck(sources.own_code))
     while True:
         try:
             task, digests = cast(tuple[Task, dict[str, str]], pipe.recv())

@@ -21,8 +21,8 @@ from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
 from forgetgauge.plan.spec import MetricsSpec, RunSpec, SensitivitySpec
 from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.run.algorithms import code_of_choice
 from forgetgauge.run.initialisation import sensitivity_weights
+from forgetgauge.run.own_code import code_of_choice, own_code_of
 from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.version import versions
 
@@ -46,7 +46,7 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
         games,
         sweep["key"] if sweep else None,
         specs[0][1].keep == "weights",
-        Sources({game.data_digest: game.data for game in games}, weights),
+        Sources({game.data_digest: game.data for game in games}, weights, own_code_of(games)),
         environment(),
     )
 

@@ -57,6 +57,8 @@ class Sources:
     """Data digest -> name and parameters of the data set."""
     weights: Mapping[str, Any] = field(default_factory=dict)
     """Digest of a file of sensitivity weights -> the weights, one per point of the data set."""
+    own_code: Mapping[str, Named] = field(default_factory=dict)
+    """The user's own code as the run was planned with it, for worker processes to compare with theirs."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
 from forgetgauge.run.isolation import one_thread, seeded, settings_kept
 from forgetgauge.run.narrowing import in_parts
+from forgetgauge.run.own_code import CodeCheck
 from forgetgauge.run.recent import Recent
 from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.store.artefact import Artefact
@@ -25,8 +26,9 @@ from forgetgauge.streams import identity_key
 class Worker:
     """Does tasks: reads their inputs from the store, does the work on a device, writes the artefacts."""
 
-    def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
+    def __init__(self, objects: Path, sources: Sources, device: str = "cpu", check: CodeCheck | None = None) -> None:
         self.store = ObjectStore(objects)
+        self._check = check
         self.holdings = Holdings(sources, device)
         self._recent = Recent()
 
@@ -88,6 +90,8 @@ class Worker:
                 self.holdings.here(task.jobs[0])
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Artefact]:
+        if self._check is not None:
+            self._check.check(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
             return _made(jobs, given, self.holdings)

@@ -1,0 +1,85 @@
+"""The user's own code in a run: what stands for it in keys, which jobs run it, whether a worker has the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forgetgauge import plugins
+from forgetgauge.code import Code
+from forgetgauge.data.checkpoints import checkpoint_files
+from forgetgauge.errors import UserError
+from forgetgauge.plan.graph import Game, Named
+from forgetgauge.plan.jobs import USES_TORCH, Job
+from forgetgauge.plugins.catalogue import Catalogue, code_behind
+from forgetgauge.streams import identity_key
+
+CATALOGUES = {"learner": plugins.learners, "unlearner": plugins.unlearners, "adversary": plugins.adversaries}
+"""By the key under which jobs name them."""
+
+
+def code_of_choice(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -> Code:
+    """What stands in keys for a choice by name: its code where that is the user's own, its model's, its checkpoints."""
+    chosen = [(catalogue, name)]
+    if catalogue is plugins.learners and isinstance(params.get("model"), str):
+        chosen.append((plugins.models, params["model"]))
+    return code_behind(chosen, params, checkpoint_files(params))
+
+
+def is_own(job: Job) -> bool:
+    """Whether a job runs a learner or an unlearner of the user's."""
+    chosen = [(plugins.learners, "learner"), (plugins.unlearners, "unlearner")]
+    return any(name in job.params and job.params[name]["name"] not in entries.entries for entries, name in chosen)
+
+
+def own_code_of(games: list[Game]) -> dict[str, Named]:
+    """All that has a digest of code, by its place in a job and its identity."""
+    chosen = [
+        (what, named)
+        for game in games
+        for what, named in [
+            ("learner", game.learner),
+            *(("learner", method.learner) for method in game.methods.values() if method.learner),
+            *(("unlearner", method.unlearner) for method in game.methods.values()),
+            *(("adversary", opponent.adversary) for opponent in game.adversaries.values()),
+        ]
+    ]
+    return {f"{what} {identity_key(named.identity)}": named for what, named in chosen if named.code}
+
+
+class CodeCheck:
+    """Whether the code that a worker process imports is the code that the run was planned with.
+
+    All of it is looked at before the first of it runs: running code may change its own globals.
+    """
+
+    def __init__(self, planned: Mapping[str, Named]) -> None:
+        self._planned = dict(planned)
+        self._changed: dict[str, str] = {}
+        self._looked: set[bool] = set()
+
+    def check(self, job: Job) -> None:
+        """UserError where the job would run other code than its key names."""
+        uses_torch = job.kind in USES_TORCH
+        if uses_torch not in self._looked:
+            self._looked.add(uses_torch)
+            for key, named in self._planned.items():
+                what = key.partition(" ")[0]
+                if (what != "adversary") == uses_torch:
+                    self._look(key, what, named)
+        for what in CATALOGUES:
+            key = f"{what} {identity_key(job.params[what])}" if what in job.params else ""
+            if key in self._changed:
+                raise UserError(self._changed[key])
+
+    def _look(self, key: str, what: str, named: Named) -> None:
+        try:
+            same = code_of_choice(CATALOGUES[what], named.name, named.params).digest == named.code
+        except UserError as error:
+            self._changed[key] = str(error)
+            return
+        if not same:
+            self._changed[key] = (
+                f"{what} '{named.name}' is not the same in a worker process as when the run was planned: its code was "
+                "edited meanwhile, or a global of its module was set in this program alone (then use executor inline)"
+            )

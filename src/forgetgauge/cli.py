@@ -76,6 +76,8 @@ def run(
             time_limit_s=limit,
             tell=tell,
         )
+    for note in ending.notes:
+        typer.echo(note, err=True)
     if result is None:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     else:

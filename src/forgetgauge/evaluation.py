@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,8 @@ def evaluate(
             )
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         ending, result = play(campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell)
+    for note in ending.notes:
+        warnings.warn(f"{out}: {note}", stacklevel=2)
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     return result

@@ -14,6 +14,7 @@ from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.report.assemble import assemble
 from forgetgauge.report.pilot import pairs_wanted
 from forgetgauge.report.result import Result
+from forgetgauge.run.amending import amended
 from forgetgauge.run.executors import Executor, Inline, Processes
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
@@ -51,6 +52,8 @@ class Campaign:
             "sweep": self.resolved.sweep_key,
             "keep_weights": self.keep_weights,
             "environment": self.resolved.environment,
+            "source": self.resolved.source,
+            "scored": list(self.resolved.scored),
         }
 
     @staticmethod
@@ -65,7 +68,8 @@ class Campaign:
         try:
             games = [game_from_json(record) for record in run["games"]]
             sources = Sources({game.data_digest: game.data for game in games})
-            return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"]))
+            told = run.get("source", ""), tuple(run.get("scored", ()))
+            return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], *told))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
@@ -89,6 +93,7 @@ def play(
     folder.create()
     n_run = 0
     with folder.locked():
+        campaign, notes = _amended(campaign, folder)
         device, described = _chosen_device(campaign, folder, device)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
@@ -114,7 +119,7 @@ def play(
                 campaign = _after_pilot(campaign, folder)
         finally:
             workers.close()
-        ending = replace(ending, n_run=n_run)
+        ending = replace(ending, n_run=n_run, notes=notes)
         if ending.out_of_time:
             return ending, None
         result = assemble(
@@ -125,6 +130,15 @@ def play(
         )
         folder.write_text(folder.result, result.to_json())
     return ending, result
+
+
+def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]]:
+    """The campaign with what `score` added to the folder, and what the user is told of what it held before."""
+    resolved = campaign.resolved
+    found = amended(folder, resolved.games, resolved.scored, resolved.source)
+    if found.games == resolved.games and tuple(found.scored) == resolved.scored:
+        return campaign, found.notes
+    return Campaign.plan(replace(resolved, games=found.games, scored=tuple(found.scored))), found.notes
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:
@@ -165,7 +179,8 @@ def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     resolved = Campaign.read(folder).resolved
     further = {name: resolve_opponent(name, {}) for name in names}
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
-    campaign = Campaign.plan(replace(resolved, games=games))
+    scored = tuple(dict.fromkeys([*resolved.scored, *further]))
+    campaign = Campaign.plan(replace(resolved, games=games, scored=scored))
     jobs = campaign.jobs
     to_do = [jobs[key] for key in jobs_to_do(jobs, folder.open_ledger().state)]
     heavy = [job for job in to_do if job.kind in HEAVY]

@@ -48,6 +48,7 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
         specs[0][1].keep == "weights",
         Sources({game.data_digest: game.data for game in games}, weights, own_code_of(games)),
         environment(),
+        Path(source).name,
     )
 
 

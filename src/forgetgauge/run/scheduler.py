@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from forgetgauge.errors import DiskFull
@@ -43,6 +43,8 @@ class Ending:
     """Jobs still to do: after a time limit, or hanging on a failed one."""
     failed: Mapping[str, Failure]
     out_of_time: bool
+    notes: Sequence[str] = ()
+    """What became of things that the folder held before."""
 
 
 def execute(

@@ -70,3 +70,7 @@ class Resolved:
     keep_weights: bool
     sources: Sources
     environment: dict[str, str]
+    source: str = ""
+    """Name of the run file, or `evaluate`; empty where a folder is shared by several on purpose."""
+    scored: tuple[str, ...] = ()
+    """Adversaries that `score` added."""

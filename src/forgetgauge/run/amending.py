@@ -1,0 +1,66 @@
+"""A run folder that is used again: what it holds is continued or added to, and never replaced without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from forgetgauge.errors import UserError
+from forgetgauge.plan.graph import Game
+from forgetgauge.plan.record import game_from_json
+from forgetgauge.store.runfolder import RunFolder
+
+GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
+"""What may be added to a game without another result being lost."""
+
+
+@dataclass(frozen=True)
+class Amended:
+    """The games to play in a folder, and what the user is told about what it held before."""
+
+    games: list[Game]
+    scored: list[str]
+    """Adversaries that `score` added, which a run keeps."""
+    notes: list[str]
+
+
+def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], source: str) -> Amended:
+    """Compare what is asked for with what the folder holds; UserError where that is the run of another file.
+
+    An earlier result that the new one would not contain is kept beside it.
+    """
+    if not folder.run_file.exists() or not source:
+        return Amended(list(games), list(scored), [])
+    run = folder.read_run()
+    before, known = [game_from_json(record) for record in run["games"]], run.get("source", "")
+    kept = {name: before[0].adversaries[name] for name in run.get("scored", ()) if name in before[0].adversaries}
+    added = [name for name in kept if any(name not in game.adversaries for game in games)]
+    games = [replace(game, adversaries={**game.adversaries, **kept}) for game in games]
+    notes = [f"also attacked by {', '.join(added)}, which score added to this folder"] if added else []
+    if not all(any(_contains(game, old) for game in games) for old in before):
+        if known and known != source:
+            raise UserError(f"{folder.path}: holds the run of {known}; give {source} a folder of its own (--out)")
+        if folder.result.exists():
+            notes.append(f"the settings changed; the result before that is kept as {_set_aside(folder)}")
+    return Amended(games, list(dict.fromkeys([*kept, *scored])), notes)
+
+
+def _contains(game: Game, old: Game) -> bool:
+    """Whether every number of the old game is one of this game as well."""
+    fixed = [field.name for field in fields(Game) if field.name not in GROWS]
+    as_many = game.pairs >= old.pairs or game.until is not None  # whose pairs are counted after the pilot
+    chosen = _within(old.methods, game.methods) and _within(old.adversaries, game.adversaries)
+    return as_many and chosen and all(getattr(game, name) == getattr(old, name) for name in fixed)
+
+
+def _within(part: Any, whole: Any) -> bool:
+    return all(whole.get(name) == value for name, value in part.items())
+
+
+def _set_aside(folder: RunFolder) -> str:
+    """Copy the result to the first free name."""
+    content = folder.result.read_text("utf-8")
+    number = next(n for n in range(1, 1_000_000) if not (folder.path / f"result-{n}.json").exists())
+    folder.write_text(folder.path / f"result-{number}.json", content)
+    return f"result-{number}.json"

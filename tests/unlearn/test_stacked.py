@@ -57,7 +57,8 @@ DESCENTS = {
     "salun frozen": few_epochs("salun", batch_norm="frozen", fraction=0.3),
     "ft-final": few_epochs("ft-final", weight_decay=0.01),
     "retrain-final": few_epochs("retrain-final"),
-    "ssd by batches": SSD(alpha=1.5, per_sample=False, batch_size=4),
+    "ssd by equal batches": SSD(alpha=1.5, importance="equal-batches", batch_size=4),
+    "ssd by the published batches": SSD(alpha=1.5, importance="published-batches", batch_size=4),
 }
 SQUARES = {
     "fisher": Fisher(alpha=1e-5),

@@ -23,6 +23,7 @@ from forgetgauge.plan.spec import MetricsSpec, RunSpec, SensitivitySpec
 from forgetgauge.plugins.catalogue import Catalogue, code_of
 from forgetgauge.run.initialisation import sensitivity_weights
 from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import VERSION
 
 if TYPE_CHECKING:
@@ -133,10 +134,15 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
 def _resolve_method(name: str, params: Mapping[str, Any], learner: Named) -> Method:
     given = {key: value for key, value in params.items() if key not in ("method", "learner")}
     chosen = _chosen(f"unlearners.{name}", name, params)
-    unlearner = _resolve_named(plugins.unlearners, {**given, "name": chosen}, f"unlearners.{name}")
     thing = plugins.unlearners.load(chosen)
     if not (hasattr(thing, "unlearn") or callable(thing)):
         raise UserError(f"unlearners.{name}: '{chosen}' is a {type(thing).__name__}, neither function nor unlearner")
+    if not isinstance(thing, type):
+        try:
+            given = settled(thing, given)
+        except UserError as error:
+            raise UserError(f"unlearners.{name}: {error}") from None
+    unlearner = _resolve_named(plugins.unlearners, {**given, "name": chosen}, f"unlearners.{name}")
     return Method(
         unlearner,
         getattr(thing, "uses_original", True),

@@ -282,7 +282,7 @@ def test_only_the_heads_change(name, monkeypatch):
 
 @pytest.mark.usefixtures("twins_on_cpu")
 def test_heads_are_tuned_alone_where_the_bodies_statistics_move():
-    assert_alone(few_epochs("ft-final", batch_norm="official"), requests_on("batch norm"))
+    assert_alone(few_epochs("ft-final", batch_norm="train"), requests_on("batch norm"))
 
 
 class NotItsLast(SmallCNN):

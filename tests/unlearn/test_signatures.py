@@ -32,8 +32,8 @@ class Unlearner:
 
 
 class Ours:
-    def unlearn(self, m, r, f, c):
-        return m
+    def unlearn(self, a, b, c, d):
+        return a
 
 
 def longer(net, retain_loader, forget_loader, val_loader, class_weights=None):
@@ -43,6 +43,7 @@ def longer(net, retain_loader, forget_loader, val_loader, class_weights=None):
 COMPETITION = [
     lambda net, retain, forget, validation: net,
     lambda net, retain, forget, val: net,
+    lambda n, r, f, v: n,
     lambda net, retain, forget, val=None, epochs=3: net,
     lambda net, retain, forget, valid_set: net,
     lambda net, retain, forget, test_set: net,
@@ -60,21 +61,22 @@ COMPETITION = [
 ]
 
 
-def annotated_ours(m: Any, r: Points, f: Points, c: Any):
+def annotated_ours(m: Any, r: Points, f: Points, x: Any):
     return m
 
 
-def annotated_context(m: Any, r: Any, f: Any, c: "Context"):
+def annotated_context(m: Any, r: Any, f: Any, x: "Context"):
     return m
 
 
-def annotated_theirs(m: Any, r: DataLoader, f: "DataLoader[Any]", v: Any):
+def annotated_theirs(m: Any, r: DataLoader, f: "DataLoader[Any]", x: Any):
     return m
 
 
 OURS = [
     lambda model, retain, forget, context: model,
     lambda model, retain, forget, ctx: model,
+    lambda m, r, f, c: m,
     lambda model, retain, forget, _context: model,
     lambda model, retain, forget, context=None, lr=0.1: model,
     lambda model, retain, forget, *, context: model,

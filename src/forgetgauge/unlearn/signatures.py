@@ -78,9 +78,9 @@ def _told(thing: Any, given: Collection[str]) -> Signature | None:
         return otherwise
     *sets, last = (name.strip("_").lower() for name in names[1:])
     kinds = [_annotated(parameters[name]) for name in names[1:]]
-    ours = last.startswith(("context", "ctx")) or last.endswith(("context", "ctx"))
+    ours = last == "c" or last.startswith(("context", "ctx")) or last.endswith(("context", "ctx"))
     ours = ours or kinds[2].endswith("Context") or any(kind.endswith("Points") for kind in kinds[:2])
-    theirs = last.startswith(("val", "test")) or any("Loader" in kind for kind in kinds)
+    theirs = last == "v" or last.startswith(("val", "test")) or any("Loader" in kind for kind in kinds)
     theirs = theirs or any("loader" in name or name.endswith(("_dl", "_dls")) for name in (*sets, last))
     if ours == theirs:
         return otherwise

@@ -54,8 +54,9 @@ def evaluate(
 ) -> Result:
     """Play the game and return its result.
 
-    `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model`, several of these,
-    or a mapping id -> name, function or parameters. `learner` is a name, a mapping of the run file's `[learner]`
+    `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
+    competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
+    parameters. `learner` is a name, a mapping of the run file's `[learner]`
     table, or an object with the methods of `Learner`. `model` is the learner's: a name, a class or function that makes
     a torch module, or a module, whose weights every training then begins with. `data` is a name, a `Dataset`, or a pair
     (inputs, labels); `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class ->

@@ -20,6 +20,7 @@ from forgetgauge.learn.dp_ghost import why_no_ghost
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import logits_of
 from forgetgauge.learn.twin import why_no_twin
+from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
 from forgetgauge.models.head import head_of
 from forgetgauge.models.outputs import as_written
@@ -150,6 +151,16 @@ def test_every_method_unlearns_such_a_model(name, kind):
     assert head_of(made).out_features == n_out
     assert np.isfinite(logits_of(made, points())).all()
     assert logits_of(made, points()).shape == (40, 2)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_white_box_columns_are_those_of_the_plain_logits(kind, column):
+    answer, n_out = ANSWERS[kind]
+    model = built(functools.partial(Net, answer, n_out))
+    plain = Net(lambda z: z if n_out == 2 else torch.cat([torch.zeros_like(z), z], dim=1), n_out)
+    plain.load_state_dict(model.state_dict())
+    np.testing.assert_allclose(COLUMNS[column](model, points()), COLUMNS[column](plain, points()), rtol=1e-3, atol=1e-5)
 
 
 def test_no_trace_is_made_of_a_model_with_hooks():

@@ -1,6 +1,7 @@
 """Our signature or the competition's: what tells, what does not, and what of it a job's identity holds."""
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from forgetgauge.testing import check_unlearner
 from forgetgauge.unlearn.competition import CompetitionUnlearner
 from forgetgauge.unlearn.own import as_unlearner
 from forgetgauge.unlearn.signatures import settled, signature_of
+from forgetgauge.unlearn.ssd import SSD
 from forgetgauge.unlearn.unlearner import Context, FunctionUnlearner
 
 from .test_competition import context_of
@@ -117,6 +119,15 @@ def test_what_tells_neither_is_refused_in_one_line_that_names_the_key(function):
     for stated in ("forgetgauge", "competition"):
         assert signature_of(function, stated) == stated
     assert isinstance(as_unlearner(function, {"signature": "competition"}), CompetitionUnlearner)
+
+
+def test_our_own_methods_and_what_inherits_them_are_left_as_they_are():
+    class Mine(SSD):
+        pass
+
+    for thing in (SSD, Mine):
+        assert type(as_unlearner(thing, {"alpha": 2.0})) is thing
+    assert isinstance(as_unlearner(SimpleNamespace(unlearn=OURS[0]), {}), FunctionUnlearner)
 
 
 def test_what_is_no_method_is_refused_whatever_is_stated():

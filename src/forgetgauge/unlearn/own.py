@@ -23,7 +23,7 @@ def as_unlearner(thing: Any, params: Mapping[str, Any]) -> Unlearner:
     given = dict(params)
     if isinstance(thing, type):
         thing, given = thing(**given), {}
-    if isinstance(thing, Unlearner) and type(thing).unlearn.__module__.startswith("forgetgauge."):
+    if isinstance(thing, Unlearner) and str(getattr(thing.unlearn, "__module__", "")).startswith("forgetgauge."):
         return thing
     if hasattr(thing, "unlearn_many"):
         return _Stacked(thing)

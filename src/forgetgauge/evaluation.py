@@ -27,6 +27,7 @@ def evaluate(
     *,
     unlearner: One | Sequence[One] | Mapping[str, Any] = ("retrain", "none"),
     learner: One | Mapping[str, Any] = "minibatch",
+    model: One | None = None,
     data: Any = "digits",
     data_params: Mapping[str, Any] | None = None,
     alpha: float = 0.5,
@@ -54,13 +55,16 @@ def evaluate(
 ) -> Result:
     """Play the game and return its result.
 
-    `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model`, several of these,
-    or a mapping id -> name, function or parameters. `learner` is a name, a mapping of the run file's `[learner]`
-    table, or an object with the methods of `Learner`. `data` is a name, a `Dataset`, or a pair (inputs, labels);
-    `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one
-    weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's `[metrics]` table;
-    they stand in each method's `metrics`. With `out` the run can be continued, scored and reported later; without it
-    nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or `cuda:1`::
+    `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
+    competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
+    parameters. `learner` is a name, a mapping of the run file's `[learner]`
+    table, or an object with the methods of `Learner`. `model` is the learner's: a name, a class or function that makes
+    a torch module, or a module, whose weights every training then begins with. `data` is a name, a `Dataset`, or a pair
+    (inputs, labels); `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class ->
+    weight, or one weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's
+    `[metrics]` table; they stand in each method's `metrics`. With `out` the run can be continued, scored and reported
+    later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
+    `cuda:1`::
 
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
@@ -77,7 +81,7 @@ def evaluate(
             "level": level,
             "delta": delta,
         },
-        "learner": _learner_table(learner),
+        "learner": _learner_table(learner, model),
         "shadows": {"count": shadows, "references": references},
         "strong": {"queries": _listed(queries)},
         "metrics": _metrics_table(metrics),
@@ -111,13 +115,17 @@ def _name_of(catalogue: Catalogue, thing: One) -> str:
     return thing if isinstance(thing, str) else catalogue.bind(thing)
 
 
-def _learner_table(learner: One | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(learner, Mapping):
-        table = dict(learner)
+def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[str, Any]:
+    table = dict(learner) if isinstance(learner, Mapping) else {"name": _name_of(plugins.learners, learner)}
+    if model is not None:
         if "model" in table:
-            table["model"] = _name_of(plugins.models, table["model"])
-        return table
-    return {"name": _name_of(plugins.learners, learner)}
+            raise UserError("evaluate: the model is given twice, as model and as learner['model']")
+        if not isinstance(learner, Mapping | str):
+            raise UserError("evaluate: a learner that is an object brings its own model: leave model out")
+        table["model"] = model
+    if "model" in table:
+        table["model"] = _name_of(plugins.models, table["model"])
+    return table
 
 
 def _table(catalogue: Catalogue, things: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Methods in the competition signature: run unmodified, from the job's own randomness, without a look at T."""
 
 import copy
-import functools
 import inspect
 import random
 import sys
@@ -15,7 +14,7 @@ import forgetgauge
 from forgetgauge.errors import UserError
 from forgetgauge.streams import Streams
 from forgetgauge.testing import check_unlearner
-from forgetgauge.unlearn.competition import CompetitionUnlearner, is_competition_function
+from forgetgauge.unlearn.competition import CompetitionUnlearner
 from forgetgauge.unlearn.unlearner import Context, Unlearner
 
 from .world import changed, make_world
@@ -53,27 +52,6 @@ def context_of(world, key="a job"):
 def unlearned(function, world, key="a job", **how):
     context = context_of(world, key)
     return CompetitionUnlearner(function, **how).unlearn(world.original, world.retain, world.forget, context)
-
-
-def test_the_signature_is_known_by_its_names():
-    def ours(model, retain, forget, context):
-        return model
-
-    def longer(net, retain_loader, forget_loader, val_loader, class_weights=None):
-        return net
-
-    def other_order(model, forget_loader, retain_loader, validation_loader):
-        return model
-
-    def asks_for_more(net, retain_loader, forget_loader, val_loader, teacher):
-        return net
-
-    def lacks_one(net, retain_loader, forget_loader):
-        return net
-
-    assert all(is_competition_function(f) for f in (finetune, longer, other_order))
-    assert is_competition_function(functools.partial(longer, class_weights=1))
-    assert not any(is_competition_function(f) for f in (ours, asks_for_more, lacks_one, len, CompetitionUnlearner, "a"))
 
 
 def test_loaders_are_given_by_name_and_hold_the_right_points():
@@ -214,3 +192,72 @@ def test_a_function_of_the_running_program_is_known_by_its_signature_too():
     result = forgetgauge.evaluate(unlearner=[copy.copy(finetune)], adversaries=["confidence"], **settings)
     assert result.failures == []
     assert 0 <= result.methods["finetune"].quality <= 1
+
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def unlearning(net, retain, forget, validation):
+    """In the shape of a public starting kit: three loaders by position, a device of the module's, a schedule."""
+    epochs = 2
+    criterion = torch.nn.CrossEntropyLoss()
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, weight_decay=5e-4)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=epochs)
+    net.train()
+    for _ in range(epochs):
+        for inputs, targets in retain:
+            inputs, targets = inputs.to(DEVICE), targets.to(DEVICE)
+            optimiser.zero_grad()
+            criterion(net(inputs), targets).backward()
+            optimiser.step()
+        scheduler.step()
+    net.eval()
+    return net
+
+
+def unlearning_by_name(net, retain_loader, forget_loader, val_loader):
+    """The same with batches that are read by name."""
+    net.train()
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.001)
+    for sample in retain_loader:
+        inputs, targets = sample["image"].to(DEVICE), sample["age_group"].to(DEVICE)
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(net(inputs), targets).backward()
+        optimiser.step()
+    net.eval()
+
+
+SMALL = {"pairs": 2, "fraction": 0.2, "shadows": 2, "learner": {"epochs": 1}, "adversaries": ["confidence"]}
+
+
+@pytest.mark.parametrize("function", [unlearning, unlearning_by_name])
+def test_a_starting_kits_function_runs_unmodified(function):
+    result = forgetgauge.evaluate(unlearner=[function], **SMALL)
+    assert result.failures == []
+    assert result.methods[function.__name__].n_pairs == 2
+    check_unlearner(function)
+
+
+def test_it_gets_loaders_by_place():
+    seen = []
+
+    def look(net, retain, forget, validation):
+        seen.extend([len(retain.dataset), len(forget.dataset), len(validation.dataset)])
+        assert all(loader.batch_size == 8 and len(loader) >= 1 for loader in (retain, forget, validation))
+
+    world = make_world()
+    unlearned(look, world, batch_size=8)
+    assert seen == [len(world.retain), len(world.forget), len(world.points) - len(world.retain) - len(world.forget)]
+
+
+def test_a_batch_is_a_list_with_names():
+    def look(net, retain, forget, validation):
+        for batch in retain:
+            x, y = batch
+            assert len(batch) == 2
+            assert batch[0] is batch["image"] is x
+            assert batch[1] is batch["label"] is batch["age_group"] is y
+            with pytest.raises(KeyError, match="'image', 'label'"):
+                batch["pixels"]
+
+    unlearned(look, make_world())

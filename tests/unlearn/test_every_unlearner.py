@@ -20,8 +20,8 @@ NORMS = ["batch", "group", "none"]
 NAMES = [name for name in plugins.unlearners.entries if not hasattr(plugins.unlearners.load(name), "learner")]
 """All but those that bring a learner of their own (sisa), which have tests of their own."""
 MODES = {
-    "ft-final": ["frozen", "official"],
-    "retrain-final": ["frozen", "official"],
+    "ft-final": ["frozen", "train"],
+    "retrain-final": ["frozen", "train"],
     **{
         name: ["frozen", "train"]
         for name in ("neg-grad", "fine-tune", "neg-grad-plus", "random-relabel", "l1-sparse", "bad-teacher", "scrub")

@@ -32,7 +32,7 @@ def test_the_frozen_body_is_left_to_the_bit(kind, norm):
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_published_mode_moves_batch_norms_statistics_and_nothing_else_of_the_body(kind, norm):
     world = make_world(norm)
-    moved = changed(world.unlearn(kind(epochs=3, batch_norm="official")), world.original)
+    moved = changed(world.unlearn(kind(epochs=3, batch_norm="train")), world.original)
     assert moved == HEAD | buffers(world.original)
 
 
@@ -40,12 +40,12 @@ def test_the_published_mode_moves_batch_norms_statistics_and_nothing_else_of_the
 @pytest.mark.parametrize("norm", ["group", "none"])
 def test_without_batch_norm_the_two_modes_are_one(kind, norm):
     world = make_world(norm)
-    cached, whole = (world.unlearn(kind(epochs=3, batch_norm=mode)) for mode in ("frozen", "official"))
+    cached, whole = (world.unlearn(kind(epochs=3, batch_norm=mode)) for mode in ("frozen", "train"))
     for tensor, expected in zip(cached.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(tensor, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["frozen", "official"])
+@pytest.mark.parametrize("mode", ["frozen", "train"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_fine_tuning_for_no_epochs_is_the_identity(norm, mode):
     world = make_world(norm)
@@ -86,11 +86,11 @@ def test_the_forget_set_is_not_looked_at(kind):
     assert not changed(world.unlearn(kind(epochs=3), forget=world.points.subset([0])), world.unlearn(kind(epochs=3)))
 
 
-@pytest.mark.parametrize("mode", ["frozen", "official"])
+@pytest.mark.parametrize("mode", ["frozen", "train"])
 def test_fine_tuning_is_the_textbook_loop_on_the_head_alone(mode):
     world = make_world("batch")
     model = world.unlearn(FineTuneFinal(lr=0.05, epochs=2, batch_size=16, weight_decay=0.01, batch_norm=mode))
-    reference, rng = copy.deepcopy(world.original).train(mode == "official"), Streams("a job").generator("order")
+    reference, rng = copy.deepcopy(world.original).train(mode == "train"), Streams("a job").generator("order")
     optimiser = torch.optim.SGD(reference.head.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=6)
     for _ in range(2):

@@ -24,7 +24,8 @@ METHODS = {
     "salun frozen": few_epochs("salun", batch_norm="frozen"),
     "fisher sampled": Fisher(labels="sampled"),
     "ssd that selects": SSD(alpha=1.5),
-    "ssd by batches": SSD(alpha=1.5, per_sample=False, batch_size=8),
+    "ssd by equal batches": SSD(alpha=1.5, importance="equal-batches", batch_size=8),
+    "ssd by the published batches": SSD(alpha=1.5, importance="published-batches", batch_size=8),
 }
 
 

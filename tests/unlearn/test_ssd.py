@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
 
 from forgetgauge.unlearn.squared_gradients import mean_squares, squared_loss_gradient, trainable
 from forgetgauge.unlearn.ssd import SSD, dampening_factor, equal_batches, mean_squared_batch_gradients
@@ -12,7 +13,7 @@ from forgetgauge.unlearn.ssd import SSD, dampening_factor, equal_batches, mean_s
 from .world import N_FORGET, N_RETAIN, changed, make_world, parameters
 
 NORMS = ["batch", "group", "none"]
-BOTH = pytest.mark.parametrize("per_sample", [True, False])
+ALL = pytest.mark.parametrize("importance", ["per-sample", "equal-batches", "published-batches"])
 STRONG = {"alpha": 1.0, "batch_size": 5}
 
 
@@ -32,6 +33,15 @@ def assert_close(one, other):
     assert one.keys() == other.keys()
     for name in one:
         torch.testing.assert_close(one[name], other[name], rtol=1e-3, atol=1e-9, msg=name)
+
+
+def in_batches(importance, n):
+    """Lists of positions, at batch size 5: 13 points are three batches of 5 with two points twice, or 5, 5, 3."""
+    if importance == "per-sample":
+        return [[i] for i in range(n)]
+    if importance == "equal-batches":
+        return equal_batches(n, 5).tolist()
+    return [list(range(n))[first : first + 5] for first in range(0, n, 5)]
 
 
 def train_set(world):
@@ -54,6 +64,30 @@ def test_batch_importances_are_those_of_a_loop_over_batches(norm, size):
     batches = equal_batches(len(x), size)
     found = mean_squared_batch_gradients(world.original.eval(), x, y, batches)
     assert_close(found, by_loop(world.original, x, y, batches.tolist()))
+
+
+@pytest.mark.parametrize("size", [5, 12, 13, 50, 128])
+def test_published_batches_are_those_of_a_loader_over_f_and_of_one_over_r_then_f(size):
+    """The published code squares the gradient of each batch of a DataLoader, and divides by their number."""
+    world = make_world()
+    x, y = train_set(world)
+    loaders = [DataLoader(TensorDataset(*part), batch_size=size) for part in ((world.forget.x, world.forget.y), (x, y))]
+    importances = []
+    for loader in loaders:
+        model = copy.deepcopy(world.original).eval()
+        total = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
+        for inputs, labels in loader:
+            model.zero_grad()
+            F.cross_entropy(model(inputs), labels).backward()
+            for name, p in model.named_parameters():
+                total[name] += p.grad.square() / len(loader)
+        importances.append(total)
+    dampened = dict(world.unlearn(SSD(alpha=1.1, importance="published-batches", batch_size=size)).named_parameters())
+    for name, old in world.original.named_parameters():
+        on_forget, on_all = (total[name] for total in importances)
+        expected = torch.where(on_forget > 1.1 * on_all, old * (on_all / on_forget).clamp(max=1), old)
+        clear = (on_forget - 1.1 * on_all).abs() > 1e-4 * on_all
+        torch.testing.assert_close(dampened[name][clear], expected[clear], rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 12, 13, 50])
@@ -92,22 +126,22 @@ def test_lambda_the_exponent_and_the_cap_by_hand():
         torch.testing.assert_close(found, torch.tensor(expected))
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("alpha", [1.0, 1.5])
-def test_forgetting_the_whole_training_set_is_the_identity_from_alpha_1_on(norm, alpha, per_sample):
+def test_forgetting_the_whole_training_set_is_the_identity_from_alpha_1_on(norm, alpha, importance):
     world = make_world(norm)
     nothing = world.retain.subset(np.arange(0))
-    how = SSD(alpha=alpha, per_sample=per_sample, batch_size=5)
+    how = SSD(alpha=alpha, importance=importance, batch_size=5)
     assert not changed(world.unlearn(how, retain=nothing), world.original)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("alpha", [1e12, math.inf])
-def test_an_infinite_selection_weight_is_the_identity(norm, alpha, per_sample):
+def test_an_infinite_selection_weight_is_the_identity(norm, alpha, importance):
     world = make_world(norm)
-    assert not changed(world.unlearn(SSD(alpha=alpha, per_sample=per_sample)), world.original)
+    assert not changed(world.unlearn(SSD(alpha=alpha, importance=importance)), world.original)
 
 
 def test_per_sample_importances_select_nothing_from_the_ratio_of_the_sets_on():
@@ -117,11 +151,11 @@ def test_per_sample_importances_select_nothing_from_the_ratio_of_the_sets_on():
     assert changed(world.unlearn(SSD(alpha=ratio * 0.5)), world.original)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("norm", NORMS)
-def test_weights_only_shrink_and_keep_their_sign_and_buffers_stay(norm, per_sample):
+def test_weights_only_shrink_and_keep_their_sign_and_buffers_stay(norm, importance):
     world = make_world(norm)
-    dampened = world.unlearn(SSD(per_sample=per_sample, **STRONG))
+    dampened = world.unlearn(SSD(importance=importance, **STRONG))
     moved = changed(dampened, world.original)
     assert moved
     assert moved <= parameters(world.original)
@@ -130,15 +164,13 @@ def test_weights_only_shrink_and_keep_their_sign_and_buffers_stay(norm, per_samp
         assert (p * old >= 0).all()
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_result_is_the_formula_on_importances_by_loop(norm, per_sample):
+def test_the_result_is_the_formula_on_importances_by_loop(norm, importance):
     world = make_world(norm)
-    how = SSD(alpha=1.1, dampening=0.7, per_sample=per_sample, batch_size=5)
+    how = SSD(alpha=1.1, dampening=0.7, importance=importance, batch_size=5)
     x, y = train_set(world)
-    # 13 forget points in three batches of 5 (two points twice), so 50 points in ten of 5
-    sizes = [1, 1] if per_sample else [5, 5]
-    batches = [equal_batches(n, size).tolist() for n, size in zip((N_FORGET, 50), sizes, strict=True)]
+    batches = [in_batches(importance, n) for n in (N_FORGET, 50)]
     on_forget = by_loop(world.original, world.forget.x, world.forget.y, batches[0])
     on_all = by_loop(world.original, x, y, batches[1])
     dampened = dict(world.unlearn(how).named_parameters())
@@ -151,19 +183,21 @@ def test_the_result_is_the_formula_on_importances_by_loop(norm, per_sample):
             assert new == pytest.approx(began * min(0.7 * i_d / i_f, 1) if i_f > 1.1 * i_d else began, rel=2e-3)
 
 
-@BOTH
-def test_it_draws_no_random_numbers(per_sample):
+@ALL
+def test_it_draws_no_random_numbers(importance):
     world = make_world()
-    how = SSD(per_sample=per_sample, **STRONG)
+    how = SSD(importance=importance, **STRONG)
     assert not changed(world.unlearn(how, key="one"), world.unlearn(how, key="another"))
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("norm", NORMS)
-def test_one_point_is_forgotten_in_batches_of_one(norm, per_sample):
+def test_one_point_is_forgotten_in_batches_of_one(norm, importance):
     world = make_world(norm)
     one = world.forget.subset(world.forget.index[:1])
-    dampened, expected = (world.unlearn(SSD(alpha=2.0, per_sample=kind), forget=one) for kind in (per_sample, True))
+    dampened, expected = (
+        world.unlearn(SSD(alpha=2.0, importance=kind, batch_size=1), forget=one) for kind in (importance, "per-sample")
+    )
     assert changed(expected, world.original)
     for p, q in zip(dampened.parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-5)
@@ -172,16 +206,21 @@ def test_one_point_is_forgotten_in_batches_of_one(norm, per_sample):
 def test_frozen_parameters_stay_and_stay_frozen():
     world = make_world()
     world.original.body.requires_grad_(False)
-    for per_sample in (True, False):
-        dampened = world.unlearn(SSD(per_sample=per_sample, **STRONG))
+    for importance in ("per-sample", "equal-batches", "published-batches"):
+        dampened = world.unlearn(SSD(importance=importance, **STRONG))
         assert changed(dampened, world.original) <= {"head.weight", "head.bias"}
         flags = [p.requires_grad for p in world.original.parameters()]
         assert [p.requires_grad for p in dampened.parameters()] == flags
 
 
-def test_its_cost_is_one_pass_over_each_set_and_what_fills_the_last_batches():
+def test_its_cost_is_one_pass_over_each_set_and_what_fills_the_last_of_equal_batches():
     world = make_world()
-    for how, cost in ((SSD(), 63), (SSD(per_sample=False), 13 + 52), (SSD(per_sample=False, batch_size=5), 15 + 50)):
+    for how, cost in (
+        (SSD(), 63),
+        (SSD(importance="equal-batches"), 13 + 52),
+        (SSD(importance="equal-batches", batch_size=5), 15 + 50),
+        (SSD(importance="published-batches", batch_size=5), 63),
+    ):
         context = world.context()
         how.unlearn(world.original, world.retain, world.forget, context)
         assert context.n_gradients == cost

@@ -57,7 +57,8 @@ DESCENTS = {
     "salun frozen": few_epochs("salun", batch_norm="frozen", fraction=0.3),
     "ft-final": few_epochs("ft-final", weight_decay=0.01),
     "retrain-final": few_epochs("retrain-final"),
-    "ssd by batches": SSD(alpha=1.5, per_sample=False, batch_size=4),
+    "ssd by equal batches": SSD(alpha=1.5, importance="equal-batches", batch_size=4),
+    "ssd by the published batches": SSD(alpha=1.5, importance="published-batches", batch_size=4),
 }
 SQUARES = {
     "fisher": Fisher(alpha=1e-5),
@@ -281,7 +282,7 @@ def test_only_the_heads_change(name, monkeypatch):
 
 @pytest.mark.usefixtures("twins_on_cpu")
 def test_heads_are_tuned_alone_where_the_bodies_statistics_move():
-    assert_alone(few_epochs("ft-final", batch_norm="official"), requests_on("batch norm"))
+    assert_alone(few_epochs("ft-final", batch_norm="train"), requests_on("batch norm"))
 
 
 class NotItsLast(SmallCNN):

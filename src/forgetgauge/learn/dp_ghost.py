@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.learn.ghost_layers import Gradients, Layer, NoGhost, Use, layer_of
+from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.resnet import PadShortcut
 
 _PARTS = (
@@ -118,6 +119,8 @@ class _Tracer(torch.fx.Tracer):
 
 
 def _trace(model: nn.Module) -> torch.fx.GraphModule:
+    if has_hooks(model):
+        raise NoGhost("it has forward hooks, which torch.fx does not see")
     try:
         return torch.fx.GraphModule(model, _Tracer().trace(model))
     except Exception as error:  # fx raises many kinds

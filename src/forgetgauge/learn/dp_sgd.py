@@ -32,7 +32,7 @@ from forgetgauge.learn.device import products_in
 from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
 from forgetgauge.learn.dp_step import ClippedSums, Noise, divide, in_parts
 from forgetgauge.learn.members import why_apart
-from forgetgauge.models.building import build_model
+from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 
 FACTS = ("target_epsilon", "spent_epsilon", "noise_multiplier")
@@ -104,8 +104,7 @@ class DpSgd:
         """An untrained model for such points, where the points are, with a buffer for what its training will spend."""
         if importlib.util.find_spec("opacus") is None:
             raise UserError("learner 'dp-sgd' needs opacus: pip install 'forgetgauge[dp]'")
-        shape = tuple(points.whole_inputs.shape[1:])
-        model = build_model(self.model, self.model_params, shape, points.n_classes, seed)
+        model = build_for(points, self.model, self.model_params, seed)
         for module in model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 hint = 'model_params = { norm = "group" }'

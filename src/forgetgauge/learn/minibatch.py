@@ -30,7 +30,7 @@ from forgetgauge.learn.fleet import Feed, batches_of, descend_together
 from forgetgauge.learn.members import own_labels
 from forgetgauge.learn.stack import Stack
 from forgetgauge.learn.twin import Precision, Twin
-from forgetgauge.models.building import build_model
+from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 
 
@@ -66,8 +66,7 @@ class Minibatch:
 
     def build(self, points: Points, seed: int) -> nn.Module:
         """An untrained model for such points, where the points are."""
-        shape = tuple(points.whole_inputs.shape[1:])
-        return build_model(self.model, self.model_params, shape, points.n_classes, seed).to(points.device)
+        return build_for(points, self.model, self.model_params, seed)
 
     def n_gradients(self, n_points: int) -> int:
         """Per-example gradients of one fit."""

@@ -17,6 +17,7 @@ from forgetgauge.learn.stacked_layers import average, flatten, max_pool, pad_sho
 from forgetgauge.learn.twin_slots import Slot
 from forgetgauge.learn.twin_steps import ConvNorm, GroupNorm, Linear, Other, Step
 from forgetgauge.learn.unstackable import Unstackable
+from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.resnet import PadShortcut
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class _Tracer(torch.fx.Tracer):
 
 def trace(model: nn.Module) -> torch.fx.GraphModule:
     """The graph of a model with one input."""
+    if has_hooks(model):
+        raise Unstackable("it has forward hooks, which torch.fx does not see")
     try:
         graph = torch.fx.GraphModule(model, _Tracer().trace(model))
     except Exception as error:  # fx raises many kinds

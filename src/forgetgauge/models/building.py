@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import threading
 from collections.abc import Iterator, Mapping
@@ -9,10 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from forgetgauge import plugins
+from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.models.outputs import n_tried, with_plain_logits
+from forgetgauge.plugins.calling import call_by_name
 
 _ONE_AT_A_TIME = threading.RLock()
 """Torch has one generator for all threads: whoever seeds it must not be disturbed before the weights are drawn."""
@@ -34,27 +38,94 @@ def torch_seeded(seed: int) -> Iterator[None]:
                 torch.cuda.set_rng_state(state, device)
 
 
+def build_for(points: Points, name: str, params: Mapping[str, Any], seed: int) -> nn.Module:
+    """An untrained model for such points, where they are; of the user's own, one that is known to give logits."""
+    shape, n_classes = tuple(points.whole_inputs.shape[1:]), points.n_classes
+    few = torch.arange(n_tried(n_classes)) % len(points.whole_inputs)
+    tried_on = None if name in plugins.models.entries else points.inputs_at(few)
+    return build_model(name, params, shape, n_classes, seed, tried_on).to(points.device)
+
+
 def build_model(
-    name: str, params: Mapping[str, Any], input_shape: tuple[int, ...], n_classes: int, seed: int
+    name: str,
+    params: Mapping[str, Any],
+    input_shape: tuple[int, ...],
+    n_classes: int,
+    seed: int,
+    tried_on: Tensor | None = None,
 ) -> nn.Module:
-    """`factory(input_shape, n_classes, **params)` under its own seed; torch's global generator is left as it was."""
-    factory = plugins.models.load(name)
-    check_params(name, factory, params)
+    """The model that a name stands for, under its own seed; torch's global generator is left as it was.
+
+    A class or a function is called with what it asks for: `factory(input_shape, n_classes, **params)`,
+    `factory(n_classes, **params)`, `factory(**params)`. A module that is made already is the initial state, and copied.
+    """
+    thing = plugins.models.load(name)
     with _ONE_AT_A_TIME, torch_seeded(seed):
-        try:
-            model = factory(input_shape, n_classes, **params)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"model '{name}': {error}") from error
+        model = _copied(name, _made(name, thing, params, input_shape, n_classes))
+        return model if tried_on is None else with_plain_logits(name, model, tried_on, n_classes)
+
+
+def _made(name: str, thing: Any, params: Mapping[str, Any], input_shape: tuple[int, ...], n_classes: int) -> Any:
+    if isinstance(thing, nn.Module):
+        if params:
+            raise UserError(f"model '{name}' is a module that is made already: it takes no model_params")
+        return thing
+    if not callable(thing):
+        raise UserError(
+            f"model '{name}' is a {type(thing).__name__}, neither a torch module nor something that makes one"
+        )
+    args, by_name = _arguments(name, thing, params, input_shape, n_classes)
+    try:
+        return thing(*args, **by_name) if args else call_by_name(thing, by_name)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a model of the user's raises
+        raise UserError(f"model '{name}': {(str(error).splitlines() or [type(error).__name__])[0]}") from error
+
+
+def _copied(name: str, model: Any) -> nn.Module:
+    """A model of its own: a module that is made already, or that a factory hands out twice, is trained once only."""
     if not isinstance(model, nn.Module):
         raise UserError(f"model '{name}' made a {type(model).__name__}, not a torch module")
-    return model
+    if name in plugins.models.entries:
+        return model
+    try:
+        own = copy.deepcopy(model)
+    except Exception as error:  # whatever it holds
+        raise UserError(f"model '{name}' cannot be copied: {(str(error).splitlines() or [''])[0]}") from error
+    own.zero_grad(set_to_none=True)
+    return own
 
 
-def check_params(name: str, factory: Any, params: Mapping[str, Any]) -> None:
-    """Refuse a parameter the model does not have, naming the nearest one."""
-    signature = inspect.signature(factory).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in signature.values()):
-        return
-    for key in params:
-        if key not in signature:
-            raise UserError(f"model '{name}': " + unknown_name("key", key, list(signature)[2:]))
+def _arguments(
+    name: str, factory: Any, params: Mapping[str, Any], input_shape: tuple[int, ...], n_classes: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What to call it with, by place or by name: `input_shape`, `n_classes` and `num_classes` go by these names, else
+    to its required parameters in this order. A key that it does not have is refused, naming the nearest one."""
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # written in C
+        return (input_shape, n_classes), dict(params)
+    kinds = {p.kind for p in signature.parameters.values()}
+    named = {key: p for key, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    known = {"input_shape": input_shape, "n_classes": n_classes, "num_classes": n_classes}
+    given = {key: value for key, value in known.items() if key in named and key not in params}
+    told = {*given, *params}
+    required = [key for key, p in named.items() if p.default is p.empty and key not in told]
+    untold: list[Any] = [] if "input_shape" in told else [input_shape]
+    untold += [] if told & {"n_classes", "num_classes"} else [n_classes]
+    if len(required) == len(untold):
+        given |= zip(required, untold, strict=True)
+    unknown = [key for key in params if key not in named]
+    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+        valid = [key for key in named if key not in given]
+        raise UserError(f"model '{name}': " + unknown_name("key", unknown[0], valid))
+    missing = [key for key in required if key not in given]
+    if missing:
+        raise UserError(
+            f"model '{name}': nothing is known to give its parameter '{missing[0]}': set model_params.{missing[0]}, or "
+            "let it take (input_shape, n_classes), (n_classes) or nothing"
+        )
+    if not given and inspect.Parameter.VAR_POSITIONAL in kinds:
+        return (input_shape, n_classes), dict(params)
+    return (), {**given, **params}

@@ -23,16 +23,10 @@ def make_learner(job: Job) -> Learner:
 
 def make_unlearner(job: Job) -> Any:
     """The unlearner a job names; a plain function of the user's is wrapped."""
-    from forgetgauge.unlearn.competition import CompetitionUnlearner, is_competition_function
-    from forgetgauge.unlearn.unlearner import FunctionUnlearner, Unlearner
+    from forgetgauge.unlearn.own import as_unlearner
 
     identity = job.params["unlearner"]
-    thing = plugins.unlearners.load(identity["name"])
-    if is_competition_function(thing):
-        return CompetitionUnlearner.of(thing, identity["params"])
-    if not isinstance(thing, type) and not isinstance(thing, Unlearner):
-        return FunctionUnlearner(thing, dict(identity["params"]))
-    return _make(plugins.unlearners, identity)
+    return as_unlearner(plugins.unlearners.load(identity["name"]), identity["params"])
 
 
 def make_adversary(job: Job) -> Adversary:

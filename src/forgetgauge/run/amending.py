@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.graph import Game, Named
 from forgetgauge.plan.record import game_from_json
 from forgetgauge.store.runfolder import RunFolder
 
@@ -47,11 +47,24 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
 
 
 def _contains(game: Game, old: Game) -> bool:
-    """Whether every number of the old game is one of this game as well."""
+    """Whether every number of the old game is one of this game as well, but for edits of the user's own code."""
+    game, old = _without_code(game), _without_code(old)
     fixed = [field.name for field in fields(Game) if field.name not in GROWS]
     as_many = game.pairs >= old.pairs or game.until is not None  # whose pairs are counted after the pilot
     chosen = _within(old.methods, game.methods) and _within(old.adversaries, game.adversaries)
     return as_many and chosen and all(getattr(game, name) == getattr(old, name) for name in fixed)
+
+
+def _without_code(game: Game) -> Game:
+    def plain(named: Named) -> Named:
+        return replace(named, code="", version="", not_covered=())
+
+    methods = {
+        name: replace(one, unlearner=plain(one.unlearner), learner=plain(one.learner) if one.learner else None)
+        for name, one in game.methods.items()
+    }
+    adversaries = {name: replace(one, adversary=plain(one.adversary)) for name, one in game.adversaries.items()}
+    return replace(game, data=plain(game.data), learner=plain(game.learner), methods=methods, adversaries=adversaries)
 
 
 def _within(part: Any, whole: Any) -> bool:

@@ -80,6 +80,7 @@ class CodeCheck:
             return
         if not same:
             self._changed[key] = (
-                f"{what} '{named.name}' is not the same in a worker process as when the run was planned: its code was "
-                "edited meanwhile, or a global of its module was set in this program alone (then use executor inline)"
+                f"{what} '{named.name}' (or its model) is not the same in a worker process as when the run was "
+                "planned: it was edited meanwhile, a global of its module was set in this program alone (then use "
+                "executor inline), or it draws random numbers when it is imported (then name what makes it instead)"
             )

@@ -24,6 +24,7 @@ from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.run.initialisation import sensitivity_weights
 from forgetgauge.run.own_code import code_of_choice, own_code_of
 from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
 
 if TYPE_CHECKING:
@@ -135,10 +136,16 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
 def _resolve_method(name: str, params: Mapping[str, Any], learner: Named) -> Method:
     given = {key: value for key, value in params.items() if key not in ("method", "learner")}
     chosen = _chosen(f"unlearners.{name}", name, params)
-    unlearner = _resolve_named(plugins.unlearners, {**given, "name": chosen}, f"unlearners.{name}")
     thing = plugins.unlearners.load(chosen)
     if not (hasattr(thing, "unlearn") or callable(thing)):
         raise UserError(f"unlearners.{name}: '{chosen}' is a {type(thing).__name__}, neither function nor unlearner")
+    if not isinstance(thing, type):
+        try:
+            stated = {key: given.pop(key) for key in ("version",) if key in given}
+            given = {**settled(thing, given), **stated}
+        except UserError as error:
+            raise UserError(f"unlearners.{name}: {error}") from None
+    unlearner = _resolve_named(plugins.unlearners, {**given, "name": chosen}, f"unlearners.{name}")
     return Method(
         unlearner,
         getattr(thing, "uses_original", True),

@@ -18,12 +18,14 @@ from torch import Tensor, nn
 
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.predict import logits_of
+from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.competition import CompetitionUnlearner, is_competition_function
-from forgetgauge.unlearn.unlearner import Context, FunctionUnlearner, Unlearner
+from forgetgauge.unlearn.own import as_unlearner
+from forgetgauge.unlearn.unlearner import Context, Unlearner
 
 N_CLASSES = 4
 Factory = Callable[[tuple[int, ...], int], nn.Module]
@@ -55,30 +57,39 @@ _REFUSES_SINGLE_POINTS = functools.partial(_Perceptron, functools.partial(nn.Bat
 
 
 def check_unlearner(
-    unlearner: Any, *, models: Mapping[str, Factory] = MODELS, identity: Any = None, learner: Learner | None = None
+    unlearner: Any,
+    *,
+    models: Mapping[str, Factory] = MODELS,
+    identity: Any = None,
+    learner: Learner | None = None,
+    signature: str | None = None,
 ) -> None:
     """Raise AssertionError where an unlearner breaks a promise.
 
     `unlearner` is an object with `unlearn`, a function `(model, retain, forget, context) -> model`, or one in the
-    competition signature. `identity` is the same method at the setting that should change nothing. `learner` replaces
-    `models` for a method that needs a learner of its own; one that the method names (`learner = "sisa"`) is found.
+    competition's signature, `(net, retain, forget, validation)`; `signature`, "forgetgauge" or "competition", says
+    which where its parameters do not tell. `identity` is the same method at the setting that should change nothing.
+    `learner` replaces `models` for a method that needs a learner of its own; one that the method names
+    (`learner = "sisa"`) is found.
     """
-    made = _as_unlearner(unlearner)
+    made = _as_unlearner(unlearner, signature)
     if learner is not None:
         worlds = {"the learner given": learner}
     else:
-        worlds = {name: _learner_of(made, factory) for name, factory in models.items()}
+        worlds = {name: _learner_of(unlearner, factory) for name, factory in models.items()}
+    plain = True
     for name, recipe in worlds.items():
         world = _World.make(name, recipe)
+        plain = plain and not has_hooks(world.original)
         _leaves_its_input_alone(made, world)
         _gives_a_sound_model(made, world)
         _depends_on_its_inputs_alone(made, world)
         _forgets_a_single_point(made, world)
         _copes_with_any_number_of_points(made, world)
         if identity is not None:
-            _is_the_identity(_as_unlearner(identity), world)
-    if learner is None:
-        recipe = _learner_of(made, _REFUSES_SINGLE_POINTS)
+            _is_the_identity(_as_unlearner(identity, signature), world)
+    if learner is None and plain:  # a method for models that give objects cannot be tried on one that gives tensors
+        recipe = _learner_of(unlearner, _REFUSES_SINGLE_POINTS)
         _copes_with_any_number_of_points(made, _World.make("batch norm over single values", recipe))
 
 
@@ -227,15 +238,19 @@ def _check_finite(model: nn.Module, world: _World, doing: str) -> None:
     _promise(bool(finite), f"{world.name}: {doing}, it returned a model whose outputs are NaN or infinite")
 
 
-def _as_unlearner(thing: Any) -> Unlearner:
+def _as_unlearner(thing: Any, signature: str | None) -> Unlearner:
     made = thing() if isinstance(thing, type) else thing
-    if isinstance(made, Unlearner):
-        return made
-    _promise(callable(made), f"{made!r} is neither a function nor an object with the method unlearn")
-    return CompetitionUnlearner(made) if is_competition_function(made) else FunctionUnlearner(made)
+    _promise(
+        isinstance(made, Unlearner) or callable(made),
+        f"{made!r} is neither a function nor an object with the method unlearn",
+    )
+    try:
+        return as_unlearner(made, {} if signature is None else {"signature": signature})
+    except UserError as error:
+        raise AssertionError(str(error)) from None
 
 
-def _learner_of(unlearner: Unlearner, factory: Factory) -> Learner:
+def _learner_of(unlearner: Any, factory: Factory) -> Learner:
     brought = getattr(unlearner, "learner", "minibatch")
     kind: Any = plugins.learners.load(brought if isinstance(brought, str) else "minibatch")
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):

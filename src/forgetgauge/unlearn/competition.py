@@ -1,5 +1,5 @@
-"""Methods written for public unlearning competitions, run unmodified: `unlearning(net, retain_loader, forget_loader,
-val_loader)`, which returns the net or changes it in place.
+"""Methods written for public unlearning competitions, run unmodified: `unlearning(net, retain, forget, validation)`,
+three loaders, which returns the net or changes it in place.
 
 Such a function draws from the global generators of torch, numpy and Python. They are seeded from the job's own streams
 while it runs and put back afterwards, so the same inputs and streams give the same model. The loaders are plain
@@ -10,37 +10,26 @@ each example they hand out of R or F.
 from __future__ import annotations
 
 import copy
-import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
+from forgetgauge.models.outputs import answering_like, as_written
 from forgetgauge.streams import Streams
+from forgetgauge.unlearn.signatures import call, parameters_of
 from forgetgauge.unlearn.unlearner import Context
 
-RETAIN, FORGET, VALIDATION = "retain_loader", "forget_loader", ("val_loader", "validation_loader")
-
-
-def is_competition_function(function: Any) -> bool:
-    """Whether a function takes a net first and then, by their usual names, the three loaders."""
-    parameters = _parameters(function)
-    names = [*parameters][1:]
-    own = {RETAIN, FORGET, *VALIDATION}
-    others = [p for name, p in parameters.items() if name in names and name not in own]
-    return (
-        {RETAIN, FORGET} <= {*names}
-        and any(name in names for name in VALIDATION)
-        and all(p.default is not p.empty or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in others)
-    )
+_PLACES = {"image": 0, "label": 1, "age_group": 1}
+"""The names under which a batch's inputs and labels are found too, as in the competition on faces and ages."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class CompetitionUnlearner:
     def of(function: Callable[..., nn.Module | None], params: Mapping[str, Any]) -> CompetitionUnlearner:
         """With the parameters of a run file: `batch_size` is the loaders', unless the function has one of its own."""
         given = dict(params)
-        if "batch_size" in given and "batch_size" not in _parameters(function):
+        if "batch_size" in given and "batch_size" not in parameters_of(function):
             return CompetitionUnlearner(function, given.pop("batch_size"), given)
         return CompetitionUnlearner(function, params=given)
 
@@ -69,36 +58,43 @@ class CompetitionUnlearner:
         """Call the function with a copy of the model, in eval mode, and with three loaders."""
         if context.validation is None:
             raise UserError("a competition method needs validation points, but this context has none")
-        net, streams = copy.deepcopy(model).eval(), context.streams
+        streams = context.streams
+        with as_written(model):
+            net = copy.deepcopy(model).eval()
         served = _Served(retain.x, retain.y), _Served(forget.x, forget.y)
         watched = TensorDataset(context.validation.x, context.validation.y)
         with _seeded_globally(streams):
-            loaders = {
-                RETAIN: self._loader(served[0], streams.seed("retain order")),
-                FORGET: self._loader(served[1], streams.seed("forget order")),
-                **{name: self._loader(watched, streams.seed("order"), shuffle=False) for name in VALIDATION},
-            }
-            result = self._call(net, loaders)
+            loaders = (
+                self._loader(served[0], streams.seed("retain order")),
+                self._loader(served[1], streams.seed("forget order")),
+                self._loader(watched, streams.seed("order"), shuffle=False),
+            )
+            result = call(self.function, (net, *loaders), self.params)
         context.n_gradients += sum(data.n_served for data in served)
         if result is not None and not isinstance(result, nn.Module):
             raise TypeError(f"{_name(self.function)} returned a {type(result).__name__}, not a model or None")
         return _as_given(net if result is None else result, model)
-
-    def _call(self, net: nn.Module, loaders: Mapping[str, DataLoader[Any]]) -> Any:
-        parameters = _parameters(self.function)
-        first = next(iter(parameters))
-        named = {name: loader for name, loader in loaders.items() if name in parameters}
-        given = {first: net, **named, **self.params}
-        by_place = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY and p.name in given]
-        placed = [given.pop(name) for name in by_place]
-        return self.function(*placed, **given)
 
     def _loader(self, data: TensorDataset, seed: int, *, shuffle: bool = True) -> DataLoader[Any]:
         size = self.batch_size
         while size > 2 and len(data) % size == 1:
             size -= 1
         generator = torch.Generator().manual_seed(seed)
-        return DataLoader(data, batch_size=size, shuffle=shuffle, generator=generator)
+        return DataLoader(data, batch_size=size, shuffle=shuffle, generator=generator, collate_fn=_Batch.of)
+
+
+class _Batch(list[Tensor]):
+    """[inputs, labels], which are found by name too: `batch["image"]`, `batch["label"]`."""
+
+    @staticmethod
+    def of(samples: list[tuple[Tensor, ...]]) -> _Batch:
+        """Of single points."""
+        return _Batch(default_collate(samples))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key not in _PLACES:
+            raise KeyError(f"{key!r}: a batch is (inputs, labels), by name {', '.join(map(repr, _PLACES))}")
+        return super().__getitem__(_PLACES[key] if isinstance(key, str) else key)
 
 
 class _Served(TensorDataset):
@@ -136,16 +132,8 @@ def _as_given(net: nn.Module, model: nn.Module) -> nn.Module:
         parameter.requires_grad_(trainable.get(name, True))
         parameter.grad = None
     first = next(model.parameters(), None)
-    return net.to(first.device if first is not None else "cpu").eval()
-
-
-def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
-    if isinstance(function, type) or not callable(function):
-        return {}
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):  # written in C
-        return {}
+    placed: nn.Module = net.to(first.device if first is not None else "cpu").eval()
+    return cast(nn.Module, answering_like(placed, model))
 
 
 def _name(function: Any) -> str:

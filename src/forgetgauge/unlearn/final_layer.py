@@ -36,8 +36,8 @@ class FineTuneFinal:
     weight_decay: float = 5e-5
     epochs: int = 30
     batch_size: int = 64
-    batch_norm: Literal["frozen", "official"] = "frozen"
-    """`official` keeps the published code's train mode: frozen layers' running statistics still move on R's batches."""
+    batch_norm: Literal["frozen", "train"] = "frozen"
+    """`train`, as in the published code: the frozen layers' running statistics still move on R's batches."""
 
     def __post_init__(self) -> None:
         check_steps(self.lr, self.epochs, self.batch_size)
@@ -63,8 +63,8 @@ class RetrainFinal:
     weight_decay: float = 5e-5
     epochs: int = 60
     batch_size: int = 64
-    batch_norm: Literal["frozen", "official"] = "frozen"
-    """`official` keeps the published code's train mode: frozen layers' running statistics still move on R's batches."""
+    batch_norm: Literal["frozen", "train"] = "frozen"
+    """`train`, as in the published code: the frozen layers' running statistics still move on R's batches."""
 
     def __post_init__(self) -> None:
         check_steps(self.lr, self.epochs, self.batch_size)

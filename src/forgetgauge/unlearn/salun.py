@@ -151,7 +151,10 @@ class SalUn:
 
 
 def forget_gradient(model: nn.Module, forget: Points, batch_size: int) -> Tensors:
-    """Σ over batches of ∇L(F), in the mode the model is in; summed over points, so a short last batch weighs less."""
+    """Σ over F of ∇L, in the mode the model is in: every point weighs the same.
+
+    The published code sums the mean gradients of batches, in which the points of a short last batch weigh more.
+    """
     parameters = trainable(model)
     total = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     for x, y in zip(torch.split(forget.x, batch_size), torch.split(forget.y, batch_size), strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -33,11 +34,14 @@ class SSD:
     dampening: float = 1.0
     """λ: smaller shrinks the selected weights more."""
     exponent: float = 1.0
-    per_sample: bool = True
-    """True: mean of squared per-sample gradients, the published definition. False: mean over batches of squared batch
-    gradients, as the published code has it; their scale depends on the batch size."""
+    importance: Literal["per-sample", "equal-batches", "published-batches"] = "per-sample"
+    """`per-sample`: the mean of squared per-sample gradients, the published definition. The other two are means over
+    batches of squared batch gradients, whose scale depends on the batch size. `published-batches` is what the published
+    code computes: batches in the order of the points, of R ∪ F those of R first, the last one short, so its few points
+    count as much as a whole batch. `equal-batches` has no short batch: F and R ∪ F are cut into batches of one and the
+    same size, |F| at most."""
     batch_size: int = 128
-    """Of the batch gradients; F and R ∪ F are cut into batches of one and the same size, |F| at most."""
+    """Of the batch gradients."""
 
     def __post_init__(self) -> None:
         if not (self.alpha >= 0 and self.dampening >= 0 and self.exponent >= 0):
@@ -49,10 +53,9 @@ class SSD:
         """Dampen a copy; buffers (batch norm's statistics) stay as they are."""
         model = copy.deepcopy(model).eval()
         x, y = torch.cat([retain.x, forget.x]), torch.cat([retain.y, forget.y])
-        size = self._size(forget)
         with own_randomness(context.streams):
-            on_forget = self._importance(model, forget.x, forget.y, size, context)
-            on_all = self._importance(model, x, y, size, context)
+            on_forget = self._importance(model, forget.x, forget.y, len(forget), context)
+            on_all = self._importance(model, x, y, len(forget), context)
         with torch.no_grad():
             for name, parameter in trainable(model).items():
                 factor = dampening_factor(on_forget[name], on_all[name], self.alpha, self.dampening, self.exponent)
@@ -63,12 +66,12 @@ class SSD:
         """All of them in one stack, where their models have a twin."""
         return unlearn_together(requests, self, self._stacked)
 
-    def _importance(self, model: nn.Module, x: Tensor, y: Tensor, size: int, context: Context) -> Tensors:
-        if self.per_sample:
+    def _importance(self, model: nn.Module, x: Tensor, y: Tensor, n_forget: int, context: Context) -> Tensors:
+        if self.importance == "per-sample":
             context.n_gradients += len(x)
             return mean_squares(model, trainable(model), x, y, squared_loss_gradient)
-        batches = equal_batches(len(x), size)
-        context.n_gradients += batches.size
+        batches = self._batches(len(x), n_forget)
+        context.n_gradients += sum(map(len, batches))
         return mean_squared_batch_gradients(model, x, y, batches)
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
@@ -81,24 +84,28 @@ class SSD:
 
     def _importances(self, twin: Twin, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
-        if self.per_sample:
+        if self.importance == "per-sample":
             squares = squares_together(twin, parts, lambda logits, y: [d_cross_entropy(logits, y)])
             for request, own in zip(requests, parts, strict=True):
                 request.context.n_gradients += len(own)
             return squares
-        sizes = [self._size(r.forget) for r in requests]
-        batches = [own.index[equal_batches(len(own), size)] for own, size in zip(parts, sizes, strict=True)]
-        for request, at in zip(requests, batches, strict=True):
-            request.context.n_gradients += at.size
-        size, count = (torch.tensor(n, device=twin.device)[:, None] for n in (sizes, [len(b) for b in batches]))
+        cut = [self._batches(len(own), len(r.forget)) for own, r in zip(parts, requests, strict=True)]
+        for request, batches in zip(requests, cut, strict=True):
+            request.context.n_gradients += sum(map(len, batches))
+        sizes = torch.ones((max(map(len, cut)), len(cut), 1), device=twin.device)  # a member whose batches ended adds 0
+        for member, batches in enumerate(cut):
+            sizes[: len(batches), member, 0] = torch.tensor([len(at) for at in batches], device=twin.device)
         total = torch.zeros_like(twin.weights, dtype=torch.float64)
-        for gradient in gradients_together(twin, parts, [list(at) for at in batches]):
+        chosen = [[own.index[at] for at in batches] for own, batches in zip(parts, cut, strict=True)]
+        for gradient, size in zip(gradients_together(twin, parts, chosen), sizes, strict=True):
             total += (gradient.double() / size).square()
-        return total / count
+        return total / torch.tensor([len(batches) for batches in cut], device=twin.device)[:, None]
 
-    def _size(self, forget: Points) -> int:
-        """Of a batch: F in equal ones."""
-        return -(-len(forget) // batches_per_epoch(len(forget), self.batch_size))
+    def _batches(self, n_points: int, n_forget: int) -> list[Positions]:
+        """Positions of the points in each batch."""
+        if self.importance == "published-batches":
+            return np.split(np.arange(n_points), range(self.batch_size, n_points, self.batch_size))
+        return list(equal_batches(n_points, -(-n_forget // batches_per_epoch(n_forget, self.batch_size))))
 
 
 def dampening_factor(on_forget: Tensor, on_all: Tensor, alpha: float, dampening: float, exponent: float) -> Tensor:
@@ -108,7 +115,7 @@ def dampening_factor(on_forget: Tensor, on_all: Tensor, alpha: float, dampening:
     return torch.where(selected, ratio.pow(exponent).clamp(max=1.0), 1.0)
 
 
-def mean_squared_batch_gradients(model: nn.Module, x: Tensor, y: Tensor, batches: Positions) -> Tensors:
+def mean_squared_batch_gradients(model: nn.Module, x: Tensor, y: Tensor, batches: Sequence[Positions]) -> Tensors:
     """Mean over batches of (∇ mean loss of the batch)², in float64."""
     parameters = trainable(model)
     total = {name: torch.zeros_like(parameter, dtype=torch.float64) for name, parameter in parameters.items()}

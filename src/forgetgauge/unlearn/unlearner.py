@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.learner import Learner
+from forgetgauge.models.outputs import answering_like, as_written
 from forgetgauge.streams import Streams
+from forgetgauge.unlearn.signatures import call
 
 
 @dataclass
@@ -71,8 +73,10 @@ class FunctionUnlearner:
     params: dict[str, Any] = field(default_factory=dict)
 
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
-        """Call the function."""
-        return self.function(model, retain, forget, context, **self.params)
+        """Call the function with the model as its author wrote it."""
+        with as_written(model):
+            result = call(self.function, (model, retain, forget, context), self.params)
+        return cast(nn.Module, answering_like(result, model))
 
 
 @runtime_checkable

@@ -1,0 +1,125 @@
+"""What users' models give back, as plain logits: whatever else calls a model may rely on a tensor (n, n_classes).
+
+A model may give an object with `.logits`, a mapping with "logits", a tuple that begins with the logits, or for two
+classes one logit z a point, which stands for the pair (0, z): their softmax is the sigmoid of z. A forward hook on the
+model itself puts these right, so that its class, its parameters' names and its last layer stay what the user wrote; a
+model that gives plain logits is left alone. The user's own unlearning methods see the model without the hook.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from forgetgauge.errors import UserError
+
+
+class _ToLogits:
+    """The hook."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> Tensor:
+        found = _tensor_in(output)
+        if found is None:
+            raise TypeError(f"{type(module).__name__} gave a {type(output).__name__}, in which there are no logits")
+        if self.n_classes == 2 and (found.dim() < 2 or found.shape[-1] == 1):
+            z = found.reshape(-1)
+            return torch.stack([torch.zeros_like(z), z], dim=1)
+        return found
+
+
+def n_tried(n_classes: int) -> int:
+    """How many points a model is tried on: never as many as there are classes, so that rows and columns differ."""
+    return 3 if n_classes != 3 else 4
+
+
+def with_plain_logits(name: str, model: nn.Module, x: Tensor, n_classes: int) -> nn.Module:
+    """The model, with the hook where its answers on x (n, …) need it; refused in one line where nothing helps."""
+    first = next(model.parameters(), None)
+    x = x.to(first.device if first is not None else "cpu")
+    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+        _answer(name, model.eval(), x)  # lazy layers take their shapes, and draw their weights, on the first call
+    answers = [_answer(name, copy.deepcopy(model).train(mode), x) for mode in (False, True)]
+    for answer in answers:
+        _check(name, answer, len(x), n_classes)
+    if not all(isinstance(answer, Tensor) and answer.shape == (len(x), n_classes) for answer in answers):
+        model.register_forward_hook(_ToLogits(n_classes))
+    return model
+
+
+@contextmanager
+def as_written(model: nn.Module) -> Iterator[None]:
+    """The model as its author wrote it, without the hook."""
+    hooks = {key: hook for key, hook in model._forward_hooks.items() if isinstance(hook, _ToLogits)}
+    for key in hooks:
+        del model._forward_hooks[key]
+    try:
+        yield
+    finally:
+        model._forward_hooks.update(hooks)
+
+
+def answering_like(result: Any, model: nn.Module) -> Any:
+    """What a user's method made of a model, with that model's hook, where it had one."""
+    hooks, own = (
+        [hook for hook in getattr(one, "_forward_hooks", {}).values() if isinstance(hook, _ToLogits)]
+        for one in (model, result)
+    )
+    if hooks and not own and isinstance(result, nn.Module):
+        result.register_forward_hook(copy.copy(hooks[0]))
+    return result
+
+
+def has_hooks(model: nn.Module) -> bool:
+    """Whether a trace of the layers would not be all that the model does."""
+    return any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def _tensor_in(output: Any) -> Tensor | None:
+    if isinstance(output, Tensor):
+        return output
+    found = getattr(output, "logits", None)
+    if found is None and isinstance(output, Mapping):
+        found = output.get("logits")
+    if found is None and isinstance(output, tuple | list) and output:
+        found = output[0]
+    return found if isinstance(found, Tensor) else None
+
+
+def _answer(name: str, model: nn.Module, x: Tensor) -> Any:
+    try:
+        with torch.no_grad():
+            return model(x)
+    except Exception as error:  # whatever a model of the user's raises
+        line = (str(error).splitlines() or [""])[0]
+        shape, kind = tuple(x.shape), str(x.dtype).removeprefix("torch.")
+        raise UserError(
+            f"model '{name}' cannot be given points of the data, {shape} {kind}: {type(error).__name__}: {line}"
+        ) from error
+
+
+def _check(name: str, answer: Any, n: int, n_classes: int) -> None:
+    """Refuse answers in which there are no logits of each point."""
+    found = _tensor_in(answer)
+    if found is None:
+        raise UserError(
+            f"model '{name}' gives a {type(answer).__name__}, in which there are no logits: it should give a tensor "
+            "(n, n_classes), a tuple that begins with one, or an object with .logits"
+        )
+    if not found.is_floating_point():
+        raise UserError(f"model '{name}' gives {str(found.dtype).removeprefix('torch.')}, not floating-point logits")
+    shape = tuple(found.shape)
+    if shape == (n, n_classes) or (n_classes == 2 and shape in ((n,), (n, 1))):
+        return
+    if shape[:1] == (n,) and len(shape) <= 2:
+        each = "1 output" if len(shape) == 1 or shape[1] == 1 else f"{shape[1]} outputs"
+        raise UserError(f"model '{name}' gives {each} for each point, but the data have {n_classes} classes")
+    raise UserError(f"model '{name}', given {n} points, gives a tensor of shape {shape}, not ({n}, {n_classes}) logits")

@@ -181,17 +181,22 @@ def test_a_folder_in_use_is_refused(finished, call):
 
 def test_a_failing_method_exits_with_1_and_is_named(tiny_file):
     (tiny_file.parent / "mine.py").write_text(
-        "def method(model, retain, forget, context):\n    raise OSError('gone')\n"
+        "def method(model, retain, forget, context):\n"
+        "    if len(retain.whole_labels) > 1000:\n"  # not the copy of a handful on which it is tried
+        "        raise OSError('gone')\n"
+        "    return model\n"
     )
     done = forgetgauge(
         *("run", "tiny.toml", "--set", "unlearners.mine.method=mine:method", "--executor", "processes"),
         cwd=tiny_file.parent,
     )
     assert done.returncode == 1
-    assert "failed: mine of pair 0 side 0 seed 0: OSError: gone" in done.stderr
+    told = [line for line in (done.stdout + done.stderr).splitlines() if "gone" in line]
+    assert told == ["failed: mine: OSError: gone (4 jobs, the first of them: mine of pair 0 side 0 seed 0)"]
+    assert "jobs could not be done; tracebacks: runs/tiny/failures" in done.stderr
     assert "Traceback" not in done.stderr
     assert "mine of pair" in (tiny_file.parent / "runs/tiny/report.html").read_text()
-    assert "failed: mine of pair" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
+    assert "failed: mine: OSError" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
 
 
 def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_path):
@@ -199,7 +204,18 @@ def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_p
 
     shutil.copytree(finished, tmp_path / "copy")
     (tmp_path / "copy/mine.py").write_text(
-        "class Bad:\n    def fit(self, shadows, target):\n        raise ValueError('no')\n    load = fit\n"
+        "import numpy as np\n"
+        "class Bad:\n"
+        "    def fit(self, shadows, target):\n"
+        "        if len(shadows.labels) > 100:\n"
+        "            raise ValueError('no')\n"
+        "        return self\n"
+        "    def load(self, arrays):\n"
+        "        return self\n"
+        "    def arrays(self):\n"
+        "        return {}\n"
+        "    def decide(self, signals):\n"
+        "        return np.ones(len(signals), dtype=bool)\n"
     )
     before = (tmp_path / "copy/runs/tiny/result.json").read_bytes()
     done = forgetgauge("score", "runs/tiny", "--adversary", "mine:Bad", cwd=tmp_path / "copy")

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from forgetgauge import cli
+from forgetgauge.errors import UserError
 from tests.conftest import TINY_TOML
 
 
@@ -255,3 +257,58 @@ def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
     assert err.splitlines()[-1] == "stopped; the same command continues"
     assert "Traceback" not in err
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["plan", "validate"])
+def test_looking_at_a_run_makes_and_downloads_nothing(command, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("a download"))
+    assert call(command, "--set", 'adversaries=["confidence"]')[0] == 0
+    code, _, err = call(command, "--set", "data.name=mnist")
+    assert (code, "'forgetgauge data get mnist' downloads it" in err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_at_a_run_keeps_no_tokens_and_asks_no_hub(call, tmp_path, monkeypatch):
+    from forgetgauge.data.checkpoints import checkpoint_folder
+    from forgetgauge.data.folders import read_only
+    from forgetgauge.data.text import tokenise_once
+    from forgetgauge.data.tokenising import Words
+
+    asked = []
+
+    def absent(*_, local_files_only=False):
+        asked.append(local_files_only)
+        raise FileNotFoundError("not cached")
+
+    errors = SimpleNamespace(LocalEntryNotFoundError=FileNotFoundError)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=absent, errors=errors))
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path))
+    sentences = ["a good film", "a bad film"]
+    with read_only():
+        tokenise_once(Words(sentences, 10, 4), sentences, 4)
+        with pytest.raises(UserError, match="checkpoint 'some/model' is not here; a run downloads it"):
+            checkpoint_folder("some/model")
+    assert (asked, list(tmp_path.iterdir())) == ([True], [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--set", "game.alpha=2"), "alpha"),
+        (("--set", "unlearners.mine.method=absent:method"), "cannot be imported"),
+        (("--executor", "inlin"), "unknown executor 'inlin'; did you mean 'inline'"),
+        (("--set", "unlearners.mine.method=mine:method", "--executor", "inline"), "unlearners.mine: AttributeError"),
+        (("--device", "cuda:999"), "device 'cuda:999'"),
+    ],
+)
+def test_a_run_that_fails_at_once_leaves_no_folder(call, tiny_file, monkeypatch, arguments, words):
+    monkeypatch.chdir(tiny_file.parent)
+    monkeypatch.syspath_prepend(str(tiny_file.parent))
+    (tiny_file.parent / "mine.py").write_text("def method(model, retain, forget, context):\n    return model.absent\n")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    code, _, err = call("run", tiny_file, *arguments)
+    sys.modules.pop("mine", None)
+    assert (code, words in err, len(err.splitlines())) == (2, True, 1)
+    assert sorted(path.name for path in tiny_file.parent.iterdir()) == ["mine.py", "tiny.toml"]

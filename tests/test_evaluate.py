@@ -19,7 +19,13 @@ from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.version import VERSION
 
-TINY = {"pairs": 2, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1, "batch_size": 64}}
+TINY = {
+    "pairs": 2,
+    "shadows": 2,
+    "fraction": 0.2,
+    "learner": {"epochs": 1, "batch_size": 64},
+    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
+}
 QUALITIES = ["retrain", "none"]
 
 
@@ -114,7 +120,7 @@ def test_own_models_learners_and_adversaries_take_the_places_of_names():
 
     learner = {**TINY["learner"], "model": Linear}
     result = forgetgauge.evaluate(
-        unlearner=["none"], adversaries=[AlwaysForget(), "confidence"], **{**TINY, "learner": learner}
+        unlearner=["none"], **{**TINY, "adversaries": [AlwaysForget(), "confidence"], "learner": learner}
     )
     assert set(result.methods["none"].by_adversary) == {"AlwaysForget", "confidence"}
     assert result.methods["none"].by_adversary["AlwaysForget"].advantage == 0.0

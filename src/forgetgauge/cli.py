@@ -80,10 +80,10 @@ def run(
 
 @app.command()
 def plan(file: RunFile = None, out: Out = None, settings: Settings = None) -> None:
-    """Say what a run would do and how much disk it would use; nothing is done."""
+    """Say what a run would do and how much disk it would use; nothing is done, made or downloaded."""
     from forgetgauge.run.campaign import disk_estimate
 
-    campaign = _campaign(file, settings)
+    campaign = _looked_at(file, settings)
     folder = _run_folder(file, out)
     state = folder.open_ledger().state
     _echo_counts(campaign, state)
@@ -226,8 +226,8 @@ def _catalogue_table(catalogue: Catalogue) -> str:
 
 @app.command()
 def validate(file: RunFile = None, settings: Settings = None) -> None:
-    """Check a run file."""
-    campaign = _campaign(file, settings)
+    """Check a run file; nothing is made or downloaded."""
+    campaign = _looked_at(file, settings)
     games = len(campaign.graphs)
     typer.echo(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
 
@@ -250,6 +250,14 @@ def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:
 
     raw, source = read_run_file(file)
     return Campaign.plan(resolve(apply_settings(raw, settings or []), source))
+
+
+def _looked_at(file: Path | None, settings: list[str] | None) -> Campaign:
+    """A campaign that is not to be run: data or a checkpoint that are not here are said, not fetched."""
+    from forgetgauge.data.folders import read_only
+
+    with read_only():
+        return _campaign(file, settings)
 
 
 def _run_folder(file: Path | None, out: Path | None) -> RunFolder:

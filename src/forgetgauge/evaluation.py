@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.errors import RunFailed, UserError, unknown_name
+from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.result import Result
 from forgetgauge.report.table import causes
@@ -37,7 +38,7 @@ def evaluate(
     references: int = 16,
     queries: Sequence[int] = (),
     until: Mapping[str, float] | None = None,
-    adversaries: Sequence[One] | Mapping[str, Any] = ("correctness", "confidence", "entropy", "modified-entropy"),
+    adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
     metrics: str | Sequence[str] | Mapping[str, Any] = (),
     sensitivity: str | Mapping[int, float] | npt.ArrayLike = "uniform",
     fraction: float = 1.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import random
 import sys
 import textwrap
@@ -15,7 +16,13 @@ from torch import nn
 import forgetgauge
 from forgetgauge.errors import UserError
 
-TINY = {"pairs": 2, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1, "batch_size": 64}}
+TINY = {
+    "pairs": 2,
+    "shadows": 2,
+    "fraction": 0.2,
+    "learner": {"epochs": 1, "batch_size": 64},
+    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
+}
 
 
 def test_nothing_public_of_what_an_unlearner_is_given_holds_another_point():
@@ -114,13 +121,31 @@ def test_objects_of_this_program_are_not_sent_to_other_processes():
         forgetgauge.evaluate(unlearner=lambda m, r, f, c: m, executor="processes", **TINY)
 
 
+def test_a_path_with_an_at_sign_is_no_object_of_this_program(tmp_path):
+    images, labels = np.random.default_rng(0).normal(size=(80, 1, 8, 8)).astype(np.float32), np.arange(80) % 4
+    np.savez(tmp_path / "a@b.npz", x=images, y=labels)
+    result = forgetgauge.evaluate(
+        unlearner="none",
+        data=str(tmp_path / "a@b.npz"),
+        executor="processes",
+        **{**TINY, "fraction": 1.0, "adversaries": "confidence"},
+    )
+    assert result.methods["none"].quality is not None
+
+
+def test_python_and_the_command_line_declare_the_same_adversaries_by_default():
+    from forgetgauge.plan.runfile import parse_spec, read_run_file
+
+    default = inspect.signature(forgetgauge.evaluate).parameters["adversaries"].default
+    assert list(default) == list(parse_spec(*read_run_file(None)).adversaries) == list(parse_spec({}, "").adversaries)
+
+
 def test_numbers_of_numpy_and_images_of_bytes_are_taken():
     images = np.random.default_rng(0).integers(0, 256, (80, 1, 8, 8)).astype(np.uint8)
     labels = np.arange(80) % 4
     result = forgetgauge.evaluate(
         unlearner={"n": {"method": lambda m, r, f, c: copy.deepcopy(m)}},
-        adversaries="confidence",
         data=(images, labels),
-        **{**TINY, "fraction": 1.0, "pairs": np.int64(2)},
+        **{**TINY, "fraction": 1.0, "pairs": np.int64(2), "adversaries": "confidence"},
     )
     assert result.failures == []

@@ -145,7 +145,8 @@ def margin_of(attack: Attack, signals: Signals) -> Floats:
     """(n,) finite margins; an attack of the user's that has none is given its decisions, ±½."""
     if not hasattr(attack, "margin"):
         return np.where(_checked_decisions(attack.decide(signals), len(signals)), 0.5, -0.5)
-    return np.clip(_checked_margins(attack.margin(signals), len(signals)), -LARGEST_MARGIN, LARGEST_MARGIN)
+    margins: Floats = np.clip(_checked_margins(attack.margin(signals), len(signals)), -LARGEST_MARGIN, LARGEST_MARGIN)
+    return margins
 
 
 def answers_of(attack: Attack, signals: Signals, order: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], Floats]:

@@ -50,6 +50,9 @@ def run(
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Every model alone: the same bits whatever else is run. Slower.")
     ] = False,
+    trial: Annotated[
+        bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
@@ -69,6 +72,7 @@ def run(
             device=device,
             deterministic=deterministic,
             time_limit_s=limit,
+            trial=trial,
             tell=tell,
         )
     if result is None:

@@ -53,6 +53,27 @@ def test_a_method_that_draws_from_the_global_generators_gives_the_same_result_tw
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_an_adversary_that_draws_from_the_global_generators_gives_the_same_result_twice():
+    class Guess:
+        def fit(self, shadows, target):
+            self.bias = np.random.rand()  # noqa: NPY002
+            return self
+
+        def load(self, arrays):
+            return self
+
+        def arrays(self):
+            return {}
+
+        def decide(self, signals):
+            return np.array([random.random() < self.bias for _ in range(len(signals))])
+
+    state = random.getstate()
+    first, second = (forgetgauge.evaluate(unlearner="none", **{**TINY, "adversaries": [Guess()]}) for _ in range(2))
+    assert first.methods["none"].by_adversary == second.methods["none"].by_adversary
+    assert random.getstate() == state
+
+
 @pytest.mark.parametrize(
     ("gives", "words"),
     [

@@ -16,7 +16,7 @@ from forgetgauge.streams import Streams
 @contextmanager
 def seeded(job: Job) -> Iterator[None]:
     """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
-    if job.kind not in ("train", "unlearn", "try-model", "try-adversary"):
+    if job.kind in ("initialise", "signals"):
         yield
         return
     python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002

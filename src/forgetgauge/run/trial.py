@@ -5,8 +5,9 @@ copies of some tens of points of every class, by a model that saw one epoch at m
 code prints is dropped, and the global random generators are left as they were.
 
 Some code needs more points than a handful (a loader that drops the last batch, say). So what fails on a handful is
-tried once more on as many points as its first job will have, trained as long as that, and refused only if that fails
-too: such a job would have failed in the run. A lack of memory is no reason to refuse, for the run has its own answer.
+tried once more on as many points as its first job will have (a learner of the user's own trains as long as that), and
+refused only if that fails too. A lack of memory is no reason to refuse, for the run has its own answer to that. What
+works on well-trained models alone can be run without a trial.
 """
 
 from __future__ import annotations
@@ -169,7 +170,10 @@ def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]
 def refusal(failures: Mapping[str, Failure]) -> UserError:
     """One line on all that failed in trials, and nothing was trained."""
     each = "; ".join(f"{what}: {failure.line}" for what, failure in failures.items())
-    error = UserError(f"{each}. This was found by trying it on a few points; nothing was trained")
+    error = UserError(
+        f"{each}. This was found by trying it on a few points, and nothing was trained; "
+        "--no-trial, or on_failure='record' in Python, goes without"
+    )
     error.__cause__ = next(iter(failures.values())).error
     return error
 
@@ -257,9 +261,9 @@ class _Models:
         return stored
 
     def _part(self, kind: Kind, few: bool, **more: Any) -> Job:
-        """A job of the run; on a handful of points, one epoch of training is enough."""
+        """A job of the run; on a handful of points, and for learners of ours, one epoch of training is enough."""
         learner = self.job.params["learner"]
-        if few and isinstance(learner["params"].get("epochs"), int):
+        if (few or learner["name"] in plugins.learners.entries) and isinstance(learner["params"].get("epochs"), int):
             learner = {**learner, "params": {**learner["params"], "epochs": 1}}
         own = ("what", "fits", "unlearners", "from_original", "columns")
         which = {key: value for key, value in self.job.params.items() if key not in own}

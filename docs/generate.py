@@ -10,6 +10,7 @@ from pathlib import Path
 
 from forgetgauge import plugins
 from forgetgauge.plan.runfile import read_run_file
+from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 from forgetgauge.plugins.catalogue import Catalogue, Entry
 
 DOCS = Path(__file__).parent
@@ -49,7 +50,7 @@ def pages() -> dict[Path, str]:
     embedded, _ = read_run_file(None)
     return {
         DOCS / "methods.md": _page(METHODS, plugins.unlearners, embedded["unlearners"]),
-        DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, embedded["adversaries"]),
+        DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES),
     }
 
 

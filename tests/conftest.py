@@ -15,6 +15,7 @@ import pytest
 from forgetgauge import cli
 
 TINY: dict[str, Any] = {
+    "adversaries": ["correctness", "confidence", "entropy", "modified-entropy"],
     "data": {"name": "digits", "fraction": 0.2},
     "game": {"alpha": 0.5, "pairs": 2},
     "learner": {"epochs": 1, "batch_size": 64},
@@ -23,6 +24,7 @@ TINY: dict[str, Any] = {
 }
 
 TINY_TOML = """
+adversaries = ["correctness", "confidence", "entropy", "modified-entropy"]
 [data]
 name = "digits"
 fraction = 0.2

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from forgetgauge import cli
+from forgetgauge.errors import UserError
 from tests.conftest import TINY_TOML
 
 
@@ -184,14 +186,16 @@ def test_a_failing_method_exits_with_1_and_is_named(tiny_file):
         "def method(model, retain, forget, context):\n    raise OSError('gone')\n"
     )
     done = forgetgauge(
-        *("run", "tiny.toml", "--set", "unlearners.mine.method=mine:method", "--executor", "processes"),
+        *("run", "tiny.toml", "--set", "unlearners.mine.method=mine:method", "--executor", "processes", "--no-trial"),
         cwd=tiny_file.parent,
     )
     assert done.returncode == 1
-    assert "failed: mine of pair 0 side 0 seed 0: OSError: gone" in done.stderr
+    told = [line for line in (done.stdout + done.stderr).splitlines() if "gone" in line]
+    assert told == ["failed: mine: OSError: gone (4 jobs, the first of them: mine of pair 0 side 0 seed 0)"]
+    assert "jobs could not be done; tracebacks: runs/tiny/failures" in done.stderr
     assert "Traceback" not in done.stderr
     assert "mine of pair" in (tiny_file.parent / "runs/tiny/report.html").read_text()
-    assert "failed: mine of pair" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
+    assert "failed: mine: OSError" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
 
 
 def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_path):
@@ -199,7 +203,18 @@ def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_p
 
     shutil.copytree(finished, tmp_path / "copy")
     (tmp_path / "copy/mine.py").write_text(
-        "class Bad:\n    def fit(self, shadows, target):\n        raise ValueError('no')\n    load = fit\n"
+        "import numpy as np\n"
+        "class Bad:\n"
+        "    def fit(self, shadows, target):\n"
+        "        if len(shadows.labels) > 100:\n"
+        "            raise ValueError('no')\n"
+        "        return self\n"
+        "    def load(self, arrays):\n"
+        "        return self\n"
+        "    def arrays(self):\n"
+        "        return {}\n"
+        "    def decide(self, signals):\n"
+        "        return np.ones(len(signals), dtype=bool)\n"
     )
     before = (tmp_path / "copy/runs/tiny/result.json").read_bytes()
     done = forgetgauge("score", "runs/tiny", "--adversary", "mine:Bad", cwd=tmp_path / "copy")
@@ -239,3 +254,58 @@ def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
     assert err.splitlines()[-1] == "stopped; the same command continues"
     assert "Traceback" not in err
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["plan", "validate"])
+def test_looking_at_a_run_makes_and_downloads_nothing(command, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("a download"))
+    assert call(command, "--set", 'adversaries=["confidence"]')[0] == 0
+    code, _, err = call(command, "--set", "data.name=mnist")
+    assert (code, "'forgetgauge data get mnist' downloads it" in err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_at_a_run_keeps_no_tokens_and_asks_no_hub(call, tmp_path, monkeypatch):
+    from forgetgauge.data.checkpoints import checkpoint_folder
+    from forgetgauge.data.folders import read_only
+    from forgetgauge.data.text import tokenise_once
+    from forgetgauge.data.tokenising import Words
+
+    asked = []
+
+    def absent(*_, local_files_only=False):
+        asked.append(local_files_only)
+        raise FileNotFoundError("not cached")
+
+    errors = SimpleNamespace(LocalEntryNotFoundError=FileNotFoundError)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=absent, errors=errors))
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path))
+    sentences = ["a good film", "a bad film"]
+    with read_only():
+        tokenise_once(Words(sentences, 10, 4), sentences, 4)
+        with pytest.raises(UserError, match="checkpoint 'some/model' is not here; a run downloads it"):
+            checkpoint_folder("some/model")
+    assert (asked, list(tmp_path.iterdir())) == ([True], [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--set", "game.alpha=2"), "alpha"),
+        (("--set", "unlearners.mine.method=absent:method"), "cannot be imported"),
+        (("--executor", "inlin"), "unknown executor 'inlin'; did you mean 'inline'"),
+        (("--set", "unlearners.mine.method=mine:method", "--executor", "inline"), "unlearners.mine: AttributeError"),
+        (("--device", "cuda:999"), "device 'cuda:999'"),
+    ],
+)
+def test_a_run_that_fails_at_once_leaves_no_folder(call, tiny_file, monkeypatch, arguments, words):
+    monkeypatch.chdir(tiny_file.parent)
+    monkeypatch.syspath_prepend(str(tiny_file.parent))
+    (tiny_file.parent / "mine.py").write_text("def method(model, retain, forget, context):\n    return model.absent\n")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    code, _, err = call("run", tiny_file, *arguments)
+    sys.modules.pop("mine", None)
+    assert (code, words in err, len(err.splitlines())) == (2, True, 1)
+    assert sorted(path.name for path in tiny_file.parent.iterdir()) == ["mine.py", "tiny.toml"]

@@ -19,7 +19,13 @@ from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.version import VERSION
 
-TINY = {"pairs": 2, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1, "batch_size": 64}}
+TINY = {
+    "pairs": 2,
+    "shadows": 2,
+    "fraction": 0.2,
+    "learner": {"epochs": 1, "batch_size": 64},
+    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
+}
 QUALITIES = ["retrain", "none"]
 
 
@@ -41,7 +47,7 @@ def test_an_own_function_is_scored_like_a_named_method(named):
 
     result = forgetgauge.evaluate(unlearner=["retrain", my_identity], **TINY)
     assert result.methods["my_identity"].by_adversary == named.methods["none"].by_adversary
-    assert calls == [(60, 60)] * 4
+    assert calls[-4:] == [(60, 60)] * 4
 
 
 def test_accuracy_by_pair_averages_to_accuracy(named):
@@ -71,7 +77,7 @@ def test_one_function_with_two_settings_is_two_methods():
 
 def test_parameters_may_be_given_by_id():
     result = forgetgauge.evaluate(
-        unlearner={"off": {"method": "neg-grad", "lr": 0.0}, "on": {"method": "neg-grad", "lr": 1.0}, "none": {}},
+        unlearner={"off": {"method": "neg-grad", "lr": 0.0}, "on": {"method": "neg-grad", "lr": 0.1}, "none": {}},
         **TINY,
     )
     assert qualities(result)["off"] == qualities(result)["none"]
@@ -114,7 +120,7 @@ def test_own_models_learners_and_adversaries_take_the_places_of_names():
 
     learner = {**TINY["learner"], "model": Linear}
     result = forgetgauge.evaluate(
-        unlearner=["none"], adversaries=[AlwaysForget(), "confidence"], **{**TINY, "learner": learner}
+        unlearner=["none"], **{**TINY, "adversaries": [AlwaysForget(), "confidence"], "learner": learner}
     )
     assert set(result.methods["none"].by_adversary) == {"AlwaysForget", "confidence"}
     assert result.methods["none"].by_adversary["AlwaysForget"].advantage == 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from forgetgauge import cli_data, cli_experiments, cli_reproduce, plugins
 from forgetgauge.durations import parse_duration
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -38,24 +39,20 @@ Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a key:
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]
 
 
-class ExecutorChoice(StrEnum):
-    """Who does the work."""
-
-    inline = "inline"
-    processes = "processes"
-
-
 @app.command()
 def run(
     file: RunFile = None,
     out: Out = None,
     settings: Settings = None,
     time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
-    executor: Annotated[ExecutorChoice, typer.Option(help="Who does the work.")] = ExecutorChoice.processes,
+    executor: Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")] = "processes",
     device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Every model alone: the same bits whatever else is run. Slower.")
     ] = False,
+    trial: Annotated[
+        bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
@@ -64,16 +61,18 @@ def run(
 
     limit = None if time_limit is None else parse_duration(time_limit)
     folder = _run_folder(file, out)
-    folder.create()
+    folder.check()
+    plugins.executors.load(executor)
     campaign = _campaign(file, settings)
     with told(quiet) as tell:
         ending, result = play(
             campaign,
             folder,
-            executor=executor.value,
+            executor=executor,
             device=device,
             deterministic=deterministic,
             time_limit_s=limit,
+            trial=trial,
             tell=tell,
         )
     for note in ending.notes:
@@ -81,16 +80,16 @@ def run(
     if result is None:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     else:
-        _show(folder)
-    _exit_on_failure(campaign, ending)
+        _show(folder, failures=False)
+    _exit_on_failure(ending, folder)
 
 
 @app.command()
 def plan(file: RunFile = None, out: Out = None, settings: Settings = None) -> None:
-    """Say what a run would do and how much disk it would use; nothing is done."""
+    """Say what a run would do and how much disk it would use; nothing is done, made or downloaded."""
     from forgetgauge.run.campaign import disk_estimate
 
-    campaign = _campaign(file, settings)
+    campaign = _looked_at(file, settings)
     folder = _run_folder(file, out)
     state = folder.open_ledger().state
     _echo_counts(campaign, state)
@@ -102,6 +101,7 @@ def plan(file: RunFile = None, out: Out = None, settings: Settings = None) -> No
 @app.command()
 def status(folder: Folder) -> None:
     """Say where a run stands."""
+    from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import Campaign
 
     opened = _existing(folder)
@@ -111,9 +111,8 @@ def status(folder: Folder) -> None:
     seconds = sum(done.seconds for done in state.done.values())
     typer.echo(f"disk: {mib(opened.objects.n_bytes())}; work done: {seconds:.1f} s")
     jobs = campaign.jobs
-    for key, line in state.failed.items():
-        if key in jobs:
-            typer.echo(f"failed: {jobs[key].label}: {line}")
+    for line in causes([(jobs[key].label, error) for key, error in state.failed.items() if key in jobs]):
+        typer.echo(line)
 
 
 @app.command()
@@ -132,7 +131,7 @@ def score(
         opened.write_text(opened.run_file, before[0].decode())
         if before[1] is not None:
             opened.write_text(opened.result, before[1].decode())
-        _exit_on_failure(campaign, ending)
+        _exit_on_failure(ending, opened)
     _show(opened)
 
 
@@ -233,17 +232,20 @@ def _catalogue_table(catalogue: Catalogue) -> str:
 
 @app.command()
 def validate(file: RunFile = None, settings: Settings = None) -> None:
-    """Check a run file."""
-    campaign = _campaign(file, settings)
+    """Check a run file; nothing is made or downloaded."""
+    campaign = _looked_at(file, settings)
     games = len(campaign.graphs)
     typer.echo(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
 
 
-def _exit_on_failure(campaign: Campaign, ending: Ending) -> None:
-    jobs = campaign.jobs
-    for key, failure in ending.failed.items():
-        typer.echo(f"failed: {jobs[key].label if key in jobs else key[:12]}: {failure.line}", err=True)
+def _exit_on_failure(ending: Ending, folder: RunFolder) -> None:
+    """Say each cause once, how many jobs it stopped, and where the tracebacks are."""
+    from forgetgauge.report.table import causes
+
     if ending.failed:
+        for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
+            typer.echo(line, err=True)
+        typer.echo(f"{ending.n_missing} jobs could not be done; tracebacks: {folder.failures}", err=True)
         raise typer.Exit(1)
 
 
@@ -254,6 +256,14 @@ def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:
 
     raw, source = read_run_file(file)
     return Campaign.plan(resolve(apply_settings(raw, settings or []), source))
+
+
+def _looked_at(file: Path | None, settings: list[str] | None) -> Campaign:
+    """A campaign that is not to be run: data or a checkpoint that are not here are said, not fetched."""
+    from forgetgauge.data.folders import read_only
+
+    with read_only():
+        return _campaign(file, settings)
 
 
 def _run_folder(file: Path | None, out: Path | None) -> RunFolder:
@@ -270,14 +280,14 @@ def _existing(path: Path) -> RunFolder:
     return RunFolder(path)
 
 
-def _show(folder: RunFolder) -> None:
+def _show(folder: RunFolder, *, failures: bool = True) -> None:
     from forgetgauge.report.html import render_report
     from forgetgauge.report.result import read_result
     from forgetgauge.report.table import render_table
 
     result = read_result(folder.result)
     folder.write_text(folder.report, render_report(result))
-    typer.echo(render_table(result))
+    typer.echo(render_table(result if failures else replace(result, failures=[])))
     typer.echo(f"\nresult: {folder.result}\nreport: {folder.report}")
 
 

@@ -13,6 +13,7 @@ import typer
 
 from forgetgauge.durations import parse_duration
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -47,13 +48,6 @@ class ScaleChoice(StrEnum):
     paper = "paper"
 
 
-class Executor(StrEnum):
-    """Who does the work."""
-
-    inline = "inline"
-    processes = "processes"
-
-
 def reproduce(
     names: Annotated[
         list[str],
@@ -73,7 +67,7 @@ def reproduce(
     results: Annotated[
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
     ] = None,
-    executor: Annotated[Executor, typer.Option(help="Who does the work.")] = Executor.processes,
+    executor: Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")] = "processes",
     device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
@@ -100,7 +94,7 @@ def reproduce(
         if left is not None and left <= 0:
             typer.echo(f"{name}: not run: the time was up; the same command continues")
             continue
-        failed |= _one(name, scale.value, folder, column or [], left, executor.value, device, quiet)
+        failed |= _one(name, scale.value, folder, column or [], left, executor, device, quiet)
         if results is not None:
             _keep(folder / name, results / "reproduce" / scale.value / name)
     if failed:
@@ -144,6 +138,7 @@ def _one(
     quiet: bool,
 ) -> bool:
     """Run one and show it; True where jobs failed."""
+    from forgetgauge.report.table import causes
     from forgetgauge.reproduce.origin import command
     from forgetgauge.run.progress import told
 
@@ -160,12 +155,11 @@ def _one(
             "command": command(),
         }
         show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _seeds}.get(name) or _table(name, columns)
-        ending, campaign = show(scale, folder, how)
+        ending, _ = show(scale, folder, how)
     if ending.out_of_time:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
-    jobs = campaign.jobs
-    for key, failure in ending.failed.items():
-        typer.echo(f"failed: {jobs[key].label if key in jobs else key[:12]}: {failure.line}", err=True)
+    for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
+        typer.echo(line, err=True)
     return bool(ending.failed)
 
 

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class UserError(Exception):
     """A mistake of the user's: the command line prints it as one line and exits with code 2."""
+
+
+class WrongOutput(TypeError):
+    """What the user's code gave back cannot be used, whatever points it is given."""
+
+
+class RunFailed(Exception):
+    """Some jobs of a run failed: the message has each cause once, with how many jobs, and the first traceback.
+
+    `result` is what could be measured all the same (None where the time was up too).
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class DiskFull(UserError):

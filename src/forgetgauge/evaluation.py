@@ -5,19 +5,22 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.errors import UserError
+from forgetgauge.errors import RunFailed, UserError, unknown_name
+from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.result import Result
-from forgetgauge.run.campaign import Campaign, ExecutorName, play
+from forgetgauge.report.table import causes
+from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import Progress
+from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder
 
 One = str | Callable[..., Any] | object
@@ -37,7 +40,7 @@ def evaluate(
     references: int = 16,
     queries: Sequence[int] = (),
     until: Mapping[str, float] | None = None,
-    adversaries: Sequence[One] | Mapping[str, Any] = ("correctness", "confidence", "entropy", "modified-entropy"),
+    adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
     metrics: str | Sequence[str] | Mapping[str, Any] = (),
     sensitivity: str | Mapping[int, float] | npt.ArrayLike = "uniform",
     fraction: float = 1.0,
@@ -48,9 +51,10 @@ def evaluate(
     seed: int = 0,
     keep: str = "signals",
     out: str | Path | None = None,
-    executor: ExecutorName = "inline",
+    executor: str = "inline",
     device: str = "auto",
     time_limit_s: float | None = None,
+    on_failure: Literal["raise", "record"] = "raise",
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Result:
     """Play the game and return its result.
@@ -64,11 +68,18 @@ def evaluate(
     weight, or one weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's
     `[metrics]` table; they stand in each method's `metrics`. With `out` the run can be continued, scored and reported
     later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
-    `cuda:1`::
+    `cuda:1`.
+
+    Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
+    later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and
+    what could be measured as its `result`. `on_failure="record"` tries nothing first and returns such a result: a
+    method that failed has no quality there, and `failures` says why::
 
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
     """
+    if on_failure not in ("raise", "record"):
+        raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
     raw: dict[str, Any] = {
         "seed": seed,
         "keep": keep,
@@ -97,18 +108,66 @@ def evaluate(
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
-        if executor == "processes" and "@" in str(campaign.to_json()["games"]):
+        if not getattr(plugins.executors.load(executor), "in_this_process", False) and _holds_bound(campaign):
             raise UserError(
                 "evaluate: worker processes cannot see functions and arrays of this program; "
                 "name them as 'module:attribute', or use executor='inline'"
             )
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
-        ending, result = play(campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell)
+        ending, result = play(
+            campaign,
+            folder,
+            executor=executor,
+            device=device,
+            time_limit_s=time_limit_s,
+            trial=on_failure == "raise",
+            tell=tell,
+        )
+        if result is not None and out is None:
+            result = _with_tracebacks(result, folder)
     for note in ending.notes:
         warnings.warn(f"{out}: {note}", stacklevel=2)
+    if ending.failed and on_failure == "raise":
+        first = next(iter(ending.failed.values()))
+        raise RunFailed(_what_failed(ending), result) from first.error
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     return result
+
+
+def _holds_bound(campaign: Campaign) -> bool:
+    """Whether a game names an object of this program."""
+    for game in campaign.resolved.games:
+        learners = [game.learner, *(method.learner for method in game.methods.values() if method.learner)]
+        named = [
+            (plugins.data, game.data.name),
+            *((plugins.unlearners, method.unlearner.name) for method in game.methods.values()),
+            *((plugins.adversaries, opponent.adversary.name) for opponent in game.adversaries.values()),
+            *((plugins.learners, learner.name) for learner in learners),
+            *((plugins.models, str(learner.params.get("model"))) for learner in learners),
+        ]
+        if any(catalogue.is_bound(name) for catalogue, name in named):
+            return True
+    return False
+
+
+def _what_failed(ending: Ending) -> str:
+    """Each cause once, and the first traceback whole."""
+    failed = list(ending.failed.values())
+    lines = [
+        f"{ending.n_missing} jobs could not be done",
+        *causes([(failure.job, failure.line) for failure in failed]),
+        'on_failure="record" returns what could be measured all the same. The first traceback:',
+        failed[0].traceback,
+    ]
+    return "\n".join(lines)
+
+
+def _with_tracebacks(result: Result, folder: RunFolder) -> Result:
+    """The texts in place of the names of files that are about to be deleted."""
+    texts = [(folder.path / failure.traceback).read_text("utf-8") for failure in result.failures]
+    told = [replace(failure, traceback="", text=text) for failure, text in zip(result.failures, texts, strict=True)]
+    return replace(result, failures=told)
 
 
 def _name_of(catalogue: Catalogue, thing: One) -> str:

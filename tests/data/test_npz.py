@@ -169,7 +169,7 @@ def test_a_folder_called_like_a_data_set_of_the_catalogue_does_not_hide_it(tmp_p
 def test_a_game_is_played_on_a_file_and_continues_from_its_folder(tmp_path):
     x, y = images(80, (1, 8, 8)), np.arange(80) % 4
     np.savez(tmp_path / "mine.npz", x=x, y=y, x_test=x[:9], y_test=y[:9])
-    options = {"pairs": 2, "shadows": 2, "learner": {"epochs": 1}, "out": tmp_path / "run"}
+    options = {"pairs": 2, "shadows": 2, "learner": {"epochs": 1}, "adversaries": "confidence", "out": tmp_path / "run"}
     result = forgetgauge.evaluate(unlearner="none", data=str(tmp_path / "mine.npz"), **options)
     assert result.failures == []
     again = forgetgauge.evaluate(unlearner="none", data=str(tmp_path / "mine.npz"), **options)

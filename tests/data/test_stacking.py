@@ -61,7 +61,12 @@ def test_a_function_of_the_users_may_give_one(tmp_path, monkeypatch):
 def test_one_is_handed_to_evaluate():
     inputs, labels = torch.rand(80, 1, 8, 8), torch.arange(80) % 4
     result = forgetgauge.evaluate(
-        unlearner="none", data=TensorDataset(inputs, labels), pairs=2, shadows=2, learner={"epochs": 1}
+        unlearner="none",
+        adversaries="confidence",
+        pairs=2,
+        shadows=2,
+        learner={"epochs": 1},
+        data=TensorDataset(inputs, labels),
     )
     assert result.failures == []
 

@@ -7,18 +7,20 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import apply_settings, complete_params, parse_spec, read_run_file, sweep_games
+from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 
 
 def test_the_embedded_default_is_valid_and_its_seed_is_zero():
     raw, source = read_run_file(None)
     spec = parse_spec(raw, source)
     assert (spec.seed, spec.game.alpha, spec.game.pairs) == (0, 0.5, 8)
+    assert list(spec.adversaries) == list(DEFAULT_ADVERSARIES)
 
 
 def test_an_empty_file_is_the_default_of_every_key():
     spec = parse_spec({}, "x.toml")
     assert spec.game.alpha == 0.1
-    assert list(spec.adversaries) == ["correctness", "confidence", "entropy", "modified-entropy"]
+    assert list(spec.adversaries) == list(DEFAULT_ADVERSARIES)
 
 
 @pytest.mark.parametrize(

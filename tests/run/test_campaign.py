@@ -289,7 +289,7 @@ def crashing(model, retain, forget, context):
 def test_a_method_that_crashes_is_named_and_the_others_have_their_numbers(finished, tmp_path):
     name = f"{__name__}:crashing"
     assert __name__ in sys.modules
-    ending, result = play(campaign(f"unlearners.mine.method={name}"), RunFolder(tmp_path / "run"))
+    ending, result = play(campaign(f"unlearners.mine.method={name}"), RunFolder(tmp_path / "run"), trial=False)
     assert ending.n_missing > 0
     assert result is not None
     assert result.methods["mine"].quality is None

@@ -133,7 +133,7 @@ class Useless:
 
 def test_an_adversary_that_cannot_be_fitted_is_named_and_the_others_keep_their_numbers(tmp_path):
     settings = ['adversaries=["confidence"]', f"adversaries.mine.method={__name__}:Useless"]
-    ending, result = play(campaign(*settings), RunFolder(tmp_path / "run"))
+    ending, result = play(campaign(*settings), RunFolder(tmp_path / "run"), trial=False)
     assert result is not None
     assert [failure.error for failure in result.failures] == ["RuntimeError: nothing to learn here"]
     assert len(ending.failed) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import random
 import sys
 import textwrap
@@ -16,7 +17,13 @@ from torch import nn
 import forgetgauge
 from forgetgauge.errors import UserError
 
-TINY = {"pairs": 2, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1, "batch_size": 64}}
+TINY = {
+    "pairs": 2,
+    "shadows": 2,
+    "fraction": 0.2,
+    "learner": {"epochs": 1, "batch_size": 64},
+    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
+}
 
 
 def test_nothing_public_of_what_an_unlearner_is_given_holds_another_point():
@@ -47,6 +54,27 @@ def test_a_method_that_draws_from_the_global_generators_gives_the_same_result_tw
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_an_adversary_that_draws_from_the_global_generators_gives_the_same_result_twice():
+    class Guess:
+        def fit(self, shadows, target):
+            self.bias = np.random.rand()  # noqa: NPY002
+            return self
+
+        def load(self, arrays):
+            return self
+
+        def arrays(self):
+            return {}
+
+        def decide(self, signals):
+            return np.array([random.random() < self.bias for _ in range(len(signals))])
+
+    state = random.getstate()
+    first, second = (forgetgauge.evaluate(unlearner="none", **{**TINY, "adversaries": [Guess()]}) for _ in range(2))
+    assert first.methods["none"].by_adversary == second.methods["none"].by_adversary
+    assert random.getstate() == state
+
+
 @pytest.mark.parametrize(
     ("gives", "words"),
     [
@@ -60,7 +88,7 @@ def test_what_is_no_model_of_the_same_kind_fails_with_one_clear_line(gives, word
     def odd(model, retain, forget, context):
         return gives(copy.deepcopy(model))
 
-    result = forgetgauge.evaluate(unlearner={"odd": odd, "none": "none"}, **TINY)
+    result = forgetgauge.evaluate(unlearner={"odd": odd, "none": "none"}, on_failure="record", **TINY)
     assert result.methods["odd"].quality is None
     assert result.methods["none"].quality is not None
     assert all(words in failure.error for failure in result.failures)
@@ -115,14 +143,32 @@ def test_objects_of_this_program_are_not_sent_to_other_processes():
         forgetgauge.evaluate(unlearner=lambda m, r, f, c: m, executor="processes", **TINY)
 
 
+def test_a_path_with_an_at_sign_is_no_object_of_this_program(tmp_path):
+    images, labels = np.random.default_rng(0).normal(size=(80, 1, 8, 8)).astype(np.float32), np.arange(80) % 4
+    np.savez(tmp_path / "a@b.npz", x=images, y=labels)
+    result = forgetgauge.evaluate(
+        unlearner="none",
+        data=str(tmp_path / "a@b.npz"),
+        executor="processes",
+        **{**TINY, "fraction": 1.0, "adversaries": "confidence"},
+    )
+    assert result.methods["none"].quality is not None
+
+
+def test_python_and_the_command_line_declare_the_same_adversaries_by_default():
+    from forgetgauge.plan.runfile import parse_spec, read_run_file
+
+    default = inspect.signature(forgetgauge.evaluate).parameters["adversaries"].default
+    assert list(default) == list(parse_spec(*read_run_file(None)).adversaries) == list(parse_spec({}, "").adversaries)
+
+
 def test_numbers_of_numpy_and_images_of_bytes_are_taken():
     images = np.random.default_rng(0).integers(0, 256, (80, 1, 8, 8)).astype(np.uint8)
     labels = np.arange(80) % 4
     result = forgetgauge.evaluate(
         unlearner={"n": {"method": lambda m, r, f, c: copy.deepcopy(m)}},
-        adversaries="confidence",
         data=(images, labels),
-        **{**TINY, "fraction": 1.0, "pairs": np.int64(2)},
+        **{**TINY, "fraction": 1.0, "pairs": np.int64(2), "adversaries": "confidence"},
     )
     assert result.failures == []
 
@@ -282,7 +328,8 @@ def test_a_method_that_damages_what_all_share_changes_no_other_result(harm):
     images, labels = arguments["data"]
     kept = images.copy(), labels.copy()
     beside, later = (
-        forgetgauge.evaluate(unlearner=methods, **arguments) for methods in ({"harm": harm, **others}, others)
+        forgetgauge.evaluate(unlearner=methods, on_failure="record", **arguments)
+        for methods in ({"harm": harm, **others}, others)
     )
     for name in others:
         assert beside.methods[name].by_adversary == alone.methods[name].by_adversary == later.methods[name].by_adversary
@@ -301,7 +348,10 @@ def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modul
 
     users_helper.FACTOR = 0.5  # in this process alone: a worker would compute with 1.0, and call it the same
     result = forgetgauge.evaluate(
-        unlearner={"mine": "users_method:method", "none": "none"}, executor="processes", **{**TINY, "pairs": 1}
+        unlearner={"mine": "users_method:method", "none": "none"},
+        executor="processes",
+        on_failure="record",
+        **{**TINY, "pairs": 1},
     )
     assert result.methods["mine"].quality is None
     assert result.methods["none"].quality is not None

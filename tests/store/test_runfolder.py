@@ -30,8 +30,32 @@ def test_a_second_process_is_refused_while_the_first_holds_the_folder(tmp_path):
 
 
 def test_a_lock_that_cannot_be_made_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="not writable"), RunFolder(tmp_path / "absent").locked():
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(UserError, match="not writable"), RunFolder(tmp_path).locked():
         pass
+
+
+def test_a_folder_made_for_nothing_goes_again_and_others_stay(tmp_path):
+    with pytest.raises(KeyError), RunFolder(tmp_path / "runs" / "new").locked():
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyError), RunFolder(tmp_path / "runs" / "new").locked():
+        raise KeyError((tmp_path / "runs/new/ledger.jsonl").write_text("begun"))
+    assert (tmp_path / "runs/new/ledger.jsonl").exists()
+    with pytest.raises(KeyError), RunFolder(tmp_path).locked():
+        raise KeyError
+    assert tmp_path.exists()
+
+
+def test_whether_a_folder_could_be_made_is_said_without_making_it(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    RunFolder(tmp_path / "runs" / "new").check()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(UserError, match="cannot make this folder"):
+        RunFolder(tmp_path / "file" / "run").check()
+    monkeypatch.setattr("forgetgauge.store.runfolder.os.access", lambda *_: False)
+    with pytest.raises(UserError, match="not writable"):
+        RunFolder(tmp_path / "runs" / "new").check()
 
 
 def test_a_folder_without_a_run_says_so(tmp_path):

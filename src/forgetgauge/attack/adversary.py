@@ -149,8 +149,40 @@ def calibration_of(adversary: Adversary, attack: Attack, shadows: Panel) -> Cali
 def margin_of(attack: Attack, signals: Signals) -> Floats:
     """(n,) finite margins; an attack of the user's that has none is given its decisions, ±½."""
     if not hasattr(attack, "margin"):
-        return np.where(attack.decide(signals), 0.5, -0.5)
-    return np.clip(attack.margin(signals), -LARGEST_MARGIN, LARGEST_MARGIN)
+        return np.where(_checked_decisions(attack.decide(signals), len(signals)), 0.5, -0.5)
+    margins: Floats = np.clip(_checked_margins(attack.margin(signals), len(signals)), -LARGEST_MARGIN, LARGEST_MARGIN)
+    return margins
+
+
+def answers_of(attack: Attack, signals: Signals, order: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """(says_forget, margin), each (n,), of an attack that is shown the points in this order; in the signals' own."""
+    shown = signals.take(order)
+    says_forget, margin = np.empty(len(order), dtype=bool), np.empty(len(order))
+    says_forget[order] = _checked_decisions(attack.decide(shown), len(order))
+    margin[order] = margin_of(attack, shown)
+    return says_forget, margin
+
+
+def _checked_decisions(answer: Any, n_points: int) -> npt.NDArray[Any]:
+    decisions = np.asarray(answer)
+    if decisions.shape != (n_points,):
+        raise ValueError(
+            f"decide gave an array of shape {decisions.shape}, not one boolean for each of {n_points} points"
+        )
+    if decisions.dtype != np.bool_ and not (decisions.dtype.kind in "iu" and np.isin(decisions, (0, 1)).all()):
+        raise ValueError(
+            f"decide gave values of type {decisions.dtype}, not booleans (True: the point was in the forget set)"
+        )
+    return decisions
+
+
+def _checked_margins(margin: Any, n_points: int) -> npt.NDArray[Any]:
+    margins = np.asarray(margin)
+    if margins.shape != (n_points,):
+        raise ValueError(f"margin gave an array of shape {margins.shape}, not one number for each of {n_points} points")
+    if np.isnan(margins).any():
+        raise ValueError("margin gave NaN")
+    return margins
 
 
 @runtime_checkable

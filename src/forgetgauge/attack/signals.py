@@ -41,6 +41,12 @@ class Signals:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def take(self, which: npt.NDArray[np.int64]) -> Signals:
+        """Some of the points, or all in another order; the background is the same."""
+        points = None if self.points is None else self.points[which]
+        columns = {name: column[which] for name, column in self.columns.items()}
+        return Signals(self.logits[which], self.labels[which], points, self.background, columns)
+
     @property
     def n_classes(self) -> int:
         """Width of the logits."""

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Adversary, Attack, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Adversary, Attack, Panel, Role, TargetContext, answers_of
 from forgetgauge.attack.threshold import class_thresholds
 from forgetgauge.audit.outputs import AuditFile, ShadowRows
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
+from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.spec import RunSpec
 
 OWN_SCORE, OWN_DECISIONS = "own score", "own decisions"
@@ -63,8 +64,12 @@ class Opponents:
         return found
 
     def _player(self, attack: Attack) -> Player:
-        signals = self.file.outputs.signals
-        return Player(lambda rows: attack.decide(signals(rows)), lambda rows: attack.margin(signals(rows)))
+        outputs = self.file.outputs
+
+        def answers(rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+            return answers_of(attack, outputs.signals(rows), draw_showing(outputs.point[rows]))
+
+        return Player(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1])
 
     def _own_score(self, fitted_on: Ints) -> Player:
         outputs, shadows = self.file.outputs, self.file.shadows

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forgetgauge.data.folders import is_read_only
 from forgetgauge.errors import UserError
 
 CHECKPOINT = ("config.json", "model.safetensors")
@@ -59,7 +60,11 @@ def _hub_folder(checkpoint: str, files: tuple[str, ...]) -> Path:
         try:
             found = [Path(huggingface_hub.hf_hub_download(checkpoint, f, local_files_only=True)) for f in wanted]
         except (huggingface_hub.errors.LocalEntryNotFoundError, FileNotFoundError):
+            if is_read_only():
+                raise UserError(f"checkpoint '{checkpoint}' is not here; a run downloads it from the hub") from None
             found = [Path(huggingface_hub.hf_hub_download(checkpoint, f)) for f in wanted]
+    except UserError:
+        raise
     except Exception as error:  # no network, no such name, a name the hub refuses: the user mends them the same way
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from forgetgauge.data.files import File, KnownSet, known_set
@@ -12,6 +13,22 @@ from forgetgauge.data.progress import Tell, line_on_terminal
 from forgetgauge.errors import UserError
 
 VARIABLE = "FORGETGAUGE_DATA"
+_READ_ONLY: ContextVar[bool] = ContextVar("read_only", default=False)
+
+
+@contextmanager
+def read_only() -> Iterator[None]:
+    """Inside, nothing is downloaded and nothing is written to a cache: what is not here is a UserError."""
+    before = _READ_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _READ_ONLY.reset(before)
+
+
+def is_read_only() -> bool:
+    """Whether we are inside `read_only`."""
+    return _READ_ONLY.get()
 
 
 def data_folder() -> Path:
@@ -31,6 +48,8 @@ def locate(name: str, *, tell: Tell = line_on_terminal) -> Path:
     if folder is None:
         from forgetgauge.data.download import fetch
 
+        if is_read_only():
+            raise UserError(f"data '{name}' is not under {root}; 'forgetgauge data get {name}' downloads it")
         try:
             return fetch(known, root, tell)
         except UserError as error:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from forgetgauge.data.dataset import Dataset
-from forgetgauge.data.folders import data_folder, locate, mendable
+from forgetgauge.data.folders import data_folder, is_read_only, locate, mendable
 from forgetgauge.data.tokenising import Pretrained, Tokeniser, Tokens, Words, tokenise
 from forgetgauge.data.trees import read_trees
 from forgetgauge.errors import UserError
@@ -61,7 +61,8 @@ def tokenise_once(tokeniser: Tokeniser, sentences: Sequence[str], length: int) -
     kept = _read(path, (len(sentences), length))
     if kept is None:
         kept = tokenise(tokeniser, sentences, length)
-        _write(path, kept)
+        if not is_read_only():
+            _write(path, kept)
     return kept
 
 

@@ -46,7 +46,7 @@ from forgetgauge.game.quality import quality_plugin
 from forgetgauge.plan.graph import Game
 from forgetgauge.plan.runfile import apply_settings, read_run_file
 from forgetgauge.report.result import Result
-from forgetgauge.run.campaign import Campaign, ExecutorName, play
+from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Progress
 from forgetgauge.store.runfolder import RunFolder
@@ -62,7 +62,7 @@ def swap_vs_random(
     out: str | Path,
     repetitions: int | None = None,
     settings: Sequence[str] = (),
-    executor: ExecutorName = "inline",
+    executor: str = "inline",
     device: str = "auto",
     time_limit_s: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.splits import SwapPair, draw_pair
@@ -28,6 +30,17 @@ def draw_swap_pair(data: str, n: int, seed: int, fraction: float, alpha: float, 
     """The pair-th swap pair of D, uniform over S_α; its indices are positions in the target half of n points."""
     named = draw_streams(draw="pair", data=data, n=n, seed=seed, fraction=fraction, alpha=alpha, pair=pair)
     return draw_pair(n, alpha, named.generator("split"))
+
+
+def draw_showing(points: npt.NDArray[Any]) -> Ints:
+    """(n,) the order in which an adversary is shown these points: a function of the set of points alone.
+
+    Neither the order they are given in (F first) nor the side enters it, so it says nothing about who is in F.
+    """
+    by_name = np.argsort(points, kind="stable")
+    names = hashlib.sha256(np.ascontiguousarray(points[by_name]).astype(str).tobytes()).hexdigest()
+    shuffled = draw_streams(draw="showing", points=names).generator("order").permutation(len(points))
+    return np.asarray(by_name[shuffled], dtype=np.int64)
 
 
 def draw_shadow(

@@ -9,16 +9,30 @@ from typing import Any, Literal
 
 from forgetgauge.streams import identity_key
 
-Kind = Literal["initialise", "train", "unlearn", "signals", "fit", "decide"]
+Kind = Literal["initialise", "train", "unlearn", "signals", "fit", "decide", "try-model", "try-adversary"]
+"""The last two are trials of the user's own code, before a run: they are in no plan and leave no artefact."""
 
-CODE_VERSION: dict[Kind, int] = {"initialise": 1, "train": 1, "unlearn": 1, "signals": 1, "fit": 2, "decide": 1}
+CODE_VERSION: dict[Kind, int] = {
+    "initialise": 1,
+    "train": 1,
+    "unlearn": 1,
+    "signals": 1,
+    "fit": 2,
+    "decide": 2,
+    "try-model": 1,
+    "try-adversary": 1,
+}
 """Raised when the code of a kind changes its outcome, so that old artefacts are not taken for new ones."""
 
 HEAVY: frozenset[Kind] = frozenset({"train", "unlearn"})
 """Kinds whose artefacts are weights: they may be dropped once nothing open needs them."""
 
-USES_TORCH: frozenset[Kind] = frozenset({"initialise", "train", "unlearn", "signals"})
+USES_TORCH: frozenset[Kind] = frozenset({"initialise", "train", "unlearn", "signals", "try-model"})
 """Kinds that are done with torch, on a device."""
+
+
+TRIALS: frozenset[Kind] = frozenset({"try-model", "try-adversary"})
+"""Kinds that are done before a run; their outcome is whether the user's code works."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,13 @@ from typing import Any, ClassVar, Literal
 _STRICT = {"extra": "forbid"}  # read by pydantic in `runfile`; nothing here imports it
 
 
+DEFAULT_ADVERSARIES = (
+    *("correctness", "confidence", "entropy", "modified-entropy", "loss"),  # one number per point
+    *("shadow", "lira-online", "lira-offline", "rmia-offline"),  # what shadow and reference models teach
+)
+"""The declared class of a run that names none, from a file or from Python."""
+
+
 @dataclass(frozen=True)
 class DataSpec:
     """Which data the game is played on."""
@@ -128,9 +135,7 @@ class RunSpec:
     shadows: ShadowSpec = field(default_factory=ShadowSpec)
     unlearners: dict[str, dict[str, Any]] = field(default_factory=lambda: {"retrain": {}, "none": {}})
     """Id -> parameters; `method` names the unlearner where the id is not its name."""
-    adversaries: dict[str, dict[str, Any]] = field(
-        default_factory=lambda: {"correctness": {}, "confidence": {}, "entropy": {}, "modified-entropy": {}}
-    )
+    adversaries: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in DEFAULT_ADVERSARIES})
     """The declared class of adversaries, id -> parameters: Q is 1 − the largest of their advantages."""
     strong: StrongSpec = field(default_factory=StrongSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)

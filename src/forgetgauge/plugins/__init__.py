@@ -9,6 +9,7 @@ from __future__ import annotations
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.plugins.shipped.adversaries import ADVERSARIES
 from forgetgauge.plugins.shipped.data import DATA
+from forgetgauge.plugins.shipped.executors import EXECUTORS
 from forgetgauge.plugins.shipped.learners import LEARNERS
 from forgetgauge.plugins.shipped.models import MODELS
 from forgetgauge.plugins.shipped.unlearners import UNLEARNERS
@@ -18,6 +19,8 @@ adversaries = Catalogue("adversary", ADVERSARIES)
 learners = Catalogue("learner", LEARNERS)
 models = Catalogue("model", MODELS)
 data = Catalogue("data set", DATA)
+executors = Catalogue("executor", EXECUTORS)
+"""Called with the folder of artefacts, `Sources` and a device; named on the command line, never in a run file."""
 
 CATALOGUES = {
     "unlearners": unlearners,

@@ -68,6 +68,10 @@ class Catalogue:
         self._bound[name] = thing
         return name
 
+    def is_bound(self, name: str) -> bool:
+        """Whether it is an object of this program, which no other process knows by that name."""
+        return name in self._bound
+
     def _import_users(self, name: str) -> Any:
         if os.getcwd() not in sys.path:  # the installed command has no current folder on its path; users expect it
             sys.path.insert(0, os.getcwd())

@@ -52,6 +52,7 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
+        warnings=_left_out(played),
         not_covered=_not_covered(game),
     )
 
@@ -62,6 +63,17 @@ def _not_covered(game: Game) -> list[str]:
         f"{place}: {what}" + (f" (version {named.version} is stated)" if named.version else "")
         for place, named in game.own_code.items()
         for what in named.not_covered
+    ]
+
+
+def _left_out(played: Played) -> list[str]:
+    """A smaller class of adversaries has a larger Q: who is missing from it."""
+    absent = [name for name in played.game.adversaries if name not in played.adversaries]
+    return [
+        f"The adversary '{name}' failed and is left out: every Q is against the other {len(played.adversaries)} alone, "
+        "and could only be lower with it."
+        for name in absent
+        if played.adversaries
     ]
 
 

@@ -148,7 +148,9 @@ class FailureResult:
     error: str
     """Its error in one line; the traceback is in the run folder."""
     traceback: str
-    """File name of the traceback, inside the run folder."""
+    """File name of the traceback, inside the run folder; empty where the folder is gone."""
+    text: str = ""
+    """The traceback itself, where there is no run folder to keep it in (`evaluate` without `out`)."""
 
 
 @dataclass(frozen=True)

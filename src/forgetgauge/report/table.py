@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from forgetgauge.report.budgets import spent_budget
@@ -25,8 +26,22 @@ def render_table(result: Result) -> str:
         rows = [list(HEADS), *(_claim_cells(claim) for claim in claims)]
         blocks.append("\n".join([f"claimed and measured, {claimed_delta(result)}", align(rows), *legend(result)]))
     if result.failures:
-        blocks.append("\n".join(f"failed: {failure.job}: {failure.error}" for failure in result.failures))
+        blocks.append("\n".join(causes([(failure.job, failure.error) for failure in result.failures])))
     return "\n\n".join(blocks)
+
+
+def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
+    """(job in words, error) of all jobs that failed -> each distinct cause once, with how many jobs it stopped."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for job, error in failed:
+        what = re.split(r"(?:,| of) (?:pair|shadow|reference|confused) \d| \d+$", job)[0]
+        alike.setdefault((what, error), []).append(job)
+    return [
+        f"failed: {what}: {error} ({len(jobs)} jobs, the first of them: {jobs[0]})"
+        if len(jobs) > 1
+        else f"failed: {jobs[0]}: {error}"
+        for (what, error), jobs in alike.items()
+    ]
 
 
 def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult]]:

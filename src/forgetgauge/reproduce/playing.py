@@ -22,7 +22,7 @@ from forgetgauge.reproduce.record import FILE, Sitting, TableComparison
 from forgetgauge.reproduce.remembered import remembered
 from forgetgauge.reproduce.suites import Column, Suite
 from forgetgauge.reproduce.text import text_table
-from forgetgauge.run.campaign import Campaign, ExecutorName, play
+from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending, Progress
@@ -90,7 +90,7 @@ def play_suite(
     out: Path,
     *,
     only: Sequence[str] = (),
-    executor: ExecutorName = "inline",
+    executor: str = "inline",
     device: str = "auto",
     time_limit_s: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,

@@ -15,7 +15,7 @@ from forgetgauge.reproduce.playing import plan_suite
 from forgetgauge.reproduce.record import Sitting
 from forgetgauge.reproduce.scales import SCALES, Raw, image_family
 from forgetgauge.reproduce.suites import Column, Suite
-from forgetgauge.run.campaign import Campaign, ExecutorName, play
+from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder
 
@@ -38,7 +38,7 @@ def play_single(
     scale: str,
     out: Path,
     *,
-    executor: ExecutorName = "inline",
+    executor: str = "inline",
     device: str = "auto",
     time_limit_s: float | None = None,
     tell: Callable[[Progress], None] = lambda _: None,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Calibration, Panel, TargetContext, calibration_of, margin_of
+from forgetgauge.attack.adversary import Calibration, Panel, TargetContext, answers_of, calibration_of
 from forgetgauge.attack.signals import Signals
+from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.algorithms import make_adversary
 from forgetgauge.store.artefact import Artefact
@@ -26,11 +27,13 @@ def fit(job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
 
 
 def decide(job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
-    """What a fitted attack says about the points of a pair."""
+    """What a fitted attack says about the points of a pair; it is shown them in an order that says nothing."""
     attack = make_adversary(job).load(inputs["fit"].arrays)
     background = _signals_of(inputs["background"]) if "background" in inputs else None
     signals = _signals_of(inputs["signals"], background)
-    return Artefact({"says_forget": attack.decide(signals), "margin": margin_of(attack, signals)}, {})
+    assert signals.points is not None
+    says_forget, margin = answers_of(attack, signals, draw_showing(signals.points))
+    return Artefact({"says_forget": says_forget, "margin": margin}, {})
 
 
 def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:

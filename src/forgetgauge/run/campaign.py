@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
+from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
@@ -15,17 +16,16 @@ from forgetgauge.report.assemble import assemble
 from forgetgauge.report.pilot import pairs_wanted
 from forgetgauge.report.result import Result
 from forgetgauge.run.amending import amended
-from forgetgauge.run.executors import Executor, Inline, Processes
+from forgetgauge.run.executors import Executor
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.run.scheduler import Ending, Progress, execute
-from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.run.tasks import Failure, Resolved, Sources, Task
+from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.runfolder import RunFolder
 
 HEADER_BYTES = 250
 """Of an artefact's own description, roughly."""
-
-ExecutorName = Literal["inline", "processes"]
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,21 @@ def play(
     campaign: Campaign,
     folder: RunFolder,
     *,
-    executor: ExecutorName = "inline",
+    executor: str = "inline",
     device: str = "auto",
     deterministic: bool = False,
     time_limit_s: float | None = None,
+    trial: bool = True,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Ending, Result | None]:
     """Do what is missing and assemble the result; None where jobs are missing because the time was up.
 
     The device is `auto`, `cpu`, `cuda` or `cuda:1`. It is in no job's key: a run may go on elsewhere. Deterministic:
-    every model alone, so that its bits do not depend on what else is in the run.
+    every model alone, so that its bits do not depend on what else is in the run. Trial: code that is not ours is tried
+    on a handful of points first, and a UserError says what fails; else its failures are recorded job by job.
     """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
-    folder.create()
+    hire = plugins.executors.load(executor)
     n_run = 0
     with folder.locked():
         campaign, notes = _amended(campaign, folder)
@@ -99,9 +101,10 @@ def play(
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: was begun with stacks; --deterministic needs a folder of its own (--out)")
-        hire = Processes if executor == "processes" else Inline
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
+            if trial:
+                _try_first(campaign, folder, workers)
             while True:
                 folder.write_run(campaign.to_json())
                 ending = execute(
@@ -139,6 +142,23 @@ def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]
     if found.games == resolved.games and tuple(found.scored) == resolved.scored:
         return campaign, found.notes
     return Campaign.plan(replace(resolved, games=found.games, scored=tuple(found.scored))), found.notes
+
+
+def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor) -> None:
+    """Refuse code of the user's that cannot do the jobs that are open."""
+    to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
+    trials = {job.key: job for job in trials_of(campaign.graphs, to_do, campaign.resolved.sources)}
+    waiting = [Task((job,), frozenset({key})) for key, job in trials.items()]
+    n_busy, failures = 0, dict[str, Failure]()
+    while waiting or n_busy:
+        while waiting and workers.has_room(waiting[0]):
+            workers.start(waiting.pop(0), {})
+            n_busy += 1
+        for what, failure in workers.next()[1].failures.items():
+            failures[trials[what].label if what in trials else what] = failure  # of a worker that died, by its key
+        n_busy -= 1
+    if failures:
+        raise refusal(failures)
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -52,6 +52,9 @@ class Executor(Protocol):
 
 class Inline:
     """Everything in this process, one task after another."""
+
+    in_this_process = True
+    """So that it knows the functions and arrays of the running program; no other executor does."""
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
         self._worker = Worker(objects, sources, device)
@@ -184,9 +187,14 @@ def _serve(pipe: Connection[object, object], objects: Path, sources: Sources, de
     while True:
         try:
             task, digests = cast(tuple[Task, dict[str, str]], pipe.recv())
-            pipe.send(worker.perform(task, digests))
+            pipe.send(_without_errors(worker.perform(task, digests)))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
+
+
+def _without_errors(outcome: Outcome) -> Outcome:
+    """An exception of the user's need not survive the pipe; its text does."""
+    return replace(outcome, failures={key: replace(failure, error=None) for key, failure in outcome.failures.items()})
 
 
 def usable_cores() -> int:

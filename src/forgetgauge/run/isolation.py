@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
@@ -16,20 +17,26 @@ from forgetgauge.streams import Streams
 @contextmanager
 def seeded(job: Job) -> Iterator[None]:
     """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
-    if job.kind not in ("train", "unlearn"):
+    if job.kind in ("initialise", "signals"):
         yield
         return
-    from forgetgauge.learn.descent import own_randomness
-
     python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(Streams(job.key).seed("random"))
     np.random.seed(Streams(job.key).seed("numpy") % 2**32)  # noqa: NPY002
     try:
-        with own_randomness(Streams(job.key)):
+        with _torch_seeded(job):
             yield
     finally:
         random.setstate(python)
         np.random.set_state(arrays)  # noqa: NPY002
+
+
+def _torch_seeded(job: Job) -> AbstractContextManager[None]:
+    if job.kind not in USES_TORCH and "torch" not in sys.modules:
+        return nullcontext()
+    from forgetgauge.learn.descent import own_randomness
+
+    return own_randomness(Streams(job.key))
 
 
 @contextmanager

@@ -67,9 +67,10 @@ class CodeCheck:
                 what = key.partition(" ")[0]
                 if (what != "adversary") == uses_torch:
                     self._look(key, what, named)
-        for what in CATALOGUES:
-            key = f"{what} {identity_key(job.params[what])}" if what in job.params else ""
-            if key in self._changed:
+        asked = [(what, job.params[what]) for what in CATALOGUES if what in job.params]
+        asked += [("unlearner", identity) for identity in job.params.get("unlearners", {}).values()]  # of a trial
+        for what, identity in asked:
+            if (key := f"{what} {identity_key(identity)}") in self._changed:
                 raise UserError(self._changed[key])
 
     def _look(self, key: str, what: str, named: Named) -> None:

@@ -15,7 +15,16 @@ from forgetgauge.run.tasks import Task
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
 
-WIDTH: dict[Kind, int] = {"initialise": 1, "train": 16, "unlearn": 16, "signals": 16, "fit": 1, "decide": 64}
+WIDTH: dict[Kind, int] = {
+    "initialise": 1,
+    "train": 16,
+    "unlearn": 16,
+    "signals": 16,
+    "fit": 1,
+    "decide": 64,
+    "try-model": 1,
+    "try-adversary": 1,
+}
 """Most jobs in one task. A model of the embedded run, five epochs on one thread, took 206 ms alone and 81, 62 and 51 ms
 in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy."""
 

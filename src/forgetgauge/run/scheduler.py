@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
@@ -189,7 +189,8 @@ class _Scheduler:
 
     def _give_up(self, key: str, failure: Failure) -> None:
         """Set a job aside: the others go on."""
-        self.hopeless[key] = failure
+        error = None if self.hopeless else failure.error  # which keeps all that its frames hold alive
+        self.hopeless[key] = replace(failure, job=self.jobs[key].label, error=error)
         self.ledger.record_failed(key, failure.line)
         self.folder.write_text(self.folder.failures / f"{key[:16]}.txt", failure.traceback)
 

@@ -32,6 +32,10 @@ class Failure:
 
     line: str
     traceback: str
+    job: str = ""
+    """Which, in words."""
+    error: BaseException | None = field(default=None, compare=False)
+    """The exception itself, where the job was done in this process."""
 
 
 @dataclass(frozen=True)

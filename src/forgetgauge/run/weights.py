@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.errors import WrongOutput
 from forgetgauge.learn.learner import Learner
 from forgetgauge.store.artefact import Artefact
 
@@ -28,12 +29,12 @@ def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
 def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[Any]]:
     """The weights of what an unlearner gave back, which must be a model of the same architecture."""
     if not isinstance(model, nn.Module):
-        raise TypeError(f"the unlearner gave back a {type(model).__name__}, not a model")
+        raise WrongOutput(f"the unlearner gave back a {type(model).__name__}, not a model")
     if "forward" in vars(model):
-        raise TypeError("the unlearner replaced the model's forward: only its weights and buffers are kept")
+        raise WrongOutput("the unlearner replaced the model's forward: only its weights and buffers are kept")
     shapes = {name: tensor.shape for name, tensor in original.state_dict().items()}
     if {name: tensor.shape for name, tensor in model.state_dict().items()} != shapes:
-        raise TypeError("the unlearner gave back a model of another architecture")
+        raise WrongOutput("the unlearner gave back a model of another architecture")
     return weights_of(model)
 
 

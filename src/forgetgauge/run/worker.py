@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from forgetgauge.errors import DiskFull
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
+from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.plan.jobs import HEAVY, TRIALS, USES_TORCH, Job
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
@@ -34,6 +34,8 @@ class Worker:
 
     def perform(self, task: Task, digests: Mapping[str, str]) -> Outcome:
         """Do a task; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
+        if task.jobs[0].kind in TRIALS:
+            return self._try(task.jobs[0])
         self._warm_up(task)
         start = time.perf_counter()
         try:
@@ -59,9 +61,23 @@ class Worker:
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
-                failure = Failure(_one_line(error), traceback.format_exc())
+                failure = Failure(_one_line(error), traceback.format_exc(), error=error)
                 failures.update({job.key: failure for job in unit if job.key in task.wanted})
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
+
+    def _try(self, job: Job) -> Outcome:
+        from forgetgauge.run.trial import try_out
+
+        try:
+            self._compare_code(job)
+        except UserError as error:
+            return Outcome(failures={job.label: Failure(str(error), str(error), error=error)})
+        with one_thread(job.kind), settings_kept(job.kind), seeded(job):
+            return Outcome(failures=try_out(job, self.holdings))
+
+    def _compare_code(self, job: Job) -> None:
+        if self._check is not None:
+            self._check.check(job)
 
     def _read(self, key: str, sha256: str) -> Artefact:
         return self._recent.find(key, sha256) or self.store.read(key, sha256)
@@ -90,8 +106,7 @@ class Worker:
                 self.holdings.here(task.jobs[0])
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Artefact]:
-        if self._check is not None:
-            self._check.check(jobs[0])
+        self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
             return _made(jobs, given, self.holdings)
@@ -118,6 +133,8 @@ def _made(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings
             return [fit(job, its) for job, its in zip(jobs, given, strict=True)]
         case "decide":
             return [decide(job, its) for job, its in zip(jobs, given, strict=True)]
+        case kind:
+            raise ValueError(f"'{kind}' makes no artefact")
 
 
 def _one_line(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,23 @@ class RunFolder:
         if not os.access(self.path, os.W_OK):
             raise UserError(f"{self.path}: this folder is not writable")
 
+    def check(self) -> None:
+        """Say in one line why the folder could not be made or written, without making it."""
+        nearest = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
+        if not nearest.is_dir():
+            raise UserError(f"{self.path}: cannot make this folder: {nearest} is a file")
+        if not os.access(nearest, os.W_OK):
+            raise UserError(f"{self.path}: {nearest} is not writable")
+
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder: a second run into it is refused; the lock goes with the process, however it dies."""
+        """Hold the folder, made where it is not there: a second run into it is refused.
+
+        The lock goes with the process, however it dies. A folder that was made here and in which nothing was written
+        before an error goes too.
+        """
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        self.create()
         try:
             lock = (self.path / "lock").open("w")
         except OSError as error:
@@ -49,7 +63,15 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UserError(f"{self.path}: another forgetgauge run is using this folder") from None
-            yield
+            try:
+                yield
+            except BaseException:
+                if made and [path.name for path in self.path.iterdir()] == ["lock"]:
+                    (self.path / "lock").unlink()
+                    with suppress(OSError):  # somebody else put something there
+                        for path in made:
+                            path.rmdir()
+                raise
 
     def open_ledger(self) -> Ledger:
         """The ledger, replayed."""

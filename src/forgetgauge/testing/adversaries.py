@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -147,7 +147,7 @@ def _answers_yes_or_no(adversary: Adversary, world: _World) -> None:
             _promise(np.shape(values) == shape, f"{name} gave the shape {np.shape(values)} for {len(signals)} points")
             _promise(not np.isnan(np.asarray(values, dtype=np.float64)).any(), f"{name} gave NaN")
         _promise(np.array_equal(says, np.asarray(margin) >= 0), "decide is not margin ≥ 0")
-    none = attack.decide(_rows(world.sides[0], np.arange(0)))
+    none = attack.decide(world.sides[0].take(np.arange(0)))
     _promise(np.shape(none) == (0,), f"decide gave the shape {np.shape(none)} for no points")
 
 
@@ -204,7 +204,7 @@ def _cannot_tell_the_sides_of_a_shared_model(adversary: Adversary, world: _World
     with _numpy_seed(1):
         first = attack.decide(seen)
     with _numpy_seed(2):
-        second = attack.decide(_rows(seen, np.arange(len(seen))))
+        second = attack.decide(seen.take(np.arange(len(seen))))
     in_forget = np.repeat([True, False], N_FORGET)
     outcome = outcome_of_decisions(first[None, :, None], second[None, :, None], in_forget, np.ones(len(seen)))
     zero = bool((outcome.differences == 0).all() and outcome.advantage[0] == 0)
@@ -259,7 +259,7 @@ def _like(attack: Attack, seen: Signals, parts: list[Ints]) -> bool:
     """Whether the parts, asked one by one, are answered like the same rows of the whole."""
     margin, says = attack.margin(seen), attack.decide(seen)
     for at in parts:
-        part = _rows(seen, at)
+        part = seen.take(at)
         if not _close(attack.margin(part), margin[at], attack.decide(part), says[at]):
             return False
     return True
@@ -284,13 +284,6 @@ def _same_answers(one: Attack, other: Attack, signals: Signals) -> bool:
 def _same_arrays(one: Attack, other: Attack) -> bool:
     a, b = one.arrays(), other.arrays()
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
-
-
-def _rows(signals: Signals, at: Ints) -> Signals:
-    """Some rows, as a fresh object."""
-    columns: Mapping[str, npt.NDArray[np.float32]] = {name: column[at] for name, column in signals.columns.items()}
-    points = None if signals.points is None else signals.points[at]
-    return Signals(signals.logits[at], signals.labels[at], points, signals.background, columns)
 
 
 def _rows_of_panel(panel: Panel | None, at: Ints) -> Panel | None:

@@ -1,0 +1,396 @@
+"""Tried before trained: code that is not ours is run once on a handful of points before the first training starts.
+
+A wrong keyword, a wrong signature or a wrong output then costs a second. What is run is the work of a real job, on
+copies of some tens of points of every class, by a model that saw one epoch at most; nothing of it is kept, what the
+code prints is dropped, and the global random generators are left as they were.
+
+Some code needs more points than a handful (a loader that drops the last batch, say). So what fails on a handful is
+tried once more on as many points as its first job will have (a learner of the user's own trains as long as that), and
+refused only if that fails too. A lack of memory is no reason to refuse, for the run has its own answer to that. What
+works on well-trained models alone can be run without a trial.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge import plugins
+from forgetgauge.attack.adversary import Need, Role
+from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.plan.graph import PAIR, Graph
+from forgetgauge.plan.jobs import Job, Kind
+from forgetgauge.run.adversary import decide, fit
+from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.places import Places
+from forgetgauge.run.tasks import Failure, Sources
+from forgetgauge.store.artefact import Artefact, decode, encode
+from forgetgauge.streams import Streams, identity_key
+
+if TYPE_CHECKING:
+    from forgetgauge.data.dataset import Dataset, Points
+
+N_POINTS = 64
+"""Of R in a trial, and of F as many in proportion, but 16 at least; every class among them where there are no more."""
+N_PER_CLASS = 6
+"""Points of each class on which an adversary is tried."""
+
+Made = TypeVar("Made")
+
+
+# -- which trials a run needs ----------------------------------------------------------------------------------------
+
+
+def trials_of(graphs: list[Graph], to_do: list[str], sources: Sources) -> list[Job]:
+    """One for each learner and each adversary that is the user's own, or meets what is; only where jobs are open."""
+    jobs = {key: job for graph in graphs for key, job in graph.jobs.items()}
+    open_jobs = [jobs[key] for key in to_do]
+    found: dict[str, Job] = {}
+    for graph in graphs:
+        for trial in [*_trials_of_learners(graph, open_jobs, sources), *_trials_of_adversaries(graph, open_jobs)]:
+            found.setdefault(trial.key, trial)
+    return list(found.values())
+
+
+def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) -> Iterator[Job]:
+    """A learner with the methods that unlearn its models."""
+    game = graph.game
+    own_data = sources.datasets[game.data_digest].name not in plugins.data.entries
+    models: dict[str, dict[str, Any]] = {}
+    for cell, keys in graph.cells.items():
+        models.setdefault(identity_key(game.learner_of(cell.method).identity), dict(graph.jobs[keys.unlearn].params))
+    for which in models.values():
+        learner = which["learner"]
+        own = _is_own(learner)
+        mine = [job for job in open_jobs if job.params.get("learner") == learner]
+        unlearned = [job.params["unlearner"] for job in mine if job.kind == "unlearn"]
+        methods = {
+            name: method
+            for name, method in game.methods.items()
+            if game.learner_of(name).identity == learner
+            and method.unlearner.identity in unlearned
+            and (own or method.unlearner.name not in plugins.unlearners.entries)
+        }
+        fits = (own or own_data) and any(job.kind == "train" for job in mine)
+        if fits or methods:
+            asked = {
+                "what": _named(learner, sources.datasets[game.data_digest].name),
+                "fits": fits,
+                "unlearners": {name: method.unlearner.identity for name, method in methods.items()},
+                "from_original": [name for name, method in methods.items() if method.uses_original],
+                "columns": sorted({c for opponent in game.adversaries.values() for c in opponent.columns})
+                if own
+                else [],
+            }
+            yield Job("try-model", {**which, **asked}, label=f"try learner '{learner['name']}'")
+
+
+def _named(learner: Mapping[str, Any], data: str) -> str:
+    """What is to blame where a model cannot be trained: the user's own part, as the run file has it."""
+    model = learner["params"].get("model", "")
+    if learner["name"] not in plugins.learners.entries:
+        return f"learner '{_shown(learner['name'])}'"
+    if _is_own(learner):
+        return f"learner.model '{_shown(model)}'"
+    return f"data '{_shown(data)}' with learner '{learner['name']}'"
+
+
+def _shown(name: str) -> str:
+    """An object of the running program without the digest of its code."""
+    bound = any(catalogue.is_bound(name) for catalogue in (plugins.learners, plugins.models, plugins.data))
+    return name.partition("@")[0] if bound else name
+
+
+def _is_own(learner: Mapping[str, Any]) -> bool:
+    """Whether the learner or its model is not of ours."""
+    own_model = learner["params"].get("model", "") not in ("", *plugins.models.entries)
+    return learner["name"] not in plugins.learners.entries or own_model
+
+
+def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
+    game = graph.game
+    n_retain, n_forget = game.sizes
+    for name, opponent in game.adversaries.items():
+        identity = opponent.adversary.identity
+        is_open = any(job.params.get("adversary") == identity for job in open_jobs)
+        if is_open and opponent.adversary.name not in plugins.adversaries.entries:
+            asked = {
+                "adversary": identity,
+                "id": name,
+                "needs": list(opponent.needs),
+                "columns": list(opponent.columns),
+                "n_classes": game.n_classes,
+                "n_shadows": game.n_shadows,
+                "n_references": game.n_references,
+                "n_points": n_retain + 2 * n_forget,
+            }
+            yield Job("try-adversary", asked, label=f"try adversary '{name}'")
+
+
+# -- doing one -------------------------------------------------------------------------------------------------------
+
+
+def try_out(job: Job, holdings: Holdings) -> dict[str, Failure]:
+    """What of a trial failed: entry of the run file -> how."""
+    failures: dict[str, Failure] = {}
+    with _quietly():
+        if job.kind == "try-adversary":
+            _attempt(f"adversaries.{job.params['id']}", lambda few: _try_adversary(job, few), failures)
+        else:
+            _try_models(job, holdings, failures)
+    return failures
+
+
+def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]) -> Made | None:
+    """What `do(few)` makes of a handful of points or, where that fails, of as many as a job has."""
+    for few in (True, False):
+        try:
+            return do(few)
+        except (Exception, SystemExit) as error:
+            if _is_out_of_memory(error):
+                return None
+            if not few or isinstance(error, UserError | WrongOutput):
+                failures[what] = Failure(_told(error), traceback.format_exc(), error=error)
+                return None
+    return None
+
+
+def refusal(failures: Mapping[str, Failure]) -> UserError:
+    """One line on all that failed in trials, and nothing was trained."""
+    each = "; ".join(f"{what}: {failure.line}" for what, failure in failures.items())
+    error = UserError(
+        f"{each}. This was found by trying it on a few points, and nothing was trained; "
+        "--no-trial, or on_failure='record' in Python, goes without"
+    )
+    error.__cause__ = next(iter(failures.values())).error
+    return error
+
+
+def _told(error: BaseException) -> str:
+    """`TypeError: … (mine.py, line 3)`: the place is the last one that is the user's."""
+    text = str(error).strip().splitlines()
+    line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    ours = Path(__file__).parents[1]
+    theirs = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if ours not in Path(frame.filename).parents and "site-packages" not in frame.filename
+    ]
+    if isinstance(error, UserError | WrongOutput) or not theirs:
+        return text[0] if isinstance(error, UserError | WrongOutput) and text else line
+    return f"{line} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if "torch" not in sys.modules:
+        return isinstance(error, MemoryError)
+    from forgetgauge.learn.device import is_out_of_memory
+
+    return is_out_of_memory(error)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """What is printed or warned of on a handful of points concerns nobody."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# -- models ----------------------------------------------------------------------------------------------------------
+
+
+def _try_models(job: Job, holdings: Holdings, failures: dict[str, Failure]) -> None:
+    """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
+    trial = _Models(job, holdings)
+    model = _attempt(job.params["what"], trial.fitted if job.params["fits"] else trial.untrained, failures)
+    if model is not None:
+        for name in job.params["unlearners"]:
+            _attempt(f"unlearners.{name}", functools.partial(trial.unlearned, name, model), failures)
+
+
+class _Models:
+    """The work of the real jobs, on some points."""
+
+    def __init__(self, job: Job, holdings: Holdings) -> None:
+        self.job = job
+        self._some = functools.cache(lambda few: _Some(holdings, job, few))
+
+    def untrained(self, few: bool) -> Artefact:
+        from forgetgauge.run.weights import untrained, weights_of
+
+        points = self._some(few).here(self.job).points
+        return Artefact(weights_of(untrained(make_learner(self.job), points, 1)[0]), {})
+
+    def fitted(self, few: bool) -> Artefact:
+        from forgetgauge.run.challenger import train
+
+        return self._looked_at(few, train([self._part("train", few)], self._some(few))[0])
+
+    def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
+        from forgetgauge.run.challenger import unlearn
+
+        part = self._part("unlearn", few, unlearner=self.job.params["unlearners"][name])
+        given = {"model": model} if name in self.job.params["from_original"] else {}
+        return self._looked_at(few, unlearn([part], [given], self._some(few))[0])
+
+    def _looked_at(self, few: bool, made: Artefact) -> Artefact:
+        """The model as it is stored, once it has answered for some points."""
+        from forgetgauge.run.signals import take_signals
+
+        stored = decode(encode(made.arrays, made.facts))
+        part = self._part("signals", few, look_at=PAIR, **({"columns": c} if (c := self.job.params["columns"]) else {}))
+        signals = take_signals([part], [{"model": stored}], self._some(few))[0]
+        n_classes = self._some(few).here(self.job).points.n_classes
+        shape = signals.arrays["logits"].shape
+        if shape != (len(signals.arrays["labels"]), n_classes):
+            raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_classes} numbers")
+        encode(signals.arrays, signals.facts)
+        return stored
+
+    def _part(self, kind: Kind, few: bool, **more: Any) -> Job:
+        """A job of the run; on a handful of points, and for learners of ours, one epoch of training is enough."""
+        learner = self.job.params["learner"]
+        if (few or learner["name"] in plugins.learners.entries) and isinstance(learner["params"].get("epochs"), int):
+            learner = {**learner, "params": {**learner["params"], "epochs": 1}}
+        own = ("what", "fits", "unlearners", "from_original", "columns")
+        which = {key: value for key, value in self.job.params.items() if key not in own}
+        return Job(kind, {**which, "learner": learner, **more}, label=self.job.label)
+
+
+class _Some(Holdings):
+    """A copy of some points of each set of a job, or of all of them; whatever is done to it, the data stay whole."""
+
+    def __init__(self, holdings: Holdings, job: Job, few: bool) -> None:
+        super().__init__(holdings.sources, str(holdings.device))
+        places, dataset = holdings.places(job), holdings.here(job)
+        n_forget = max(16, round(N_POINTS * len(places.forget) / len(places.retain)))
+        sizes = {"retain": N_POINTS, "forget": n_forget, "unseen": n_forget, "elsewhere": N_POINTS}
+        index = {name: _chosen(getattr(places, name), size if few else None) for name, size in sizes.items()}
+        largest = np.flatnonzero(places.points.host_labels == places.points.n_classes - 1)[:1]
+        points = _copied(places.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
+        ends = np.cumsum([len(part) for part in index.values()])
+        self._places = _SomePlaces(
+            job.params,
+            points,
+            places.target_index,
+            places.shadow_index,
+            {
+                name: points.subset(np.arange(end - len(index[name]), end))
+                for name, end in zip(index, ends, strict=True)
+            },
+        )
+        test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
+        self._dataset = replace(dataset, points=points, test=test)
+
+    def here(self, job: Job) -> Dataset:
+        return self._dataset
+
+    def places(self, job: Job, points: Points | None = None) -> Places:
+        if points is None:
+            return self._places
+        sets = {name: points.subset(part.index) for name, part in self._places.sets.items()}
+        return replace(self._places, points=points, sets=sets)
+
+
+@dataclass(frozen=True)
+class _SomePlaces(Places):
+    sets: Mapping[str, Points]
+
+    @property
+    def retain(self) -> Points:
+        return self.sets["retain"]
+
+    @property
+    def forget(self) -> Points:
+        return self.sets["forget"]
+
+    @property
+    def unseen(self) -> Points:
+        return self.sets["unseen"]
+
+    @property
+    def elsewhere(self) -> Points:
+        return self.sets["elsewhere"]
+
+    @property
+    def training(self) -> Points:
+        return self.points.subset(np.concatenate([self.retain.index, self.forget.index]))
+
+    def look_at(self, what: str) -> Points:
+        return self.points.subset(np.concatenate([self.forget.index, self.unseen.index]))
+
+
+def _chosen(points: Points, n: int | None) -> npt.NDArray[np.int64]:
+    """Positions of n of these points in the whole data set, alike many of each class where that can be."""
+    labels = points.host_labels[points.index]
+    by_class = np.argsort(labels, kind="stable")
+    rank = np.empty(len(labels), dtype=np.int64)
+    starts = np.searchsorted(labels[by_class], labels[by_class])
+    rank[by_class] = np.arange(len(labels)) - starts
+    return points.index[np.sort(np.lexsort((labels, rank))[:n])]
+
+
+def _copied(points: Points, index: npt.NDArray[np.int64]) -> Points:
+    import torch
+
+    at = torch.from_numpy(index)
+    return replace(
+        points,
+        whole_inputs=points.whole_inputs[at],
+        whole_labels=points.whole_labels[at],
+        index=np.arange(len(index)),
+    )
+
+
+# -- adversaries -----------------------------------------------------------------------------------------------------
+
+
+def _try_adversary(job: Job, few: bool) -> None:
+    """It is fitted to made-up signals, in which members are told with more confidence, stored, read and asked."""
+    params, rng = job.params, Streams(job.key).generator("signals")
+    n_classes, needs = params["n_classes"], params["needs"]
+    n = (
+        min(params["n_points"], min(max(N_POINTS, N_PER_CLASS * n_classes), 10 * N_POINTS))
+        if few
+        else params["n_points"]
+    )
+    labels = np.arange(n) % n_classes
+
+    def signals(role: npt.NDArray[np.int8] | None = None) -> dict[str, npt.NDArray[Any]]:
+        logits = rng.normal(size=(n, n_classes)).astype(np.float32)
+        logits[np.arange(n), labels] += 2 if role is None else 2 + 2 * (role == Role.IN)
+        columns = {f"column {name}": rng.exponential(size=n).astype(np.float32) for name in params["columns"]}
+        return {"logits": logits, "labels": labels, **columns, **({} if role is None else {"role": role})}
+
+    def panel(name: str, n_models: int, roles: Sequence[Role]) -> dict[str, Artefact]:
+        known = np.array(roles, dtype=np.int8)
+        turns = np.arange(n) // n_classes  # so that every class has points of every role
+        return {
+            f"{name}-{which}": Artefact(signals(known[(turns + which) % len(known)]), {}) for which in range(n_models)
+        }
+
+    roles = [Role.OUT, Role.IN, Role.NEITHER] if Need.UNLEARNED in needs else [Role.OUT, Role.IN]
+    inputs = panel("shadow", params["n_shadows"], roles)
+    if Need.OUTSIDERS in needs:
+        inputs |= panel("outsider", params["n_shadows"], [Role.OUT])
+    if Need.REFERENCES in needs:
+        inputs |= panel("reference", params["n_references"], roles)
+    fitted = fit(job, inputs)
+    shown = {**signals(), "points": np.arange(n)}
+    asked = {"fit": decode(encode(fitted.arrays, fitted.facts)), "signals": Artefact(shown, {})}
+    if Need.BACKGROUND in needs:
+        asked["background"] = Artefact(signals(), {})
+    decide(job, asked)

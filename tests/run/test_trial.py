@@ -1,0 +1,337 @@
+"""Tried before trained: code of the user's own is run on a handful of points, and what cannot work is refused."""
+
+from __future__ import annotations
+
+import copy
+import random
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import forgetgauge
+from forgetgauge.data.loading import load_dataset
+from forgetgauge.errors import RunFailed, UserError
+from forgetgauge.game.adversary import Access
+from forgetgauge.learn.minibatch import Minibatch
+
+FOUR = ("correctness", "confidence", "entropy", "modified-entropy")
+TINY = {
+    "pairs": 2,
+    "shadows": 2,
+    "fraction": 0.2,
+    "adversaries": FOUR,
+    "learner": {"epochs": 1, "batch_size": 64},
+}
+
+
+def refused(**arguments):
+    """The line of the refusal, once it is clear that nothing was begun."""
+    told = []
+    with pytest.raises(UserError) as caught:
+        forgetgauge.evaluate(**{**TINY, **arguments}, tell=told.append)
+    line = str(caught.value)
+    assert told == []
+    assert "\n" not in line
+    assert "nothing was trained" in line
+    return line
+
+
+def wrong_attribute(model, retain, forget, context):
+    return model(retain.inputs)
+
+
+def gives_none(model, retain, forget, context):
+    return None
+
+
+def another_architecture(model, retain, forget, context):
+    return nn.Sequential()
+
+
+def facts_that_cannot_be_stored(model, retain, forget, context):
+    context.facts["loss"] = torch.tensor(1.0)
+    return model
+
+
+def leaves(model, retain, forget, context):
+    sys.exit("I give up")
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (wrong_attribute, "AttributeError: 'Points' object has no attribute 'inputs' (test_trial.py, line"),
+        (gives_none, "gave back a NoneType, not a model"),
+        (another_architecture, "another architecture"),
+        (facts_that_cannot_be_stored, "TypeError: Object of type Tensor"),
+        (leaves, "SystemExit: I give up"),
+    ],
+)
+def test_a_method_that_cannot_work_is_one_line_that_names_it(method, words):
+    line = refused(unlearner={"mine": method, "none": "none"})
+    assert line.startswith("unlearners.mine: ")
+    assert words in line
+
+
+def test_a_keyword_the_method_does_not_have_is_one_line():
+    def mine(model, retain, forget, context, *, rate=0.1):
+        return model
+
+    with pytest.raises(UserError, match=r"mine.*rte"):
+        forgetgauge.evaluate(unlearner={"mine": {"method": mine, "rte": 0.2}}, **TINY)
+
+
+def test_every_failing_part_is_named_at_once():
+    line = refused(unlearner={"one": gives_none, "two": another_architecture, "none": "none"})
+    assert "unlearners.one: " in line
+    assert "unlearners.two: " in line
+
+
+class Narrow(nn.Module):
+    """Gives one number too few."""
+
+    def __init__(self, input_shape, n_classes):
+        super().__init__()
+        self.head = nn.Linear(64, n_classes - 1)
+
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+
+class Wide(nn.Module):
+    """Gives one number too many, which no loss function notices."""
+
+    def __init__(self, input_shape, n_classes):
+        super().__init__()
+        self.head = nn.Linear(64, n_classes + 1)
+
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+
+@pytest.mark.parametrize(("model", "n_outputs"), [(Narrow, 9), (Wide, 11)])
+def test_a_model_with_a_wrong_output_is_refused_by_its_name(model, n_outputs):
+    told = []
+    with pytest.raises(UserError, match=f"{model.__name__}.* gives {n_outputs} outputs for each point") as caught:
+        forgetgauge.evaluate(**{**TINY, "learner": {**TINY["learner"], "model": model}}, tell=told.append)
+    assert told == []
+    assert "\n" not in str(caught.value)
+
+
+def test_a_learner_that_cannot_train_is_refused():
+    class Broken(Minibatch):
+        def fit_many(self, points, streams):
+            return [self.build(p) for p in points]
+
+    line = refused(learner=Broken(epochs=1))
+    assert "learner 'test_a_learner_that_cannot_train_is_refused.<locals>.Broken" in line or "learner 'Broken" in line
+    assert "missing 1 required positional argument: 'seed'" in line
+
+
+def test_data_of_ones_own_that_a_model_cannot_take_are_refused():
+    rng = np.random.default_rng(0)
+    labels = np.arange(80) % 4
+    flat = rng.normal(size=(80, 5)).astype(np.float32)
+    with pytest.raises(UserError):
+        forgetgauge.evaluate(data=(flat, labels), **{**TINY, "fraction": 1.0})
+
+
+class Attack:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def decide(self, signals):
+        return self.answer(signals)
+
+    def arrays(self):
+        return {"nothing": np.zeros(1)}
+
+
+class Adversary:
+    access = Access.BLACK_BOX
+
+    def __init__(self, answer, *needs):
+        self.answer, self.needs, self.seen = answer, frozenset(needs), []
+
+    def fit(self, shadows, target):
+        self.seen.append((shadows, target))
+        return Attack(self.answer)
+
+    def load(self, arrays):
+        return Attack(self.answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda signals: signals.logits.max(axis=1), "float32, not booleans"),
+        (lambda signals: np.ones(1, dtype=bool), "shape (1,)"),
+        (lambda signals: signals.lables, "no attribute 'lables'"),
+    ],
+)
+def test_an_adversary_with_a_wrong_answer_is_refused(answer, words):
+    line = refused(adversaries={"mine": Adversary(answer)})
+    assert line.startswith("adversaries.mine: ")
+    assert words in line
+
+
+@pytest.mark.parametrize("needs", [(), ("references", "outsiders", "background"), ("unlearned",), ("gradient-norm",)])
+def test_an_adversary_is_tried_with_all_that_it_asks_for(needs):
+    def answer(signals):
+        assert set(signals.columns) == {"gradient-norm"} & set(needs)
+        if signals.points is not None:  # not in the calibration on the shadow half
+            assert ("background" in needs) == (signals.background is not None)
+        return np.zeros(len(signals), dtype=bool)
+
+    mine = Adversary(answer, *needs)
+    forgetgauge.evaluate(unlearner="none", **{**TINY, "references": 2, "adversaries": {"mine": mine}})
+    (tried, context), (real, real_context) = mine.seen[0], mine.seen[-1]
+    assert tried.logits.shape[::2] == real.logits.shape[::2]
+    assert set(np.unique(tried.role)) == set(np.unique(real.role))
+    for panel in ("references", "outsiders"):
+        assert (getattr(context, panel) is None) == (getattr(real_context, panel) is None)
+    assert tried.logits.shape[1] < real.logits.shape[1]
+
+
+def test_the_trial_leaves_randomness_data_and_output_as_they_were(capsys):
+    seen = []
+
+    def loud(model, retain, forget, context):
+        seen.append(len(retain))
+        print("hello")
+        random.random(), np.random.rand(), torch.rand(1)  # noqa: NPY002
+        return copy.deepcopy(model)
+
+    states = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    mine = forgetgauge.evaluate(unlearner={"mine": loud, "none": "none"}, **TINY)
+    assert random.getstate() == states[0]
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), states[2])
+    assert capsys.readouterr().out.count("hello") == 4
+    assert [n < 60 for n in seen[:1]] + [n == 60 for n in seen[1:]] in ([True] * 5, [False, *[True] * 4])
+    untried = forgetgauge.evaluate(unlearner={"none": "none"}, **TINY)
+    assert mine.methods["none"].by_adversary == untried.methods["none"].by_adversary
+    assert mine.methods["mine"].by_adversary == untried.methods["none"].by_adversary
+
+
+def test_a_method_that_damages_the_data_is_refused_and_the_data_stay_whole():
+    def harms(model, retain, forget, context):
+        retain.whole_inputs.zero_()
+        return copy.deepcopy(model)
+
+    before = load_dataset("digits").points.fingerprints
+    assert "it changed whole_inputs in place" in refused(unlearner={"mine": harms, "none": "none"})
+    assert load_dataset("digits").points.fingerprints == before
+
+
+def test_a_method_that_needs_more_points_than_a_handful_is_not_refused():
+    seen = []
+
+    def hungry(model, retain, forget, context):
+        seen.append(len(retain))
+        if len(retain) < 200:
+            raise ValueError("a batch of 200 is needed")
+        return copy.deepcopy(model)
+
+    result = forgetgauge.evaluate(unlearner=hungry, **{**TINY, "fraction": 1.0, "pairs": 1})
+    assert result.methods["hungry"].quality is not None
+    assert seen[0] < 200 <= seen[1]
+
+
+def test_the_handful_has_every_class_and_both_sets_in_proportion():
+    seen = []
+
+    def curious(model, retain, forget, context):
+        seen.append((retain, forget, context.validation))
+        return copy.deepcopy(model)
+
+    forgetgauge.evaluate(unlearner=curious, alpha=0.2, **{**TINY, "fraction": 1.0, "pairs": 1})
+    retain, forget, validation = seen[0]
+    for points in (retain, forget, validation):
+        assert set(points.y.tolist()) == set(range(10))
+        assert points.n_classes == 10
+    assert (len(retain), len(forget)) == (64, 16)
+
+
+def test_only_what_is_open_is_tried(tmp_path):
+    calls = []
+
+    def mine(model, retain, forget, context):
+        calls.append(len(retain))
+        return copy.deepcopy(model)
+
+    for expected in (1 + 4, 0):
+        calls.clear()
+        forgetgauge.evaluate(unlearner=mine, out=tmp_path / "run", **TINY)
+        assert len(calls) == expected
+
+
+def test_a_refused_run_leaves_no_folder_behind(tmp_path):
+    with pytest.raises(UserError):
+        forgetgauge.evaluate(unlearner=gives_none, out=tmp_path / "runs" / "mine", **TINY)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- failures that no handful shows --------------------------------------------------------------------------------
+
+
+def late(model, retain, forget, context):
+    """Fails in the run, on the second pair and later."""
+    late.calls += 1
+    if late.calls > 3:
+        raise RuntimeError("too late\nsecond line")
+    return copy.deepcopy(model)
+
+
+def test_a_method_that_fails_raises_with_its_traceback_and_a_count():
+    late.calls = 0
+    with pytest.raises(RunFailed) as caught:
+        forgetgauge.evaluate(unlearner={"late": late, "none": "none"}, **TINY)
+    message = str(caught.value)
+    assert "failed: late: RuntimeError: too late (2 jobs, the first of them: late of pair 1 side 0 seed 0)" in message
+    assert 'raise RuntimeError("too late\\nsecond line")' in message
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert caught.value.result.methods["none"].quality is not None
+
+
+def test_recorded_failures_keep_their_tracebacks_where_the_folder_is_gone(tmp_path):
+    for out in (None, tmp_path / "run"):
+        late.calls = 1
+        result = forgetgauge.evaluate(unlearner={"late": late, "none": "none"}, on_failure="record", out=out, **TINY)
+        assert result.failures
+        for failure in result.failures:
+            text = failure.text if out is None else (out / failure.traceback).read_text()
+            assert "RuntimeError: too late" in text
+            assert (failure.traceback == "") == (out is None)
+
+
+def test_recording_tries_nothing_and_keeps_the_other_methods():
+    result = forgetgauge.evaluate(unlearner={"mine": gives_none, "none": "none"}, on_failure="record", **TINY)
+    assert result.methods["mine"].quality is None
+    assert result.methods["none"].quality is not None
+
+
+def test_an_adversary_that_failed_is_named_beside_the_number():
+    def fails(signals):
+        raise ValueError("not today")
+
+    result = forgetgauge.evaluate(
+        unlearner="none", on_failure="record", **{**TINY, "adversaries": {"mine": Adversary(fails), "loss": "loss"}}
+    )
+    (warning,) = result.games[0].warnings
+    assert "'mine'" in warning
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "words"),
+    [
+        ("executor", "inlin", "unknown executor 'inlin'; did you mean 'inline'"),
+        ("on_failure", "recrd", "unknown on_failure 'recrd'; did you mean 'record'"),
+    ],
+)
+def test_an_unknown_choice_is_refused(argument, value, words):
+    with pytest.raises(UserError, match=words):
+        forgetgauge.evaluate(**{argument: value}, **TINY)

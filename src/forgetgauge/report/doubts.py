@@ -40,6 +40,8 @@ class Evidence:
     """One for each pair: differences of the ranks of margins, so that an advantage is an AUC − ½."""
     shadows: Sequence[Lean | None]
     """One for each adversary: which way its margins point on the shadow models; None where there are none."""
+    copied: Sequence[object] = ()
+    """The pairs whose sides answer alike to the last bit, although each should have a model of its own."""
 
 
 def doubts(methods: Mapping[str, Evidence]) -> list[str]:
@@ -52,6 +54,7 @@ def doubts(methods: Mapping[str, Evidence]) -> list[str]:
             _against_the_shadows(method, evidence, n_tests),
             _pairs_that_contradict(method, evidence, n_tests),
             _misplaced_thresholds(method, evidence, n_tests),
+            _copied_sides(method, evidence),
         )
         if line is not None
     ]
@@ -108,7 +111,9 @@ def _pairs_that_contradict(method: str, evidence: Evidence, n_tests: int) -> str
         both = above.any(axis=0) & below.any(axis=0)
         if both.any():
             which = int(np.where(both, np.ptp(by_pair, axis=0), -1).argmax())
-            high, low = ([str(evidence.pairs[i]) for i in np.flatnonzero(side[:, which])] for side in (above, below))
+            high, low = (
+                [str(evidence.pairs[i]) for i in np.flatnonzero(side[:, which]).tolist()] for side in (above, below)
+            )
             ends = f"{signed(by_pair[:, which].max())} and {signed(by_pair[:, which].min())}"
             what = "advantages" if outcomes is evidence.decided else "distances of its AUC from ½"
             return (
@@ -132,6 +137,22 @@ def _misplaced_thresholds(method: str, evidence: Evidence, n_tests: int) -> str 
         f"{method}: the scores of {evidence.adversaries[most]} tell forgotten points from unseen ones (AUC "
         f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss it (largest advantage "
         f"{plain(best)}), so Q is too high. The shadow models are not like the models that are judged."
+    )
+
+
+def is_copy(first: Floats, second: Floats) -> bool:
+    """Whether margins of two sides, (seeds, points) each, are of one model, and fine enough to show it."""
+    n_kinds = len(np.unique(first[0]))
+    return bool(n_kinds > max(2, first.shape[1] / 2) and np.array_equal(first, second))
+
+
+def _copied_sides(method: str, evidence: Evidence) -> str | None:
+    if not evidence.copied:
+        return None
+    where = _pairs([str(pair) for pair in evidence.copied])
+    return (
+        f"{method}: the models of both sides answer alike to the last bit on {where}."
+        " If the method returns the same model whatever it is given, Q = 1 says nothing about forgetting."
     )
 
 

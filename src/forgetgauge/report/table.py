@@ -43,7 +43,7 @@ def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult
 
 def lacks_pairs(game: GameResult, method: MethodResult) -> bool:
     """Whether pairs of the game are missing: such a Q is of other splits than the others', and carries no verdict."""
-    return method.n_pairs < game.spec.get("pairs", method.n_pairs)
+    return method.n_pairs < int(game.spec.get("pairs", method.n_pairs))
 
 
 def pairs_behind(game: GameResult, method: MethodResult) -> str:

@@ -167,27 +167,16 @@ def _label_gaps(file: AuditFile) -> list[str]:
 def _copies_of_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     """Pairs whose common points are divided into F and T alike, far beyond what independent draws give."""
     every: dict[Any, Round] = {played.pair: played for its in rounds.values() for played in its}
-    points = {pair: file.outputs.point[played.rows[0, 0]] for pair, played in every.items()}
-    _, codes = np.unique(np.concatenate(list(points.values())), return_inverse=True)
-    side = np.zeros((len(every), int(codes.max()) + 1), dtype=np.float32)  # 1 in F of the first side, −1 in T
-    start = 0
-    for row, played in enumerate(every.values()):
-        n = len(played.in_forget)
-        side[row, codes[start : start + n]] = np.where(played.in_forget, 1, -1)
-        start += n
-    names, n_couples = list(every), math.comb(len(every), 2)
-    common, balance = np.abs(side) @ np.abs(side).T, side @ side.T  # (P, P) each
-    in_forget = (side > 0).astype(np.float32) @ np.abs(side).T  # (P, P) points of the row's F that both have
-    found = []
-    for i, j in combinations(range(len(names)), 2):
-        n = round(float(common[i, j]))
-        size = min(len(points[names[i]]), len(points[names[j]]))
-        alike = (n + abs(float(balance[i, j]))) / 2
-        if n < max(2, COMMON * size) or alike < NEAR_COPY * n:
-            continue
-        both = round(float(np.sum((side[i] > 0) & (side[j] > 0))))
-        if n_couples * _chance(both, n, round(float(in_forget[i, j])), round(float(in_forget[j, i]))) < FALSE_ALARM:
-            found.append(f"pairs {names[i]} and {names[j]} ({round(alike)} of {n} common points)")
+    points = [file.outputs.point[played.rows[0, 0]] for played in every.values()]
+    codes = np.unique(np.concatenate(points), return_inverse=True)[1]
+    side = np.zeros((len(every), int(codes.max()) + 1), dtype=np.float32)
+    for row, (own, played) in enumerate(zip(_split_like(codes, points), every.values(), strict=True)):
+        side[row, own] = np.where(played.in_forget, 1, -1)
+    names = list(every)
+    found = [
+        f"pairs {names[first]} and {names[second]} ({alike} of {common} common points)"
+        for first, second, alike, common in near_copies(side)
+    ]
     if not found:
         return []
     return [
@@ -195,6 +184,30 @@ def _copies_of_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> 
         "unseen alike. Intervals take pairs for independent draws and are too narrow here; more trainings on one split "
         "are seeds of one pair."
     ]
+
+
+def _split_like(codes: Ints, parts: Sequence[Array]) -> list[Ints]:
+    return np.split(codes, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def near_copies(side: npt.NDArray[np.float32]) -> list[tuple[int, int, int, int]]:
+    """(first pair, second pair, points divided alike, common points) of pairs that no independent draws would give.
+
+    ``side`` (n_pairs, n_points) is 1 for points in F, −1 in T, 0 elsewhere; two pairs that are swaps of each other are
+    divided alike, too.
+    """
+    taken, in_forget = np.abs(side), (side > 0).astype(np.float32)
+    common, balance = taken @ taken.T, side @ side.T
+    mine, both = in_forget @ taken.T, in_forget @ in_forget.T  # F of the row among common points; F of both
+    sizes, n_couples = taken.sum(axis=1), math.comb(len(side), 2)
+    found = []
+    for i, j in combinations(range(len(side)), 2):
+        n, alike = int(common[i, j]), int(common[i, j] + abs(balance[i, j])) // 2
+        if n < max(2, COMMON * min(sizes[i], sizes[j])) or alike < NEAR_COPY * n:
+            continue
+        if n_couples * _chance(int(both[i, j]), n, int(mine[i, j]), int(mine[j, i])) < FALSE_ALARM:
+            found.append((i, j, alike, n))
+    return found
 
 
 def _chance(both: int, n: int, first: int, second: int) -> float:

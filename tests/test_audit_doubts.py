@@ -194,6 +194,25 @@ def test_a_threshold_that_lies_elsewhere_is_said_where_the_score_tells_the_sets_
     assert "thresholds fitted on the shadow models miss it" in warned(audited(raw, tmp_path))
 
 
+def test_decisions_that_point_the_wrong_way_are_said(tmp_path):
+    raw = scored(memory=-0.8)
+    raw["decision"] = raw["score"] > 0
+    for name in [name for name in raw if name.startswith("shadow_") or name == "score"]:
+        del raw[name]
+    text = warned(audited(raw, tmp_path))
+    assert "model: the answers point the wrong way. To own decisions" in text
+    assert "over-forgets" in text
+
+
+def test_a_method_of_which_pairs_are_missing_carries_no_verdict(tmp_path):
+    raw = scored(methods=("lucky", "retrain"))
+    keep = (raw["method"] == "retrain") | (raw["pair"] == 0)
+    result = audited({n: c if n.startswith("shadow_") else c[keep] for n, c in raw.items()}, tmp_path)
+    assert "1 of 6" in next(line for line in render_table(result).splitlines() if line.startswith("lucky"))
+    assert "lucky was tested" not in render_report(result)
+    assert "Not judged, since pairs are missing: lucky (1 of 6)." in render_report(result)
+
+
 # -- no evidence -----------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +285,7 @@ def test_a_shared_retrain_may_be_a_copy_where_the_file_says_so(tmp_path, suffix,
     assert result.methods["retrain"].quality == 1
     assert result.methods["retrain"].decided_nothing == []
     assert result.games[0].spec["share_retrain"] is True
+    assert result.games[0].noise_floor.method == "mine"  # one model on both sides leaves nothing to chance
     assert "stands at 1 by construction" in render_report(result)
     assert "mine, pair" in refusal(copied(raw), tmp_path, suffix)
 

@@ -65,7 +65,8 @@ def test_over_forgetting_is_seen_where_the_shadows_say_the_opposite_and_only_the
     assert "over-forgets" in line
     assert "swapped" in line
     assert doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=Lean(0.3, -20.0))}) == []
-    assert doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=None)}) != []
+    (line,) = doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=None)})
+    assert line.startswith("mine: the answers point the wrong way")  # decisions have no shadow models
     assert doubts({"mine": evidence(rng, pairs=5, k=40, memory=0.8)}) == []
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from forgetgauge.audit.outputs import Array, AuditFile
 from forgetgauge.audit.rounds import Ints, Round
-from forgetgauge.data.doubts import label_gaps
+from forgetgauge.data.doubts import fingerprints, label_gaps
 from forgetgauge.errors import UserError
 
 BLIND = "retrain"
@@ -82,8 +82,8 @@ def _outputs(file: AuditFile, rows: Ints) -> npt.NDArray[np.float64]:
 
 
 def _kinds(outputs: npt.NDArray[np.float64]) -> Ints:
-    """(n,) equal numbers for equal rows."""
-    return np.asarray(np.unique(outputs, axis=0, return_inverse=True)[1], dtype=np.int64).reshape(-1)
+    """(n,) 0, 1, …: equal numbers for equal rows."""
+    return np.asarray(np.unique(fingerprints(outputs), return_inverse=True)[1], dtype=np.int64)
 
 
 def _fine(outputs: npt.NDArray[np.float64]) -> bool:
@@ -92,11 +92,7 @@ def _fine(outputs: npt.NDArray[np.float64]) -> bool:
 
 def _same(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> bool:
     """Whether two models' outputs are the same, in whatever order."""
-    return np.array_equal(first, second) or np.array_equal(_sorted(first), _sorted(second))
-
-
-def _sorted(outputs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return outputs[np.lexsort(outputs.T[::-1])]
+    return np.array_equal(np.sort(fingerprints(first)), np.sort(fingerprints(second)))
 
 
 # -- sides and points ------------------------------------------------------------------------------------------------
@@ -110,7 +106,7 @@ def _sides_that_agree(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
             continue
         sides = [[np.stack([_outputs(file, rows) for rows in side]) for side in played.rows] for played in its]
         agree = all(np.array_equal(first, second) for first, second in sides)
-        varied = any(len(np.unique(model, axis=0)) > 1 for first, _ in sides for model in first)
+        varied = any(_kinds(model).any() for first, _ in sides for model in first)
         if agree and varied:
             found.append(
                 f"{method}: both sides have the same outputs on every point of every pair. If one side is a copy of "

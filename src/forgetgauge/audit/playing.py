@@ -111,7 +111,7 @@ class _Audit:
                 method: self._method_result(method, found, players[method], silent[method])
                 for method, found in assessed.items()
             },
-            noise_floor=_noise_floor(judged) if judged else None,
+            noise_floor=_noise_floor(self._noisy(judged)),
             comparisons=comparison_results(complete, self.level),
             rank_stability=stability_of_ranks(complete),
             interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
@@ -127,6 +127,10 @@ class _Audit:
     def _assess(self, outcomes: Sequence[PairOutcome]) -> Assessment:
         rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them
         return assess(outcomes, rng, level=self.level, delta=self.delta)
+
+    def _noisy(self, judged: Mapping[str, Assessment]) -> dict[str, Assessment]:
+        """One retrained model shared by both sides leaves nothing to chance, so it says nothing about it."""
+        return {name: found for name, found in judged.items() if not (self.file.share_retrain and name == BLIND)}
 
     def _silent(self, decisions: Sequence[npt.NDArray[np.bool_]]) -> list[str]:
         """The adversaries that answer the same of all points."""
@@ -231,7 +235,9 @@ def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | 
     return diagnostic_result(each)
 
 
-def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult:
+def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult | None:
+    if not found:
+        return None
     method = BLIND if BLIND in found else min(found, key=lambda name: found[name].noise.q95)
     return noise_floor_result(method, found[method])
 

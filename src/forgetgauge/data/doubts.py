@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from forgetgauge.data.dataset import Dataset
 
 Ints = npt.NDArray[np.int64]
 
 COPIES = 0.05
 """Share of points that have a copy, from which on it is said; the known data sets have none or a few."""
 _CHUNK_BYTES = 1 << 24
+
+
+def doubts_of(dataset: Dataset) -> list[str]:
+    """Of a whole data set, a sentence each."""
+    what = f"data '{dataset.name}'"
+    return [
+        *label_gaps(np.unique(dataset.points.host_labels), what),
+        *copied_inputs(dataset.points.whole_inputs.cpu().numpy(), what),
+    ]
 
 
 def label_gaps(present: Ints, what: str) -> list[str]:
@@ -26,7 +40,7 @@ def label_gaps(present: Ints, what: str) -> list[str]:
 
 def copied_inputs(inputs: npt.NDArray[np.generic], what: str) -> list[str]:
     """Whether many of the inputs, (n, …), are equal to another one, bit by bit."""
-    _, kinds, counts = np.unique(_fingerprints(inputs), return_inverse=True, return_counts=True)
+    _, kinds, counts = np.unique(fingerprints(inputs), return_inverse=True, return_counts=True)
     n_copies = int(counts[counts > 1].sum())
     if n_copies < COPIES * len(inputs) or n_copies == 0:
         return []
@@ -37,7 +51,7 @@ def copied_inputs(inputs: npt.NDArray[np.generic], what: str) -> list[str]:
     ]
 
 
-def _fingerprints(inputs: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
+def fingerprints(inputs: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
     """(n,) a number of each input, a random combination of its words; different inputs agree in one of 10¹² cases."""
     n = len(inputs)
     rows = np.ascontiguousarray(inputs).reshape(n, -1).view(np.uint8).reshape(n, -1)

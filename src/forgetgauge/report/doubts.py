@@ -92,8 +92,12 @@ def _against_the_shadows(method: str, evidence: Evidence, n_tests: int) -> str |
         return None
     names = [name for name, is_below in zip(evidence.adversaries, below, strict=True) if is_below]
     most = int(np.where(below, separation, np.inf).argmin())
+    fitted = any(lean is not None and is_below for lean, is_below in zip(evidence.shadows, below, strict=True))
+    start = (
+        "the shadow models and the game point in opposite directions" if fitted else "the answers point the wrong way"
+    )
     return (
-        f"{method}: the shadow models and the game point in opposite directions. To {listed(names)}, forgotten points "
+        f"{method}: {start}. To {listed(names)}, forgotten points "
         f"look less like training points than unseen ones do ({evidence.adversaries[most]}: AUC "
         f"{plain(0.5 + separation[most])}, advantage {signed(advantage[most])}). Either the method over-forgets, which "
         "gives the forgotten points away as well, or labels are swapped: forget with unseen, or the shadow models' "

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.data.doubts import copied_inputs, label_gaps
+from forgetgauge.data.doubts import doubts_of
 from forgetgauge.game import sensitivity
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.tasks import Sources
 from forgetgauge.store.artefact import Artefact
-
-if TYPE_CHECKING:
-    from forgetgauge.data.dataset import Dataset
 
 
 def initialise(job: Job, holdings: Holdings) -> Artefact:
@@ -25,16 +22,7 @@ def initialise(job: Job, holdings: Holdings) -> Artefact:
     dataset = holdings.dataset(job)
     labels = dataset.points.host_labels[target]
     weight = sensitivity_weights(job.params["sensitivity"], labels, target, holdings.sources)
-    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of_data(dataset)})
-
-
-def doubts_of_data(dataset: Dataset) -> list[str]:
-    """What makes a data set doubtful, a sentence each."""
-    what = f"data '{dataset.name}'"
-    return [
-        *label_gaps(np.unique(dataset.points.host_labels), what),
-        *copied_inputs(dataset.points.whole_inputs.cpu().numpy(), what),
-    ]
+    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
 
 
 def sensitivity_weights(

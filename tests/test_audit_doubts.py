@@ -370,11 +370,24 @@ def test_points_that_are_there_several_times_are_warned_of(tmp_path, times, made
     assert "120 of 120 points of pair 0 have outputs that another point has, too" in text
 
 
+@pytest.mark.parametrize("made", [scored, with_logits])
+def test_copies_among_the_shadow_models_points_are_warned_of(tmp_path, made):
+    raw = made()
+    first, second = (np.flatnonzero(raw["shadow_model"] == model) for model in (0, 1))
+    if "shadow_label" in raw:
+        raw["shadow_label"][second] = raw["shadow_label"][first]  # the same points, in the same order
+    for name in ("shadow_score", "shadow_logits", "shadow_label"):
+        if name in raw:
+            for model in (first, second):
+                raw[name][model[300:]] = raw[name][model[:300]]
+    assert "600 of 600 points of the shadow models have outputs that another one has" in warned(audited(raw, tmp_path))
+
+
 @pytest.mark.parametrize("decimals", [0, 1, 2])
 def test_coarse_scores_are_not_taken_for_copies(tmp_path, decimals):
     raw = scored()
-    raw["score"] = raw["score"].round(decimals)
-    assert "another point has" not in warned(audited(raw, tmp_path))
+    raw["score"], raw["shadow_score"] = raw["score"].round(decimals), raw["shadow_score"].round(decimals)
+    assert "have outputs that another" not in warned(audited(raw, tmp_path))
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge.audit.opponents import models_alike
 from forgetgauge.audit.outputs import Array, AuditFile
 from forgetgauge.audit.rounds import Ints, Round
 from forgetgauge.data.doubts import fingerprints, label_gaps
@@ -29,7 +30,7 @@ COPIES = 0.05
 LARGEST_GROUP = 8
 """More points than this with the same outputs are points on which models are saturated, not copies of one input."""
 SAME_AGAIN = 0.9
-"""Of the couples that look alike to one side's model, so many look alike to the other's too, if they are copies."""
+"""Of the couples that look alike to one model, so many look alike to another too, if they are copies."""
 FALSE_ALARM = 0.002
 """The chance that pairs drawn independently are called near copies of one another."""
 NEAR_COPY, COMMON = 0.75, 0.1
@@ -81,6 +82,14 @@ def _outputs(file: AuditFile, rows: Ints) -> npt.NDArray[np.float64]:
     return np.column_stack(columns).astype(np.float64)
 
 
+def _shadow_outputs(file: AuditFile, rows: Ints) -> npt.NDArray[np.float64]:
+    """(n, columns) the same of shadow rows, with their labels."""
+    shadows = file.shadows
+    assert shadows is not None
+    columns: list[Array] = [shadows.label[rows], *([] if shadows.logits is None else shadows.logits[rows].T)]
+    return np.column_stack([*columns, *(score[rows] for score in shadows.scores.values())]).astype(np.float64)
+
+
 def _kinds(outputs: npt.NDArray[np.float64]) -> Ints:
     """(n,) 0, 1, …: equal numbers for equal rows."""
     return np.asarray(np.unique(fingerprints(outputs), return_inverse=True)[1], dtype=np.int64)
@@ -116,30 +125,44 @@ def _sides_that_agree(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
 
 
 def _copies_of_points(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
-    """Points under different names whose outputs are the same on both sides: one input, several times in the data."""
-    if file.outputs.logits is None and not file.outputs.scores:
+    """Points under different names whose outputs are the same to two models: one input, several times in the data."""
+    outputs, what = file.outputs, "the same inputs are in the data more than once"
+    harm = "What one copy is made to forget another may keep, so Q is untrue: remove the copies."
+    if outputs.logits is None and not outputs.scores:
         return []
     for method, its in rounds.items():
         if file.share_retrain and method == BLIND:
             continue
         for played in its:
-            points, labels = file.outputs.point[played.rows[0, 0]], file.outputs.label[played.rows[0, 0]]
-            by_side = [_kinds(np.column_stack([labels, _outputs(file, side[0])])) for side in played.rows]
-            both = _kinds(np.column_stack(by_side))
-            n_same = np.bincount(both)[both]  # (2k,) how many points look like this one to both sides
-            unsaturated = n_same <= LARGEST_GROUP
-            copied = (n_same > 1) & unsaturated
-            n_copies, alike = int(copied.sum()), _n_couples(both[unsaturated])
-            same_again = all(alike >= SAME_AGAIN * _n_couples(kinds[unsaturated]) for kinds in by_side)
-            if same_again and n_copies >= max(LARGEST_GROUP, COPIES * len(points)):
-                first = points[both == both[copied.argmax()]]
+            points, labels = outputs.point[played.rows[0, 0]], outputs.label[played.rows[0, 0]]
+            alike = _copies([np.column_stack([labels, _outputs(file, side[0])]) for side in played.rows])
+            if len(alike) > 0:
                 return [
-                    f"{n_copies} of {len(points)} points of pair {played.pair} have outputs that another point has, "
-                    f"too, {first[0]} and {first[1]} for example, on both sides ({method}): the same inputs are in the "
-                    "data more than once. What one copy is made to forget another may keep, so Q is untrue: remove the "
-                    "copies."
+                    f"{len(alike)} of {len(points)} points of pair {played.pair} have outputs that another point has, "
+                    f"too, on both sides ({method}), {points[alike[0]]} for example: {what}. {harm}"
                 ]
-    return []
+    models = None if file.shadows is None else models_alike(file.shadows, file.shadows.of_method(next(iter(rounds))))
+    if models is None or len(models) < 2:
+        return []
+    alike = _copies([_shadow_outputs(file, rows) for rows in models[:2]])
+    if len(alike) == 0:
+        return []
+    return [
+        f"{len(alike)} of {len(models[0])} points of the shadow models have outputs that another one has, too, under "
+        f"two models, row {models[0][alike[0]]} for example: {what}, and perhaps in yours. {harm}"
+    ]
+
+
+def _copies(views: Sequence[npt.NDArray[np.float64]]) -> Ints:
+    """Which points have a copy, as two models' outputs of them say; none where a few may be alike by chance."""
+    each = [_kinds(view) for view in views]
+    both = _kinds(np.column_stack(each).astype(np.float64))
+    n_same = np.bincount(both)[both]  # (n,) how many points look like this one to both
+    unsaturated = n_same <= LARGEST_GROUP
+    found = np.flatnonzero((n_same > 1) & unsaturated)
+    n_couples = _n_couples(both[unsaturated])
+    same_again = all(n_couples >= SAME_AGAIN * _n_couples(kinds[unsaturated]) for kinds in each)
+    return found if same_again and len(found) >= max(LARGEST_GROUP, COPIES * len(both)) else found[:0]
 
 
 def _n_couples(kinds: Ints) -> int:

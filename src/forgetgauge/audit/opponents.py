@@ -174,7 +174,7 @@ def _on_direction(name: str, lean: Lean, expected: int) -> tuple[str, ...]:
     )
 
 
-def _models(shadows: ShadowRows, rows: Ints) -> list[Ints] | None:
+def models_alike(shadows: ShadowRows, rows: Ints) -> list[Ints] | None:
     """The rows of each shadow model, where all show the same labels in the same order, and hence the same points."""
     models = [rows[shadows.model[rows] == model] for model in dict.fromkeys(shadows.model[rows].tolist())]
     alike = all(np.array_equal(shadows.label[mine], shadows.label[models[0]]) for mine in models)
@@ -184,7 +184,7 @@ def _models(shadows: ShadowRows, rows: Ints) -> list[Ints] | None:
 def _panel(shadows: ShadowRows, rows: Ints) -> Panel:
     """Models that show the same points side by side; otherwise each row is a point."""
     assert shadows.logits is not None
-    models = _models(shadows, rows)
+    models = models_alike(shadows, rows)
     index = rows[None] if models is None else np.stack(models)
     role = np.where(shadows.member[index], Role.IN, Role.OUT).astype(np.int8)
     return Panel(shadows.logits[index], shadows.label[index[0]], role)
@@ -197,7 +197,7 @@ def _points(panel: Panel) -> Ints:
 
 def _points_of_rows(shadows: ShadowRows, rows: Ints) -> Ints:
     """The same of rows in the file's own order."""
-    models = _models(shadows, rows)
+    models = models_alike(shadows, rows)
     points = np.arange(len(rows))
     for mine in models or ():
         points[np.searchsorted(rows, mine)] = np.arange(len(mine))

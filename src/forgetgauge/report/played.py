@@ -28,6 +28,7 @@ class Played:
         self.adversaries = [name for name in self.game.adversaries if name in works]
         """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
         self._artefacts: dict[str, Artefact] = {}
+        self._leans: dict[str, Lean] = {}
         self._pairs: dict[int, SwapPair] = {}
         self._points: dict[int, tuple[Bools, Floats]] = {}
 
@@ -121,11 +122,12 @@ class Played:
 
     def _lean(self, method: str, adversary: str) -> Lean | None:
         """Which way an adversary's margins point on its shadow models."""
-        arrays = self.read(self.graph.fits[method, adversary]).arrays
-        if "shadow margin" not in arrays:
-            return None
-        margin, member = arrays["shadow margin"], arrays["shadow member"]
-        return membership_lean(margin, member.astype(np.bool_), np.zeros(len(margin), dtype=np.int64))
+        key = self.graph.fits[method, adversary]
+        arrays = self.read(key).arrays
+        if key not in self._leans and "shadow margin" in arrays:
+            margin, member = arrays["shadow margin"], arrays["shadow member"].astype(np.bool_)
+            self._leans[key] = membership_lean(margin, member, np.zeros(len(margin), dtype=np.int64))
+        return self._leans.get(key)
 
     def margins(self, method: str, adversary: str, pair: int) -> list[tuple[Floats, Floats]]:
         """Of each seed: (margins of the first side's model, of the second's), over the pair's points."""

@@ -343,7 +343,7 @@ GAME_BREAKERS = {
     "NaN": (cell("logits", (3, 1), np.nan), "logits: NaN or infinite in 1 of"),
     "infinite": (cell("shadow_logits", (0, 0), np.inf), "shadow_logits: NaN or infinite"),
     "an unknown column": (changed(lable=lambda raw: raw["label"]), "did you mean 'label'?"),
-    "nothing to judge": (dropped("logits"), "needs one of logits, score, decision"),
+    "nothing to judge": (dropped("logits"), "needs one of logits, score, loss, decision"),
     "logits without labels": (dropped("label"), "label is missing"),
     "a missing column": (dropped("set"), "the column set is missing"),
     "a negative weight": (changed(weight=lambda raw: -np.ones(len(raw["pair"]))), "must not be negative"),
@@ -387,8 +387,11 @@ def test_what_breaks_the_game_is_refused_in_one_line(tmp_path, change, words, su
 @pytest.mark.parametrize(
     ("name", "column", "words"),
     [
-        ("decision", lambda n: np.ones(n), "must be booleans, not float64"),
-        ("decision", lambda n: np.ones(n, dtype=int), "must be booleans, not int64"),
+        ("decision", lambda n: np.ones(n), "must be booleans or 0 and 1, not float64"),
+        ("decision", lambda n: np.arange(n), "must be booleans or 0 and 1, but one of its values is 2"),
+        ("shadow_member", lambda n: 2 * (np.arange(60) % 2), "must be booleans or 0 and 1, but one of its values is 2"),
+        ("share_retrain", lambda n: np.arange(n) % 2, "must be the same in all rows"),
+        ("share_retrain", lambda n: np.array("yes"), "must be booleans or 0 and 1"),
         ("point", lambda n: np.arange(n) + 0.5, "must be whole numbers or text"),
         ("label", lambda n: np.zeros(n) + 0.5, "must be whole numbers"),
         ("logits", lambda n: np.zeros(n), "has the shape"),

@@ -118,3 +118,12 @@ def test_without_the_variable_data_lies_in_the_users_cache_folder(monkeypatch, t
     monkeypatch.setenv("FORGETGAUGE_DATA", "~/sets")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_folder() == tmp_path / "sets"
+
+
+def test_copies_and_gaps_in_ones_own_data_are_said(call, tmp_path):
+    inputs = np.random.default_rng(0).standard_normal((30, 4))
+    np.savez(tmp_path / "twice.npz", x=np.concatenate([inputs, inputs]), y=np.array([0, 5, 1000] * 20))
+    code, out, _ = call("data", "check", tmp_path / "twice.npz")
+    assert code == 0
+    assert "60 of 60 inputs stand there more than once" in out
+    assert "the labels are 0, 5, 1000" in out

@@ -81,3 +81,9 @@ def test_a_mean_that_is_off_in_its_last_digit_is_shown_as_the_number_it_is():
         assert "0.5999" not in text
         assert "0.00010" not in text
         assert "δ = 0.0001" in text
+
+
+def test_a_claim_that_lacks_pairs_has_no_verdict():
+    (complete, *_), (short, *_) = certificates(sweep(0.3)), certificates(sweep(0.3, n_pairs=7))
+    assert complete.verdict in ("below", "above: the claim is refuted", "not settled")
+    assert short.verdict == "no verdict: pairs are missing"

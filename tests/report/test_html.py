@@ -287,6 +287,41 @@ def test_lost_pairs_are_said_and_so_is_a_weaker_interval() -> None:
     assert "b completed 3 of 8 pairs; its intervals are given these models" in text
 
 
+def test_a_row_that_lacks_pairs_says_so_and_carries_no_verdict() -> None:
+    """One of six pairs at Q = 0.959 is not better than what all six give another method."""
+    methods = {
+        "retrain": method(0.995, n_pairs=6), "none": method(0.85, n_pairs=6), "ssd": method(0.9, n_pairs=6),
+        "lucky": method(0.959, n_pairs=1),
+    }  # fmt: skip
+    whole = game(methods, pairs=6)
+    lucky = dataclasses.replace(whole, comparisons=[c for c in whole.comparisons if "lucky" not in (c.first, c.second)])
+    found = verdict(lucky)
+    assert found.headline.startswith("ssd was tested: Q")
+    assert "Not judged, since pairs are missing: lucky (1 of 6)." in found.remarks
+    assert [name for name, _ in by_quality(methods)] == ["retrain", "ssd", "none", "lucky"]
+    table, page = render_table(result(lucky)), Page(render_report(result(lucky))).text
+    assert "1 of 6" in next(line for line in table.splitlines() if line.startswith("lucky"))
+    assert "No verdict on lucky: pairs are missing." in table
+    assert "1 of 6 pairs: no verdict" in page
+    swept = sweep_verdict(result(lucky, lucky, sweep="game.alpha"))
+    assert swept.headline.startswith("ssd has the highest Q")
+    nobody = verdict(game({"a": method(0.9, n_pairs=5), "b": method(0.8, n_pairs=1)}, pairs=6))
+    assert nobody.headline == "No method completed every swap pair, so there is no verdict."
+
+
+def test_a_method_about_which_nothing_was_decided_has_no_evidence_rather_than_no_pair() -> None:
+    silent = dataclasses.replace(
+        method(1.0), quality=None, quality_plugin=None, interval=None, interval_basis=None, adversary=None,
+        epsilon=None, p_value=None, noise_floor=None, chosen_on=None, decided_nothing=list(ADVERSARIES),
+    )  # fmt: skip
+    shown = game({"mine": silent, "retrain": method(0.995)})
+    assert "There is no evidence about mine: no adversary could decide anything." in verdict(shown).remarks
+    for text in (render_table(result(shown)), Page(render_report(result(shown))).text):
+        assert "no evidence" in text
+        assert "no pair completed" not in text
+    assert verdict(game({"mine": silent})).headline.startswith("No adversary could decide anything")
+
+
 def test_the_largest_advantage_is_marked_once_in_each_row() -> None:
     html = render_report(result())
     assert html.count("largest: ") == len(game().methods)
@@ -420,11 +455,15 @@ def test_many_adversaries_are_a_matrix_with_the_rest_folded_away() -> None:
 def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -> None:
     methods = {"b": method(1.0, quality_plugin=0.98), "a": method(1.0, quality_plugin=0.97, epsilon=None)}
     header, *rows, footer = render_table(result(game({"lost": NO_PAIR, **methods}))).splitlines()
-    assert " ".join(header.split()) == ("method Q 95 % interval ε ≥ adversary acc retain acc forget acc unseen s/model")
+    assert (
+        " ".join(header.split())
+        == "method Q 95 % interval pairs ε ≥ adversary acc retain acc forget acc unseen s/model"
+    )
     assert [row.split()[0] for row in rows] == ["b", "a", "lost"]
-    assert rows[0].split()[2:6] == ["[0.990,", "1.000]", "0.02", "entropy"]
-    assert rows[1].split()[4] == "–"
+    assert rows[0].split()[2:7] == ["[0.990,", "1.000]", "8", "0.02", "entropy"]
+    assert rows[1].split()[5] == "–"
     assert "no pair completed" in rows[2]
+    assert "0 of 8" in rows[2]
     assert footer.startswith("Q = 1: nothing left to see. Chance alone gives Q ≥ 0.986")
 
 

@@ -48,7 +48,8 @@ class _Exporter:
         ]
         if not blocks:
             raise UserError(f"{self.folder.path}: no pair was completed, so there is nothing to export")
-        return _concatenated(blocks) | {f"shadow_{name}": column for name, column in self._shadows().items()}
+        shared = {"share_retrain": np.array(True)} if self.game.share_retrain else {}
+        return _concatenated(blocks) | shared | {f"shadow_{name}": column for name, column in self._shadows().items()}
 
     def _blocks(self, method: str, pair: int) -> list[dict[str, Array]]:
         cells = [Cell(method, pair, side, seed) for side in SIDES for seed in range(self.game.seeds)]

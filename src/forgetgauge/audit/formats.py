@@ -20,7 +20,8 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 _SHADOW_SETS = {"shadow-in": True, "shadow-out": False}
 _PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model") if name != "logits")
 _LOGIT = re.compile(r"logit_(\d+)")
-_OF_SHADOWS = ("label", "model", "method", "score")
+_OF_SHADOWS = ("label", "model", "method", "score", "loss")
+_BOOLEAN = ("decision", "share_retrain")
 """Columns that a shadow row may fill; the others are blank there."""
 
 
@@ -107,8 +108,8 @@ class _Table:
         if name in _IDS:
             whole = all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
             return np.array(cells, dtype=np.int64) if whole else np.array(cells, dtype=np.str_)
-        convert: Callable[[str], Any] = _truth if name == "decision" else int if name in _WHOLE else float
-        kind: type[Any] = bool if name == "decision" else np.int64 if name in _WHOLE else np.float64
+        convert: Callable[[str], Any] = _truth if name in _BOOLEAN else int if name in _WHOLE else float
+        kind: type[Any] = bool if name in _BOOLEAN else np.int64 if name in _WHOLE else np.float64
         values = []
         for row, cell in zip(rows, cells, strict=True):
             try:
@@ -142,6 +143,7 @@ def write_csv(path: Path, raw: Raw) -> None:
 
 def _lines(header: Sequence[str], columns: Mapping[str, Array]) -> list[tuple[Any, ...]]:
     n = len(columns["set"])
+    columns = {name: np.broadcast_to(column, n) if column.ndim == 0 else column for name, column in columns.items()}
     spread = {**columns, **{f"logit_{i}": column for i, column in enumerate(columns.get("logits", np.empty((0, 0))).T)}}
     cells = [spread[name].tolist() if name in spread else [""] * n for name in header]
     return list(zip(*cells, strict=True))

@@ -11,15 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Adversary, Attack, Panel, Role, TargetContext, answers_of
+from forgetgauge.attack.adversary import Adversary, Attack, Panel, Role, TargetContext, answers_of, margin_of
+from forgetgauge.attack.signals import log_confidence
 from forgetgauge.attack.threshold import class_thresholds
-from forgetgauge.audit.outputs import AuditFile, ShadowRows
+from forgetgauge.audit.outputs import OWN_SCORES, AuditFile, ShadowRows
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.direction import Lean, membership_lean
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.spec import RunSpec
 
-OWN_SCORE, OWN_DECISIONS = "own score", "own decisions"
+OWN_DECISIONS = "own decisions"
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,6 +34,10 @@ class Player:
     """A(m, x) = 1 for each row."""
     margin: Callable[[Ints], npt.NDArray[np.float64]] | None
     """How far each is above its threshold; None of decisions without a score."""
+    shadows: Lean | None = None
+    """Which way the margins point on the shadow models; None of decisions."""
+    notes: tuple[str, ...] = ()
+    """What was learnt about it that its reader must know."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,8 @@ class Opponents:
     @property
     def names(self) -> list[str]:
         """In the order of the result."""
-        own = [(OWN_SCORE, self.file.outputs.score), (OWN_DECISIONS, self.file.outputs.decision)]
-        return [*self.catalogue, *(name for name, column in own if column is not None)]
+        own = [f"own {name}" for name in self.file.outputs.scores]
+        return [*self.catalogue, *own, *([OWN_DECISIONS] if self.file.outputs.decision is not None else [])]
 
     def against(self, method: str) -> list[Player]:
         """All of them, fitted on the shadow rows that serve a method."""
@@ -55,35 +61,60 @@ class Opponents:
         if self.catalogue:
             assert shadows is not None
             panel = _panel(shadows, rows)
+            notes = self._check_members(panel, method)
             context = TargetContext(self.file.n_classes)
-            found += [self._player(adversary.fit(panel, context)) for adversary in self.catalogue.values()]
-        if outputs.score is not None:
-            found.append(self._own_score(rows))
+            found += [self._player(one.fit(panel, context), panel, notes) for one in self.catalogue.values()]
+        found += [self._own_score(name, rows) for name in OWN_SCORES if name in outputs.scores]
         if outputs.decision is not None:
             found.append(Player(outputs.decision.__getitem__, None))
         return found
 
-    def _player(self, attack: Attack) -> Player:
+    def _check_members(self, panel: Panel, method: str) -> tuple[str, ...]:
+        """Published attacks take the more confident points for members: shadow models that deny it are refused, and
+        of those that are silent about it that is noted."""
+        signals, member = panel.rows
+        lean = membership_lean(log_confidence(signals), member, signals.labels, _points(panel))
+        if lean.sign < 0:
+            raise UserError(
+                f"{self.file.source}: the shadow models are less confident on their training points than on others "
+                f"(AUC {lean.auc:.3f}{_whose(self.file.shadows, method)}); is shadow_member reversed? It is true where "
+                "the shadow model was trained on the point"
+            )
+        if lean.sign > 0:
+            return ()
+        return (
+            f"The shadow block{_whose(self.file.shadows, method)} does not tell training points from others ("
+            f"confidence on the label: AUC {lean.auc:.3f}), so thresholds fitted on it rest on chance: a Q near 1 says "
+            "little.",
+        )
+
+    def _player(self, attack: Attack, panel: Panel, notes: tuple[str, ...]) -> Player:
         outputs = self.file.outputs
+        shown, member = panel.rows
+        lean = membership_lean(margin_of(attack, shown), member, shown.labels, _points(panel))
 
         def answers(rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
             return answers_of(attack, outputs.signals(rows), draw_showing(outputs.point[rows]))
 
-        return Player(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1])
+        return Player(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1], lean, notes)
 
-    def _own_score(self, fitted_on: Ints) -> Player:
+    def _own_score(self, name: str, fitted_on: Ints) -> Player:
+        """With the sign that the shadow models give it, the same for all classes; F and T have no say in it."""
         outputs, shadows = self.file.outputs, self.file.shadows
         assert shadows is not None
-        assert shadows.score is not None
-        score = outputs.score
-        assert score is not None
         labels, member = shadows.label[fitted_on], shadows.member[fitted_on]
-        thresholds = class_thresholds(shadows.score[fitted_on], labels, member, self.file.n_classes)
+        shown = shadows.scores[name][fitted_on]
+        lean = membership_lean(shown, member, labels, _points_of_rows(shadows, fitted_on))
+        expected = -1 if name == "loss" else 1
+        sign = lean.sign or expected
+        score = sign * outputs.scores[name]
+        thresholds = class_thresholds(sign * shown, labels, member, self.file.n_classes)
 
         def margin(rows: Ints) -> npt.NDArray[np.float64]:
             return score[rows] - thresholds[outputs.label[rows]]
 
-        return Player(lambda rows: margin(rows) >= 0, margin)
+        oriented = Lean(0.5 + sign * (lean.auc - 0.5), sign * lean.z)
+        return Player(lambda rows: margin(rows) >= 0, margin, oriented, _on_direction(name, lean, expected))
 
 
 def opponents_of(file: AuditFile, names: Sequence[str] | None) -> Opponents:
@@ -119,16 +150,60 @@ def _rows_for(file: AuditFile, shadows: ShadowRows, method: str) -> Ints:
     member = shadows.member[rows]
     if member.all() or not member.any():
         kind = "points outside training" if member.any() else "training points"
-        whose = "" if shadows.method is None else f" for method '{method}'"
-        raise UserError(f"{file.source}: the shadow block{whose} has no {kind}; thresholds need both sorts")
+        raise UserError(
+            f"{file.source}: the shadow block{_whose(shadows, method)} has no {kind}; thresholds need both sorts"
+        )
     return rows
 
 
-def _panel(shadows: ShadowRows, rows: Ints) -> Panel:
-    """Models that show the same labels in the same order show the same points; otherwise each row is a point."""
-    assert shadows.logits is not None
+def _whose(shadows: ShadowRows | None, method: str) -> str:
+    return "" if shadows is None or shadows.method is None else f" for method '{method}'"
+
+
+def _on_direction(name: str, lean: Lean, expected: int) -> tuple[str, ...]:
+    """What is said of an own score's direction; nothing of one that is as its name has it."""
+    if lean.sign == 0:
+        usual = "larger" if expected > 0 else "smaller"
+        return (
+            f"own {name}: the shadow block does not tell training points from others (AUC {lean.auc:.3f}), so it gives "
+            f"the {name} no direction; {usual} values were taken for those of training points.",
+        )
+    if lean.sign == expected:
+        return ()
+    way = "larger" if lean.sign > 0 else "smaller"
+    doubt = "A loss is usually smaller there: is shadow_member reversed?" if name == "loss" else "Is that so?"
+    hint = "" if name == "loss" else " If not, shadow_member is reversed."
+    return (
+        f"own {name}: {way} values were taken for those of training points, as the shadow block has them (AUC "
+        f"{lean.auc:.3f}). {doubt}{hint}",
+    )
+
+
+def models_alike(shadows: ShadowRows, rows: Ints) -> list[Ints] | None:
+    """The rows of each shadow model, where all show the same labels in the same order, and hence the same points."""
     models = [rows[shadows.model[rows] == model] for model in dict.fromkeys(shadows.model[rows].tolist())]
     alike = all(np.array_equal(shadows.label[mine], shadows.label[models[0]]) for mine in models)
-    index = np.stack(models) if alike else rows[None]
+    return models if alike else None
+
+
+def _panel(shadows: ShadowRows, rows: Ints) -> Panel:
+    """Models that show the same points side by side; otherwise each row is a point."""
+    assert shadows.logits is not None
+    models = models_alike(shadows, rows)
+    index = rows[None] if models is None else np.stack(models)
     role = np.where(shadows.member[index], Role.IN, Role.OUT).astype(np.int8)
     return Panel(shadows.logits[index], shadows.label[index[0]], role)
+
+
+def _points(panel: Panel) -> Ints:
+    """Which point each of a panel's rows is of."""
+    return np.tile(np.arange(panel.role.shape[1]), panel.n_models)
+
+
+def _points_of_rows(shadows: ShadowRows, rows: Ints) -> Ints:
+    """The same of rows in the file's own order."""
+    models = models_alike(shadows, rows)
+    points = np.arange(len(rows))
+    for mine in models or ():
+        points[np.searchsorted(rows, mine)] = np.arange(len(mine))
+    return points

@@ -11,16 +11,28 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.signals import Signals
+from forgetgauge.attack.signals import Signals, are_probabilities
 from forgetgauge.errors import UserError, unknown_name
 
 Array = npt.NDArray[Any]
 Raw = Mapping[str, Array]
 
 REQUIRED = ("pair", "side", "point", "set")
-OPTIONAL = ("method", "seed", "label", "weight", "logits", "score", "decision")
-SHADOW = ("shadow_label", "shadow_member", "shadow_model", "shadow_method", "shadow_logits", "shadow_score")
+OPTIONAL = ("method", "seed", "label", "weight", "logits", "score", "loss", "decision", "share_retrain")
+SHADOW = (
+    "shadow_label",
+    "shadow_member",
+    "shadow_model",
+    "shadow_method",
+    "shadow_logits",
+    "shadow_score",
+    "shadow_loss",
+)
+OWN_SCORES = ("score", "loss")
+"""Columns of one number for each point; a loss is a score whose smaller values are those of training points."""
 DEFAULT_METHOD = "model"
+ZERO_PROBABILITY = float(np.log(np.finfo(np.float32).tiny))
+"""Stands for log 0: −87.3, unless the column has a smaller number."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,8 @@ class Outputs:
     weight: npt.NDArray[np.float64]
     """P_D in any scale; 1 everywhere where the file has no weights."""
     logits: npt.NDArray[np.float32] | None
-    score: npt.NDArray[np.float64] | None
+    scores: Mapping[str, npt.NDArray[np.float64]]
+    """Those of OWN_SCORES that the file has, as they stand there."""
     decision: npt.NDArray[np.bool_] | None
 
     def __len__(self) -> int:
@@ -60,7 +73,8 @@ class ShadowRows:
     method: npt.NDArray[np.str_] | None
     """The method whose adversaries are fitted on the row; None where all rows serve all methods."""
     logits: npt.NDArray[np.float32] | None
-    score: npt.NDArray[np.float64] | None
+    scores: Mapping[str, npt.NDArray[np.float64]]
+    """As in the rows of the game."""
 
     def of_method(self, method: str) -> npt.NDArray[np.int64]:
         """The rows that serve a method."""
@@ -80,6 +94,10 @@ class AuditFile:
     n_classes: int
     weighted: bool
     """Whether the file has weights of its own."""
+    share_retrain: bool
+    """Whether the file says that both sides of a pair share one retrained model."""
+    notes: tuple[str, ...] = ()
+    """What was changed in reading it, for the result to say."""
 
 
 def read_audit_file(path: Path) -> AuditFile:
@@ -102,16 +120,16 @@ class _Reader:
 
     def __init__(self, source: str, raw: Raw) -> None:
         self.source, self.raw = source, raw
+        self.notes: list[str] = []
 
     def file(self, digest: str) -> AuditFile:
         self._check_names()
         self._check_lengths("pair", [*REQUIRED, *OPTIONAL])
         if len(self.raw["pair"]) == 0:
             self._refuse("it has no rows, but an audit needs at least one pair")
-        logits, score = self._logits("logits"), self._floats("score")
-        decision = self._bools("decision")
-        if logits is None and score is None and decision is None:
-            self._refuse("nothing to judge: it needs one of logits, score, decision")
+        logits, scores, decision = self._logits("logits"), self._scores(""), self._bools("decision")
+        if logits is None and not scores and decision is None:
+            self._refuse("nothing to judge: it needs one of logits, score, loss, decision")
         if logits is not None and "label" not in self.raw:
             self._refuse("logits need the true label of each point: label is missing")
         n = len(self.raw["pair"])
@@ -125,15 +143,24 @@ class _Reader:
             label=self._labels("label", n),
             weight=self._weights(n),
             logits=logits,
-            score=score,
+            scores=scores,
             decision=decision,
         )
         shadows = self._shadows(outputs)
-        return AuditFile(self.source, digest, outputs, shadows, self._n_classes(outputs, shadows), "weight" in self.raw)
+        return AuditFile(
+            self.source,
+            digest,
+            outputs,
+            shadows,
+            self._n_classes(outputs, shadows),
+            weighted="weight" in self.raw,
+            share_retrain=self._share_retrain(),
+            notes=tuple(self.notes),
+        )
 
     def _shadows(self, outputs: Outputs) -> ShadowRows | None:
         given = [name for name in SHADOW if name in self.raw]
-        fitted = [name for name in ("logits", "score") if name in self.raw]
+        fitted = [name for name in ("logits", *OWN_SCORES) if name in self.raw]
         if not fitted:
             if given:
                 self._refuse(f"{given[0]} serves no purpose: own decisions are not fitted")
@@ -159,7 +186,7 @@ class _Reader:
             model=self._ids("shadow_model") if "shadow_model" in self.raw else np.zeros(n, dtype=np.int64),
             method=self._method("shadow_method", n) if "shadow_method" in self.raw else None,
             logits=self._logits("shadow_logits") if "logits" in fitted else None,
-            score=self._floats("shadow_score") if "score" in fitted else None,
+            scores={name: column for name, column in self._scores("shadow_").items() if name in fitted},
         )
 
     def _n_classes(self, outputs: Outputs, shadows: ShadowRows | None) -> int:
@@ -189,6 +216,8 @@ class _Reader:
 
     def _check_lengths(self, first: str, names: list[str]) -> None:
         for name in names:
+            if name == "share_retrain" and name in self.raw and self.raw[name].ndim == 0:
+                continue  # one value for the whole file
             if name in self.raw and self.raw[name].ndim != (2 if name.endswith("logits") else 1):
                 self._refuse(f"{name} has the shape {self.raw[name].shape}, but it must be one row for each output")
             if name in self.raw and len(self.raw[name]) != len(self.raw[first]):
@@ -237,10 +266,30 @@ class _Reader:
         return weight
 
     def _bools(self, name: str) -> npt.NDArray[np.bool_] | None:
+        """Booleans, or 0 and 1."""
         column = self.raw.get(name)
-        if column is not None and column.dtype != np.bool_:
-            self._refuse(f"{name} must be booleans, not {column.dtype}: a decision is yes or no")
-        return column
+        if column is None or column.dtype == np.bool_:
+            return column
+        if column.dtype.kind not in "iu":
+            self._refuse(f"{name} must be booleans or 0 and 1, not {column.dtype}")
+        odd = column[(column != 0) & (column != 1)]
+        if len(odd) > 0:
+            self._refuse(f"{name} must be booleans or 0 and 1, but one of its values is {odd[0]}")
+        return column.astype(np.bool_)
+
+    def _share_retrain(self) -> bool:
+        if "share_retrain" not in self.raw:
+            return False
+        self.raw = {**self.raw, "share_retrain": np.atleast_1d(self.raw["share_retrain"])}
+        column = self._bools("share_retrain")
+        assert column is not None
+        if column.any() and not column.all():
+            self._refuse("share_retrain must be the same in all rows: both sides share one retrained model, or not")
+        return bool(column.any())
+
+    def _scores(self, prefix: str) -> dict[str, npt.NDArray[np.float64]]:
+        found = {name: self._floats(f"{prefix}{name}") for name in OWN_SCORES}
+        return {name: column for name, column in found.items() if column is not None}
 
     def _floats(self, name: str) -> npt.NDArray[np.float64] | None:
         return None if name not in self.raw else self._finite(name, np.float64)
@@ -249,24 +298,41 @@ class _Reader:
         """In float32, as a run keeps them."""
         if name not in self.raw:
             return None
-        logits = self._finite(name, np.float32)
+        logits = self._finite(name, np.float32, log_zero=True)
         if logits.shape[1] < 2:
             self._refuse(
                 f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes"
             )
+        if are_probabilities(logits):
+            self._refuse(
+                f"{name} are probabilities (all rows lie in [0, 1] and add up to 1); give the logits, or the "
+                "logarithms of the probabilities"
+            )
         return logits
 
-    def _finite(self, name: str, dtype: type[Any]) -> Array:
+    def _finite(self, name: str, dtype: type[Any], *, log_zero: bool = False) -> Array:
         column = self.raw[name]
         if column.dtype.kind not in "fiu":
             self._refuse(f"{name} must be numbers, not {column.dtype}")
         with np.errstate(over="ignore"):
             column = column.astype(dtype)
+        if log_zero:
+            column = self._without_log_zero(name, column)
         finite = np.isfinite(column).reshape(len(column), -1).all(axis=1)
         if not finite.all():
             first, n = int(np.flatnonzero(~finite)[0]), int((~finite).sum())
             self._refuse(f"{name}: NaN or infinite in {n} of {len(column)} rows, the first is row {first}")
         return column
+
+    def _without_log_zero(self, name: str, column: Array) -> Array:
+        """−∞ is the logarithm of a probability of 0: clipped, unless a row has nothing else."""
+        zero = np.isneginf(column)
+        n_rows = int(zero.any(axis=1).sum())
+        if n_rows == 0 or zero.all(axis=1).any():
+            return column
+        clipped = min(ZERO_PROBABILITY, float(column[~zero].min()))
+        self.notes.append(f"{name}: −∞ in {n_rows} of {len(column)} rows was taken as {clipped:.1f}.")
+        return np.where(zero, column.dtype.type(clipped), column)
 
     def _refuse(self, what: str) -> NoReturn:
         raise UserError(f"{self.source}: {what}")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
+from forgetgauge.audit.checks import BLIND, file_warnings, refuse_copied_sides
 from forgetgauge.audit.opponents import Opponents, Player, opponents_of
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
@@ -20,6 +21,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.game.direction import decides_nothing, rank_differences
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.report.assessed import (
@@ -30,6 +32,7 @@ from forgetgauge.report.assessed import (
     noise_floor_result,
     stability_of_ranks,
 )
+from forgetgauge.report.doubts import Evidence, doubts, silence
 from forgetgauge.report.result import (
     DiagnosticResult,
     GameResult,
@@ -39,9 +42,6 @@ from forgetgauge.report.result import (
 )
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import VERSION
-
-BLIND = "retrain"
-"""The method of this name is taken to know nothing of F, as in a run."""
 
 
 def audit_file(
@@ -61,7 +61,9 @@ def audit_file(
     if not 0.5 <= level < 1:
         raise UserError(f"level = {level} is not between 0.5 and 1")
     file = read_audit_file(path)
-    result = _Audit(file, rounds_of(file), opponents_of(file, adversaries), level, delta, seed).result()
+    rounds = rounds_of(file)
+    refuse_copied_sides(file, rounds)
+    result = _Audit(file, rounds, opponents_of(file, adversaries), level, delta, seed).result()
     if out is not None:
         folder = RunFolder(out)
         if folder.run_file.exists():
@@ -96,16 +98,29 @@ class _Audit:
             for method, rounds in self.rounds.items()
         }
         assessed = {method: self._assess(found) for method, found in outcomes.items()}
+        silent = {method: self._silent(says) for method, says in decisions.items()}
+        judged = {
+            method: found for method, found in assessed.items() if len(silent[method]) < len(self.opponents.names)
+        }
         n_pairs = len(pairs_of(self.rounds))
-        complete = {method: found for method, found in outcomes.items() if len(found) == n_pairs}
+        complete = {method: outcomes[method] for method in judged if len(outcomes[method]) == n_pairs}
         game = GameResult(
             value=None,
             spec=self._spec(),
-            methods={method: self._method_result(method, found, players[method]) for method, found in assessed.items()},
-            noise_floor=_noise_floor(assessed),
+            methods={
+                method: self._method_result(method, found, players[method], silent[method])
+                for method, found in assessed.items()
+            },
+            noise_floor=_noise_floor(self._noisy(judged)),
             comparisons=comparison_results(complete, self.level),
             rank_stability=stability_of_ranks(complete),
-            interval_basis=next(iter(assessed.values())).quality_interval.basis,
+            interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
+            warnings=[
+                *file_warnings(self.file, self.rounds),
+                *dict.fromkeys(line for method in self.rounds for player in players[method] for line in player.notes),
+                *silence(silent, self.opponents.names),
+                *doubts({method: self._evidence(method, outcomes[method], players[method]) for method in judged}),
+            ],
         )
         return Result(_environment(), {"data": self.file.digest, "decisions": _digest(decisions)}, [game])
 
@@ -113,12 +128,33 @@ class _Audit:
         rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them
         return assess(outcomes, rng, level=self.level, delta=self.delta)
 
-    def _method_result(self, method: str, found: Assessment, players: Sequence[Player]) -> MethodResult:
+    def _noisy(self, judged: Mapping[str, Assessment]) -> dict[str, Assessment]:
+        """One retrained model shared by both sides leaves nothing to chance, so it says nothing about it."""
+        return {name: found for name, found in judged.items() if not (self.file.share_retrain and name == BLIND)}
+
+    def _silent(self, decisions: Sequence[npt.NDArray[np.bool_]]) -> list[str]:
+        """The adversaries that answer the same of all points."""
+        return [name for name, one in zip(self.opponents.names, decides_nothing(decisions), strict=True) if one]
+
+    def _evidence(self, method: str, outcomes: Sequence[PairOutcome], players: Sequence[Player]) -> Evidence:
+        rounds = self.rounds[method]
+        return Evidence(
+            self.opponents.names,
+            [played.pair for played in rounds],
+            outcomes,
+            [_ranked(players, played, outcome) for played, outcome in zip(rounds, outcomes, strict=True)],
+            [player.shadows for player in players],
+        )
+
+    def _method_result(
+        self, method: str, found: Assessment, players: Sequence[Player], silent: Sequence[str]
+    ) -> MethodResult:
         """What is said of a method; its cost is not known here."""
         names, rounds = self.opponents.names, self.rounds[method]
+        no_evidence = len(silent) == len(names)
         return MethodResult(
-            **assessed_fields(found),
-            adversary=names[found.best],
+            **assessed_fields(None if no_evidence else found),
+            adversary=None if no_evidence else names[found.best],
             by_adversary={
                 name: adversary_result(found, i, _diagnostics(players[i], rounds)) for i, name in enumerate(names)
             },
@@ -126,6 +162,7 @@ class _Audit:
             accuracy=_accuracy(self.file, rounds),
             n_gradients=None,
             seconds=None,
+            decided_nothing=list(silent),
         )
 
     def _spec(self) -> dict[str, Any]:
@@ -149,6 +186,8 @@ class _Audit:
                 for name in self.opponents.names
             },
         }
+        if self.file.share_retrain:
+            spec["share_retrain"] = True
         sizes = sizes_of(self.rounds)
         if len(sizes) == 1:
             spec["n_forget"] = sizes.pop()
@@ -162,6 +201,17 @@ def _decisions(players: Sequence[Player], played: Round) -> npt.NDArray[np.bool_
     return np.array(
         [[np.stack([one.decide(rows) for one in players], axis=1) for rows in side] for side in played.rows]
     )
+
+
+def _ranked(players: Sequence[Player], played: Round, decided: PairOutcome) -> PairOutcome:
+    """The pair's outcome with ranks of margins in the place of decisions, where there are margins."""
+    columns = [
+        decided.differences[:, i]
+        if (margin := player.margin) is None
+        else rank_differences(*(np.stack([margin(rows) for rows in side]) for side in played.rows))
+        for i, player in enumerate(players)
+    ]
+    return PairOutcome(np.stack(columns, axis=1), played.in_forget, played.weight)
 
 
 def _digest(decisions: Mapping[str, Sequence[npt.NDArray[np.bool_]]]) -> str:
@@ -185,7 +235,9 @@ def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | 
     return diagnostic_result(each)
 
 
-def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult:
+def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult | None:
+    if not found:
+        return None
     method = BLIND if BLIND in found else min(found, key=lambda name: found[name].noise.q95)
     return noise_floor_result(method, found[method])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from forgetgauge import plugins
+from forgetgauge.data.doubts import doubts_of
 from forgetgauge.data.files import EMBEDDED, KNOWN, PART_OF, KnownSet
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.data.intact import damage
@@ -51,7 +52,8 @@ def examine(name: str) -> Finding:
         return Finding(name, "damaged" if Path(name).exists() else "absent", name, problem=str(error))
     where = "embedded" if name in EMBEDDED else whole.where if whole else name
     n_test = None if dataset.test is None else len(dataset.test)
-    return Finding(name, "present", where, len(dataset.points), n_test, dataset.points.n_classes)
+    problem = " ".join(doubts_of(dataset)) or None
+    return Finding(name, "present", where, len(dataset.points), n_test, dataset.points.n_classes, problem)
 
 
 def _examine_files(known: KnownSet, root: Path) -> Finding:

@@ -46,6 +46,8 @@ class Certificate:
     """Share of models that were retrained because the budget was exceeded."""
     n_models: int | None = None
     """How many the share is of; None where pairs are missing."""
+    complete: bool = True
+    """Whether every pair was completed; without that there is no verdict."""
 
     @property
     def tight(self) -> float | None:
@@ -62,6 +64,8 @@ class Certificate:
         """Where the interval lies."""
         if self.tight is None:
             return ""
+        if not self.complete:
+            return "no verdict: pairs are missing"
         low, high = self.interval
         return "below" if high <= self.tight else "above: the claim is refuted" if low > self.tight else "not settled"
 
@@ -131,6 +135,7 @@ def _certificate(game: GameResult, name: str, method: MethodResult) -> Certifica
         delta=facts.get("claimed_delta"),
         retrainings=facts.get("retrainings"),
         n_models=_n_models(game, method) if "retrainings" in facts else None,
+        complete=method.n_pairs >= game.spec.get("pairs", 0),
     )
 
 

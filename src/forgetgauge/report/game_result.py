@@ -22,6 +22,7 @@ from forgetgauge.report.assessed import (
     noise_floor_result,
     stability_of_ranks,
 )
+from forgetgauge.report.doubts import doubts, silence
 from forgetgauge.report.making import FactsOf
 from forgetgauge.report.means import mean, mean_of_each, means_by_group
 from forgetgauge.report.played import Played
@@ -39,20 +40,28 @@ from forgetgauge.report.strong_games import StrongGames
 def game_result(played: Played, facts_of: FactsOf) -> GameResult:
     """Of the methods and adversaries whose jobs are done."""
     game, outcomes = played.game, played.outcomes
+    silent = {method: played.decided_nothing(method) for method in outcomes}
     assessed = _assess(game, {method: found for method, found in outcomes.items() if found})
-    complete = {name: list(found.values()) for name, found in outcomes.items() if len(found) == game.pairs}
+    judged = {name: found for name, found in assessed.items() if len(silent[name]) < len(played.adversaries)}
+    complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == game.pairs}
     methods = _Methods(played, facts_of)
     return GameResult(
         value=game.value,
         spec=_readable_spec(game),
         methods={
-            method: methods.result(method, assessed.get(method), list(found)) for method, found in outcomes.items()
+            method: methods.result(method, assessed.get(method), list(found), silent[method])
+            for method, found in outcomes.items()
         },
-        noise_floor=_noise_floor(game, assessed),
+        noise_floor=_noise_floor(game, judged),
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
-        interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
-        warnings=_left_out(played),
+        interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
+        warnings=[
+            *_left_out(played),
+            *played.data_doubts,
+            *silence(silent, played.adversaries),
+            *doubts({method: played.evidence(method) for method in judged}),
+        ],
         not_covered=_not_covered(game),
     )
 
@@ -118,15 +127,18 @@ class _Methods:
         self.played, self.facts_of = played, facts_of
         self.rivals, self.strong = Rivals(played, facts_of), StrongGames(played)
 
-    def result(self, method: str, found: Assessment | None, pairs: Sequence[int]) -> MethodResult:
+    def result(
+        self, method: str, found: Assessment | None, pairs: Sequence[int], silent: Sequence[str]
+    ) -> MethodResult:
         graph, state, outcomes = self.played.graph, self.played.state, self.played.outcomes
         cells = {cell: graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method}
         unlearned = [jobs.unlearn for jobs in cells.values() if jobs.unlearn in state.done]
         known = {c: self.facts_of[jobs.signals] for c, jobs in cells.items() if state.is_available(jobs.signals)}
         facts = list(known.values())
+        judged = found if len(silent) < len(self.played.adversaries) else None
         return MethodResult(
-            **assessed_fields(found),
-            adversary=self.played.adversaries[found.best] if found else None,
+            **assessed_fields(judged),
+            adversary=self.played.adversaries[judged.best] if judged else None,
             by_adversary=self._by_adversary(method, found, pairs) if found else {},
             n_pairs=len(pairs),
             accuracy=mean_of_each([fact["accuracy"] for fact in facts]),
@@ -134,6 +146,7 @@ class _Methods:
             n_gradients=mean([fact["n_gradients"] for fact in facts]) if facts else None,
             seconds=round(mean([state.done[key].seconds for key in unlearned]), 6) if unlearned else None,
             facts=mean_of_each([fact.get("told", {}) for fact in facts]),
+            decided_nothing=list(silent),
             metrics=self.rivals.of(method, pairs, list(outcomes.get(self.rivals.retrain or "", ()))),
         )
 

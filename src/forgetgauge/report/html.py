@@ -29,7 +29,7 @@ from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult,
 from forgetgauge.report.roles import role_of
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
-from forgetgauge.report.table import by_quality
+from forgetgauge.report.table import by_quality, lacks_pairs, pairs_behind, why_no_quality
 from forgetgauge.report.utility import lost_accuracy, points
 from forgetgauge.report.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
 from forgetgauge.report.wording import (
@@ -88,6 +88,7 @@ def _template() -> jinja2.Template:
     environment.filters.update(
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
+        why_no_quality=why_no_quality,
     )  # fmt: skip
     return environment.get_template("report.html.j2")
 
@@ -149,9 +150,11 @@ class GameView:
     rows: list[tuple[str, MethodResult]]
     """Highest Q first."""
     roles: dict[str, str]
+    """Method -> `retrain`, `none` or `tested`."""
     lost: dict[str, float]
     """Accuracy that a method cost, if over a point."""
-    """Method -> `retrain`, `none` or `tested`."""
+    lacking: dict[str, str]
+    """Method -> `1 of 6`, of those that have a Q but not of all pairs."""
     adversaries: list[str]
     accuracies: dict[str, str]
     """Key -> column head, for those that were measured."""
@@ -182,6 +185,11 @@ def _view(game: GameResult, result: Result) -> GameView:
         rows=by_quality(game.methods),
         roles={name: role_of(game, name) for name in game.methods},
         lost=lost_accuracy(game),
+        lacking={
+            name: pairs_behind(game, method)
+            for name, method in game.methods.items()
+            if method.quality is not None and lacks_pairs(game, method)
+        },
         adversaries=_adversaries([game]),
         accuracies={
             key: head for key, head in ACCURACIES.items() if any(key in m.accuracy for m in game.methods.values())

@@ -8,9 +8,11 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.arrays import Bools, Floats
+from forgetgauge.game.direction import Lean, decides_nothing, membership_lean, rank_differences
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import SIDES, Cell, Graph
+from forgetgauge.report.doubts import Evidence, is_copy
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
@@ -26,6 +28,7 @@ class Played:
         self.adversaries = [name for name in self.game.adversaries if name in works]
         """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
         self._artefacts: dict[str, Artefact] = {}
+        self._leans: dict[str, Lean] = {}
         self._pairs: dict[int, SwapPair] = {}
         self._points: dict[int, tuple[Bools, Floats]] = {}
 
@@ -44,6 +47,13 @@ class Played:
         """(|D|,) P_D."""
         weight: Floats = self.read(self.graph.initialise).arrays["weight"]
         return weight
+
+    @property
+    def data_doubts(self) -> list[str]:
+        """What was found doubtful in the data set."""
+        if not self.state.is_available(self.graph.initialise):
+            return []
+        return list(self.read(self.graph.initialise).facts.get("doubts", []))
 
     def pair(self, pair: int) -> SwapPair:
         """A swap pair, as it was drawn."""
@@ -72,6 +82,11 @@ class Played:
         }
 
     def _outcome(self, method: str, pair: int) -> PairOutcome | None:
+        decisions = self._decisions(method, pair)
+        return None if decisions is None else outcome_of_decisions(decisions[0], decisions[1], *self.points_of(pair))
+
+    def _decisions(self, method: str, pair: int) -> Bools | None:
+        """(sides, seeds, points, adversaries); None where a job failed."""
         sides = []
         for side in SIDES:
             cells = [self.graph.cells[Cell(method, pair, side, seed)] for seed in range(self.game.seeds)]
@@ -79,8 +94,40 @@ class Played:
             if not self.adversaries or not all(self.state.is_available(key) for seed in keys for key in seed):
                 return None
             sides.append([np.stack([self.read(k).arrays["says_forget"] for k in seed], axis=1) for seed in keys])
-        decisions = np.asarray(sides)  # (sides, seeds, points, adversaries)
-        return outcome_of_decisions(decisions[0], decisions[1], *self.points_of(pair))
+        return np.asarray(sides)
+
+    def decided_nothing(self, method: str) -> list[str]:
+        """The adversaries that answered the same of all points of each of a method's models."""
+        each = [says for pair in self.outcomes[method] if (says := self._decisions(method, pair)) is not None]
+        return [name for name, one in zip(self.adversaries, decides_nothing(each), strict=True) if one] if each else []
+
+    def evidence(self, method: str) -> Evidence:
+        """What doubts about a method rest on."""
+        outcomes = self.outcomes[method]
+        margins = {
+            pair: [np.stack(self.margins(method, name, pair), axis=1) for name in self.adversaries] for pair in outcomes
+        }  # of each pair and adversary (sides, seeds, points)
+        shared = self.game.share_retrain and not self.game.methods[method].uses_original
+        return Evidence(
+            self.adversaries,
+            list(outcomes),
+            list(outcomes.values()),
+            [
+                PairOutcome(np.stack([rank_differences(*both) for both in each], axis=1), *self.points_of(pair))
+                for pair, each in margins.items()
+            ],
+            [self._lean(method, name) for name in self.adversaries],
+            [] if shared else [pair for pair, each in margins.items() if any(is_copy(*both) for both in each)],
+        )
+
+    def _lean(self, method: str, adversary: str) -> Lean | None:
+        """Which way an adversary's margins point on its shadow models."""
+        key = self.graph.fits[method, adversary]
+        arrays = self.read(key).arrays
+        if key not in self._leans and "shadow margin" in arrays:
+            margin, member = arrays["shadow margin"], arrays["shadow member"].astype(np.bool_)
+            self._leans[key] = membership_lean(margin, member, np.zeros(len(margin), dtype=np.int64))
+        return self._leans.get(key)
 
     def margins(self, method: str, adversary: str, pair: int) -> list[tuple[Floats, Floats]]:
         """Of each seed: (margins of the first side's model, of the second's), over the pair's points."""

@@ -87,7 +87,7 @@ class MethodResult:
     __pydantic_config__: ClassVar[Any] = _STRICT
     quality: float | None
     """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
-    optimistic about the maximum; None where no pair was completed."""
+    optimistic about the maximum; None where no pair was completed, or no adversary decided anything."""
     quality_plugin: float | None
     """The paper's 1 − max over adversaries of |advantage|: chosen and scored on the same pairs, biased low."""
     chosen_on: str | None
@@ -119,6 +119,8 @@ class MethodResult:
     """`accuracy` of each swap pair, averaged over its sides and seeds; empty in an audit."""
     metrics: dict[str, MetricResult] = field(default_factory=dict)
     """Rival metrics by name (docs/metrics.md), where they were asked for."""
+    decided_nothing: list[str] = field(default_factory=list)
+    """Adversaries that answered the same of all points of every model; where all did there is no evidence, and no Q."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from forgetgauge.report.certificates import HEADS, Certificate, certificates, cl
 from forgetgauge.report.result import GameResult, MethodResult, Result
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.utility import damage, uneven_accuracy
-from forgetgauge.report.wording import bound
+from forgetgauge.report.wording import bound, listed
 
 
 def render_table(result: Result) -> str:
@@ -45,13 +45,30 @@ def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult]]:
-    """Highest Q first, then by the plug-in (many are at 1); methods without a single completed pair last."""
+    """Highest Q first, then by the plug-in (many are at 1); then methods that lack pairs, then those without a Q."""
+    n_pairs = max((method.n_pairs for method in methods.values()), default=0)
 
-    def order(item: tuple[str, MethodResult]) -> tuple[bool, float, float, str]:
+    def order(item: tuple[str, MethodResult]) -> tuple[bool, bool, float, float, str]:
         name, method = item
-        return method.quality is None, -(method.quality or 0), -(method.quality_plugin or 0), name
+        lacks_pairs = method.n_pairs < n_pairs
+        return method.quality is None, lacks_pairs, -(method.quality or 0), -(method.quality_plugin or 0), name
 
     return sorted(methods.items(), key=order)
+
+
+def lacks_pairs(game: GameResult, method: MethodResult) -> bool:
+    """Whether pairs of the game are missing: such a Q is of other splits than the others', and carries no verdict."""
+    return method.n_pairs < int(game.spec.get("pairs", method.n_pairs))
+
+
+def pairs_behind(game: GameResult, method: MethodResult) -> str:
+    """`8`, or `1 of 6`."""
+    return f"{method.n_pairs} of {game.spec['pairs']}" if lacks_pairs(game, method) else str(method.n_pairs)
+
+
+def why_no_quality(method: MethodResult) -> str:
+    """Of a method without Q."""
+    return "no evidence" if method.n_pairs else "no pair completed"
 
 
 def _game_table(game: GameResult) -> str:
@@ -61,8 +78,9 @@ def _game_table(game: GameResult) -> str:
         for name in ("retain", "forget", "unseen", "test")
         if any(name in m.accuracy for m in game.methods.values())
     ]
-    header = ["method", "Q", f"{level} interval", "ε ≥", "adversary", *(f"acc {name}" for name in shown), "s/model"]
-    rows = [[name, *_cells(method, shown)] for name, method in by_quality(game.methods)]
+    accuracies = [f"acc {name}" for name in shown]
+    header = ["method", "Q", f"{level} interval", "pairs", "ε ≥", "adversary", *accuracies, "s/model"]
+    rows = [[name, *_cells(game, method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
     if game.noise_floor is not None:
         lines.append(
@@ -74,6 +92,9 @@ def _game_table(game: GameResult) -> str:
     lines += [f"not covered: {line}" for line in game.not_covered]
     if any("is stated)" not in line for line in game.not_covered):
         lines.append('When it changes, results do not: state version = "…" beside the method, and raise it.')
+    lacking = [name for name, m in game.methods.items() if m.quality is not None and lacks_pairs(game, m)]
+    if lacking:
+        lines.append(f"No verdict on {listed(lacking)}: pairs are missing.")
     weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
     if weaker:
         lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")
@@ -86,13 +107,13 @@ def _rivals(game: GameResult) -> list[str]:
     return [align(rows) for rows in (score_rows(game, names), check_rows(game)) if rows]
 
 
-def _cells(method: MethodResult, accuracies: Sequence[str]) -> list[str]:
+def _cells(game: GameResult, method: MethodResult, accuracies: Sequence[str]) -> list[str]:
     utility = [f"{method.accuracy[name]:.3f}" if name in method.accuracy else "–" for name in accuracies]
     if method.quality is None or method.interval is None or method.adversary is None:
-        return ["–", "no pair completed", "–", "–", *utility, _seconds(method)]
+        return ["–", why_no_quality(method), pairs_behind(game, method), "–", "–", *utility, _seconds(method)]
     low, high = method.interval
-    found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", bound(method.epsilon), method.adversary]
-    return [*found, *utility, _seconds(method)]
+    found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", pairs_behind(game, method)]
+    return [*found, bound(method.epsilon), method.adversary, *utility, _seconds(method)]
 
 
 def _claim_cells(claim: Certificate) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.roles import role_of
-from forgetgauge.report.table import by_quality
+from forgetgauge.report.table import by_quality, lacks_pairs, pairs_behind
 from forgetgauge.report.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
 from forgetgauge.report.wording import JOINED, NARROW, bracket, listed, setting
 
@@ -43,9 +43,9 @@ class Known:
 
 def verdict(game: GameResult) -> Verdict:
     """One sentence on the method of highest Q, then what the comparisons, Retrain and None say."""
-    known = known_methods(game)
+    known = judged_methods(game)
     if not known:
-        return Verdict("No method completed a swap pair, so there is no Q to report.", [])
+        return Verdict(_no_headline(game), [*_on_missing_pairs(game), *_on_absent(game)])
     retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
     tested = tested_methods(game, known)
     remarks = [
@@ -54,10 +54,19 @@ def verdict(game: GameResult) -> Verdict:
         *_on_stability(game),
         *_on_retrain(game, retrain),
         *_on_none(game, none, tested),
+        *_on_missing_pairs(game),
         *_on_absent(game),
         *_on_basis(game),
     ]
     return Verdict(_headline(game, tested), remarks)
+
+
+def _no_headline(game: GameResult) -> str:
+    if any(method.quality is not None for method in game.methods.values()):
+        return "No method completed every swap pair, so there is no verdict."
+    if any(method.n_pairs for method in game.methods.values()):
+        return "No adversary could decide anything, so there is no evidence and no Q to report."
+    return "No method completed a swap pair, so there is no Q to report."
 
 
 def known_methods(game: GameResult) -> list[Known]:
@@ -67,6 +76,11 @@ def known_methods(game: GameResult) -> list[Known]:
         for name, method in by_quality(game.methods)
         if method.quality is not None and method.interval is not None
     ]
+
+
+def judged_methods(game: GameResult) -> list[Known]:
+    """Those of them that completed every pair: a verdict is on these alone."""
+    return [method for method in known_methods(game) if not lacks_pairs(game, game.methods[method.name])]
 
 
 def known_of(game: GameResult, known: Sequence[Known], role: str) -> Known | None:
@@ -180,9 +194,23 @@ def _on_none(game: GameResult, none: Known | None, tested: Sequence[Known]) -> l
     return remarks
 
 
+def _on_missing_pairs(game: GameResult) -> list[str]:
+    told = [
+        f"{name} ({pairs_behind(game, method)})"
+        for name, method in game.methods.items()
+        if method.quality is not None and lacks_pairs(game, method)
+    ]
+    return [f"Not judged, since pairs are missing: {listed(told)}."] if told else []
+
+
 def _on_absent(game: GameResult) -> list[str]:
-    absent = [name for name, method in game.methods.items() if method.quality is None]
-    return [f"No pair was completed for {listed(absent)}."] if absent else []
+    absent = {name: method for name, method in game.methods.items() if method.quality is None}
+    without = [name for name, method in absent.items() if method.n_pairs == 0]
+    silent = [name for name, method in absent.items() if method.n_pairs > 0]
+    return [
+        *([f"No pair was completed for {listed(without)}."] if without else []),
+        *([f"There is no evidence about {listed(silent)}: no adversary could decide anything."] if silent else []),
+    ]
 
 
 def _on_basis(game: GameResult) -> list[str]:
@@ -202,7 +230,7 @@ def sweep_verdict(result: Result) -> Verdict:
     best: dict[str, list[str]] = {}
     astray = []
     for game in result.games:
-        known = known_methods(game)
+        known = judged_methods(game)
         if tested := tested_methods(game, known):
             best.setdefault(tested[0].name, []).append(setting(game.value))
         retrain = known_of(game, known, "retrain")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge.data.doubts import doubts_of
 from forgetgauge.game import sensitivity
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.holdings import Holdings
@@ -18,9 +19,10 @@ from forgetgauge.store.artefact import Artefact
 def initialise(job: Job, holdings: Holdings) -> Artefact:
     """What every later phase of a game shares."""
     target, _shadow = holdings.halves(job)
-    labels = holdings.dataset(job).points.whole_labels.cpu().numpy()[target]
+    dataset = holdings.dataset(job)
+    labels = dataset.points.host_labels[target]
     weight = sensitivity_weights(job.params["sensitivity"], labels, target, holdings.sources)
-    return Artefact({"target": target, "labels": labels, "weight": weight}, {})
+    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
 
 
 def sensitivity_weights(

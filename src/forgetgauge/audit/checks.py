@@ -1,0 +1,243 @@
+"""What is wrong with a file whose rows make a game: sides and pairs that are copies, points that are, labels with gaps.
+
+A copied side shows a difference of 0 on every point, Q = 1 whatever the method; copies of pairs and of points make
+evidence look like more than it is. Outputs are compared bit by bit, and only where they are fine enough to be a
+fingerprint: two models agree by chance on decisions, not on logits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.audit.opponents import models_alike
+from forgetgauge.audit.outputs import Array, AuditFile
+from forgetgauge.audit.rounds import Ints, Round
+from forgetgauge.data.doubts import fingerprints, label_gaps
+from forgetgauge.errors import UserError
+
+BLIND = "retrain"
+"""The method of this name is taken to know nothing of F, as in a run."""
+FINE = 0.5
+"""Outputs are a fingerprint of a model where at least this share of its points has outputs of its own."""
+COPIES = 0.05
+"""Share of a model's points that have a copy, from which on it is said."""
+LARGEST_GROUP = 8
+"""More points than this with the same outputs are points on which models are saturated, not copies of one input."""
+SAME_AGAIN = 0.9
+"""Of the couples that look alike to one model, so many look alike to another too, if they are copies."""
+FALSE_ALARM = 0.002
+"""The chance that pairs drawn independently are called near copies of one another."""
+NEAR_COPY, COMMON = 0.75, 0.1
+"""Two pairs are near copies if at least this share of their common points is divided alike, and so many are common."""
+PER_CLASS = 30
+"""With so many points per class that occurs, a class that does not occur is not just rare."""
+
+
+def refuse_copied_sides(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> None:
+    """One model's outputs on both sides of a pair, unless the file says that Retrain's are shared."""
+    for method, its in rounds.items():
+        if file.share_retrain and method == BLIND:
+            continue
+        for played in its:
+            sides = [[_outputs(file, rows) for rows in side] for side in played.rows]
+            if any(_fine(one) and _same(one, other) for one in sides[0] for other in sides[1]):
+                hint = (
+                    "; where one retrained model serves both sides, say so with share_retrain = true"
+                    if method == BLIND
+                    else ", a split and its swap need a model each"
+                )
+                raise UserError(
+                    f"{file.source}: {method}, pair {played.pair}: the outputs of side 1 are a copy of those of side 0"
+                    f"{hint}"
+                )
+
+
+def file_warnings(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
+    """What cannot be refused, in sentences."""
+    return [
+        *file.notes,
+        *_label_gaps(file),
+        *_sides_that_agree(file, rounds),
+        *_copies_of_points(file, rounds),
+        *_copies_of_pairs(file, rounds),
+    ]
+
+
+# -- fingerprints ----------------------------------------------------------------------------------------------------
+
+
+def _outputs(file: AuditFile, rows: Ints) -> npt.NDArray[np.float64]:
+    """(n, columns) all that the file holds of a model on these rows."""
+    outputs = file.outputs
+    columns: list[Array] = [] if outputs.logits is None else list(outputs.logits[rows].T)
+    columns += [score[rows] for score in outputs.scores.values()]
+    if outputs.decision is not None:
+        columns.append(outputs.decision[rows])
+    return np.column_stack(columns).astype(np.float64)
+
+
+def _shadow_outputs(file: AuditFile, rows: Ints) -> npt.NDArray[np.float64]:
+    """(n, columns) the same of shadow rows, with their labels."""
+    shadows = file.shadows
+    assert shadows is not None
+    columns: list[Array] = [shadows.label[rows], *([] if shadows.logits is None else shadows.logits[rows].T)]
+    return np.column_stack([*columns, *(score[rows] for score in shadows.scores.values())]).astype(np.float64)
+
+
+def _kinds(outputs: npt.NDArray[np.float64]) -> Ints:
+    """(n,) 0, 1, …: equal numbers for equal rows."""
+    return np.asarray(np.unique(fingerprints(outputs), return_inverse=True)[1], dtype=np.int64)
+
+
+def _fine(outputs: npt.NDArray[np.float64]) -> bool:
+    return int(_kinds(outputs).max()) + 1 > max(2, FINE * len(outputs))
+
+
+def _same(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> bool:
+    """Whether two models' outputs are the same, in whatever order."""
+    return np.array_equal(np.sort(fingerprints(first)), np.sort(fingerprints(second)))
+
+
+# -- sides and points ------------------------------------------------------------------------------------------------
+
+
+def _sides_that_agree(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
+    """Coarse outputs, such as decisions, may agree by chance on some pairs; that they do on all is said."""
+    found = []
+    for method, its in rounds.items():
+        if file.share_retrain and method == BLIND:
+            continue
+        sides = [[np.stack([_outputs(file, rows) for rows in side]) for side in played.rows] for played in its]
+        agree = all(np.array_equal(first, second) for first, second in sides)
+        varied = any(_kinds(model).any() for first, _ in sides for model in first)
+        if agree and varied:
+            found.append(
+                f"{method}: both sides have the same outputs on every point of every pair. If one side is a copy of "
+                "the other, or the outputs do not depend on the model, Q = 1 says nothing about the method."
+            )
+    return found
+
+
+def _copies_of_points(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
+    """Points under different names whose outputs are the same to two models: one input, several times in the data."""
+    outputs, what = file.outputs, "the same inputs are in the data more than once"
+    harm = "What one copy is made to forget another may keep, so Q is untrue: remove the copies."
+    if outputs.logits is None and not outputs.scores:
+        return []
+    for method, its in rounds.items():
+        if file.share_retrain and method == BLIND:
+            continue
+        for played in its:
+            points, labels = outputs.point[played.rows[0, 0]], outputs.label[played.rows[0, 0]]
+            alike = _copies([np.column_stack([labels, _outputs(file, side[0])]) for side in played.rows])
+            if len(alike) > 0:
+                return [
+                    f"{len(alike)} of {len(points)} points of pair {played.pair} have outputs that another point has, "
+                    f"too, on both sides ({method}), {points[alike[0]]} for example: {what}. {harm}"
+                ]
+    models = None if file.shadows is None else models_alike(file.shadows, file.shadows.of_method(next(iter(rounds))))
+    if models is None or len(models) < 2:
+        return []
+    alike = _copies([_shadow_outputs(file, rows) for rows in models[:2]])
+    if len(alike) == 0:
+        return []
+    return [
+        f"{len(alike)} of {len(models[0])} points of the shadow models have outputs that another one has, too, under "
+        f"two models, row {models[0][alike[0]]} for example: {what}, and perhaps in yours. {harm}"
+    ]
+
+
+def _copies(views: Sequence[npt.NDArray[np.float64]]) -> Ints:
+    """Which points have a copy, as two models' outputs of them say; none where a few may be alike by chance."""
+    each = [_kinds(view) for view in views]
+    both = _kinds(np.column_stack(each).astype(np.float64))
+    n_same = np.bincount(both)[both]  # (n,) how many points look like this one to both
+    unsaturated = n_same <= LARGEST_GROUP
+    found = np.flatnonzero((n_same > 1) & unsaturated)
+    n_couples = _n_couples(both[unsaturated])
+    same_again = all(n_couples >= SAME_AGAIN * _n_couples(kinds[unsaturated]) for kinds in each)
+    return found if same_again and len(found) >= max(LARGEST_GROUP, COPIES * len(both)) else found[:0]
+
+
+def _n_couples(kinds: Ints) -> int:
+    """How many couples of points are of one kind."""
+    counts = np.bincount(kinds)
+    return int((counts * (counts - 1) // 2).sum())
+
+
+def _label_gaps(file: AuditFile) -> list[str]:
+    labels = [file.outputs.label, *([] if file.shadows is None else [file.shadows.label])]
+    n_rows = sum(map(len, labels))
+    present = np.unique(np.concatenate(labels))
+    if n_rows < PER_CLASS * len(present):
+        return []
+    return label_gaps(present, "label")
+
+
+# -- pairs -----------------------------------------------------------------------------------------------------------
+
+
+def _copies_of_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
+    """Pairs whose common points are divided into F and T alike, far beyond what independent draws give."""
+    every: dict[Any, Round] = {played.pair: played for its in rounds.values() for played in its}
+    points = [file.outputs.point[played.rows[0, 0]] for played in every.values()]
+    codes = np.unique(np.concatenate(points), return_inverse=True)[1]
+    side = np.zeros((len(every), int(codes.max()) + 1), dtype=np.float32)
+    for row, (own, played) in enumerate(zip(_split_like(codes, points), every.values(), strict=True)):
+        side[row, own] = np.where(played.in_forget, 1, -1)
+    names = list(every)
+    found = [
+        f"pairs {names[first]} and {names[second]} ({alike} of {common} common points)"
+        for first, second, alike, common in near_copies(side)
+    ]
+    if not found:
+        return []
+    return [
+        f"Near copies: {'; '.join(found[:5])}{'; …' if len(found) > 5 else ''} divide their points into forget and "
+        "unseen alike. Intervals take pairs for independent draws and are too narrow here; more trainings on one split "
+        "are seeds of one pair."
+    ]
+
+
+def _split_like(codes: Ints, parts: Sequence[Array]) -> list[Ints]:
+    return np.split(codes, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def near_copies(side: npt.NDArray[np.float32]) -> list[tuple[int, int, int, int]]:
+    """(first pair, second pair, points divided alike, common points) of pairs that no independent draws would give.
+
+    ``side`` (n_pairs, n_points) is 1 for points in F, −1 in T, 0 elsewhere; two pairs that are swaps of each other are
+    divided alike, too.
+    """
+    taken, in_forget = np.abs(side), (side > 0).astype(np.float32)
+    common, balance = taken @ taken.T, side @ side.T
+    mine, both = in_forget @ taken.T, in_forget @ in_forget.T  # F of the row among common points; F of both
+    sizes, n_couples = taken.sum(axis=1), math.comb(len(side), 2)
+    found = []
+    for i, j in combinations(range(len(side)), 2):
+        n, alike = int(common[i, j]), int(common[i, j] + abs(balance[i, j])) // 2
+        if n < max(2, COMMON * min(sizes[i], sizes[j])) or alike < NEAR_COPY * n:
+            continue
+        if n_couples * _chance(int(both[i, j]), n, int(mine[i, j]), int(mine[j, i])) < FALSE_ALARM:
+            found.append((i, j, alike, n))
+    return found
+
+
+def _chance(both: int, n: int, first: int, second: int) -> float:
+    """Two-sided: the chance that ``first`` and ``second`` of n points, drawn independently, share as few or as many."""
+    low, high = max(0, first + second - n), min(first, second)
+    every = _log_choose(n, second)
+    weight = [
+        math.exp(_log_choose(first, x) + _log_choose(n - first, second - x) - every) for x in range(low, high + 1)
+    ]
+    return min(1.0, 2 * min(sum(weight[: both - low + 1]), sum(weight[both - low :])))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

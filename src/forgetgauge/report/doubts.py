@@ -1,0 +1,168 @@
+"""What makes a number doubtful although nothing failed: found in a method's answers, for a run and for an audit alike.
+
+Every rule is a test of chance. The alarms of a whole game go off in at most one honest game of a hundred, however many
+methods and adversaries it has (tests/report/test_doubts.py); an honest game is one whose F and T were drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.arrays import Floats
+from forgetgauge.game.direction import Lean, rarer_than, z_by_pair, z_over_pairs
+from forgetgauge.report.wording import listed, plain, signed
+
+FALSE_ALARM = 0.002
+"""The chance of each rule to warn of an honest game."""
+NOTABLE = 0.02
+"""An advantage, or a distance of the AUC from ½, below which a direction is not worth a word."""
+CONTRADICTION = 0.05
+"""Advantages of single pairs must lie at least so far on both sides of 0 to contradict each other."""
+MISPLACED = 0.25
+"""A threshold in the middle of two normal curves yields 0.7 of 2·AUC − 1; below this share of it, it lies elsewhere."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What adversaries answered about one method's models."""
+
+    adversaries: Sequence[str]
+    pairs: Sequence[object]
+    """The ids of the pairs that were completed."""
+    decided: Sequence[PairOutcome]
+    """One for each pair: differences of decisions."""
+    ranked: Sequence[PairOutcome]
+    """One for each pair: differences of the ranks of margins, so that an advantage is an AUC − ½."""
+    shadows: Sequence[Lean | None]
+    """One for each adversary: which way its margins point on the shadow models; None where there are none."""
+    copied: Sequence[object] = ()
+    """The pairs whose sides answer alike to the last bit, although each should have a model of its own."""
+
+
+def doubts(methods: Mapping[str, Evidence]) -> list[str]:
+    """One sentence for each doubt, by method."""
+    n_tests = 2 * sum(len(evidence.adversaries) for evidence in methods.values())
+    return [
+        line
+        for method, evidence in methods.items()
+        for line in (
+            _against_the_shadows(method, evidence, n_tests),
+            _pairs_that_contradict(method, evidence, n_tests),
+            _misplaced_thresholds(method, evidence, n_tests),
+            _copied_sides(method, evidence),
+        )
+        if line is not None
+    ]
+
+
+def silence(decided_nothing: Mapping[str, Sequence[str]], adversaries: Sequence[str]) -> list[str]:
+    """On methods about which some adversaries, or all, decided nothing."""
+    by_names: dict[tuple[str, ...], list[str]] = {}
+    for method, names in decided_nothing.items():
+        if names:
+            by_names.setdefault(tuple(names), []).append(method)
+    return [
+        f"{listed(methods)}: no evidence. {_answer(names)} the same of all points of every model, so nothing was "
+        "measured: there is no Q."
+        if len(names) == len(adversaries)
+        else f"{listed(methods)}: {_answer(names)} the same of all points of every model and decided nothing; Q rests "
+        "on the other adversaries."
+        for names, methods in by_names.items()
+    ]
+
+
+def _answer(names: Sequence[str]) -> str:
+    return f"{listed(names)} {'answers' if len(names) == 1 and not names[0].endswith('decisions') else 'answer'}"
+
+
+def _against_the_shadows(method: str, evidence: Evidence, n_tests: int) -> str | None:
+    """Forgotten points look less like members than unseen ones, where shadow models say the opposite of members."""
+    limit = rarer_than(FALSE_ALARM / n_tests)
+    advantage, separation = _means(evidence.decided), _means(evidence.ranked)
+    below = ((z_over_pairs(evidence.decided) < -limit) & (advantage < -NOTABLE)) | (
+        (z_over_pairs(evidence.ranked) < -limit) & (separation < -NOTABLE)
+    )
+    below &= [lean is None or lean.sign > 0 for lean in evidence.shadows]
+    if not below.any():
+        return None
+    names = [name for name, is_below in zip(evidence.adversaries, below, strict=True) if is_below]
+    most = int(np.where(below, separation, np.inf).argmin())
+    fitted = any(lean is not None and is_below for lean, is_below in zip(evidence.shadows, below, strict=True))
+    start = (
+        "the shadow models and the game point in opposite directions" if fitted else "the answers point the wrong way"
+    )
+    return (
+        f"{method}: {start}. To {listed(names)}, forgotten points "
+        f"look less like training points than unseen ones do ({evidence.adversaries[most]}: AUC "
+        f"{plain(0.5 + separation[most])}, advantage {signed(advantage[most])}). Either the method over-forgets, which "
+        "gives the forgotten points away as well, or labels are swapped: forget with unseen, or the shadow models' "
+        "members with the others."
+    )
+
+
+def _pairs_that_contradict(method: str, evidence: Evidence, n_tests: int) -> str | None:
+    """One adversary's advantage is far above 0 on some pairs and far below on others: their mean hides both."""
+    limit = rarer_than(min(0.5, sqrt(FALSE_ALARM / n_tests) / len(evidence.pairs)))
+    for outcomes in (evidence.decided, evidence.ranked):
+        z, by_pair = z_by_pair(outcomes), np.array([outcome.advantage for outcome in outcomes])  # (P, J) each
+        above = (z > limit) & (by_pair > CONTRADICTION)
+        below = (z < -limit) & (by_pair < -CONTRADICTION)
+        both = above.any(axis=0) & below.any(axis=0)
+        if both.any():
+            which = int(np.where(both, np.ptp(by_pair, axis=0), -1).argmax())
+            high, low = (
+                [str(evidence.pairs[i]) for i in np.flatnonzero(side[:, which]).tolist()] for side in (above, below)
+            )
+            ends = f"{signed(by_pair[:, which].max())} and {signed(by_pair[:, which].min())}"
+            what = "advantages" if outcomes is evidence.decided else "distances of its AUC from ½"
+            return (
+                f"{method}: the pairs contradict each other. {evidence.adversaries[which]} has {what} between {ends}, "
+                f"above 0 on {_pairs(high)} and below 0 on {_pairs(low)}, further apart than chance takes them. Their "
+                "mean hides this: either forget and unseen are swapped in some pairs, or the method over-forgets in "
+                "some only."
+            )
+    return None
+
+
+def _misplaced_thresholds(method: str, evidence: Evidence, n_tests: int) -> str | None:
+    """A score separates F from T, but the thresholds that the shadow models gave do not."""
+    advantage, separation = _means(evidence.decided), _means(evidence.ranked)
+    clear = np.abs(z_over_pairs(evidence.ranked)) > rarer_than(FALSE_ALARM / (2 * n_tests))
+    apart = np.where(clear, np.abs(separation), 0.0)
+    most, best = int(apart.argmax()), float(np.abs(advantage).max())
+    if apart[most] < CONTRADICTION or best > MISPLACED * 2 * apart[most]:
+        return None
+    return (
+        f"{method}: the scores of {evidence.adversaries[most]} tell forgotten points from unseen ones (AUC "
+        f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss it (largest advantage "
+        f"{plain(best)}), so Q is too high. The shadow models are not like the models that are judged."
+    )
+
+
+def is_copy(first: Floats, second: Floats) -> bool:
+    """Whether margins of two sides, (seeds, points) each, are of one model, and fine enough to show it."""
+    n_kinds = len(np.unique(first[0]))
+    return bool(n_kinds > max(2, first.shape[1] / 2) and np.array_equal(first, second))
+
+
+def _copied_sides(method: str, evidence: Evidence) -> str | None:
+    if not evidence.copied:
+        return None
+    where = _pairs([str(pair) for pair in evidence.copied])
+    return (
+        f"{method}: the models of both sides answer alike to the last bit on {where}."
+        " If the method returns the same model whatever it is given, Q = 1 says nothing about forgetting."
+    )
+
+
+def _means(outcomes: Sequence[PairOutcome]) -> Floats:
+    return np.asarray(np.mean([outcome.advantage for outcome in outcomes], axis=0), dtype=np.float64)
+
+
+def _pairs(names: Sequence[str]) -> str:
+    return f"pair{'s' * (len(names) > 1)} {listed(names)}"

@@ -137,8 +137,7 @@ def epsilon_excess(
     rng, truth = np.random.default_rng(seed), TRUTHS[name]
     implied = tight_epsilon_floor(float(np.abs(truth).max()), delta)
     bounds = [
-        empirical_epsilon(outcomes_of(by_pair), delta)
-        for by_pair in draw_pairs(truth, correlation, (repetitions, n_pairs), rng)
+        empirical_epsilon(by_pair, delta) for by_pair in draw_pairs(truth, correlation, (repetitions, n_pairs), rng)
     ]
     return float(np.mean([bound > implied for bound in bounds])), float(np.mean(bounds)), implied
 

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,11 @@ from forgetgauge import plugins
 from forgetgauge.audit.opponents import Opponents, Player, opponents_of
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plugins.catalogue import code_of
 from forgetgauge.report.assessed import (
@@ -27,14 +28,13 @@ from forgetgauge.report.assessed import (
     assessed_fields,
     comparison_results,
     diagnostic_result,
-    noise_floor_result,
+    noise_floor_of,
     stability_of_ranks,
 )
 from forgetgauge.report.result import (
     DiagnosticResult,
     GameResult,
     MethodResult,
-    NoiseFloorResult,
     Result,
 )
 from forgetgauge.store.runfolder import RunFolder
@@ -52,16 +52,20 @@ def audit_file(
     level: float = 0.95,
     delta: float = 1e-5,
     seed: int = 0,
+    interval: IntervalKind = "student",
 ) -> Result:
     """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
 
     `adversaries` are names of the catalogue to set on the logits: by default those of a run that can be fitted on a
     shadow block alone. `seed` names the relabellings of the noise floor; a run's own seed gives its own p-values.
+    `interval` is Student's, or "bounded", which assumes no distribution of pairs.
     """
     if not 0.5 <= level < 1:
         raise UserError(f"level = {level} is not between 0.5 and 1")
+    if interval not in get_args(IntervalKind):
+        raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
     file = read_audit_file(path)
-    result = _Audit(file, rounds_of(file), opponents_of(file, adversaries), level, delta, seed).result()
+    result = _Audit(file, rounds_of(file), opponents_of(file, adversaries), level, delta, seed, interval).result()
     if out is not None:
         folder = RunFolder(out)
         if folder.run_file.exists():
@@ -81,6 +85,7 @@ class _Audit:
     level: float
     delta: float
     seed: int
+    interval: IntervalKind
 
     def result(self) -> Result:
         """Play every round."""
@@ -102,7 +107,7 @@ class _Audit:
             value=None,
             spec=self._spec(),
             methods={method: self._method_result(method, found, players[method]) for method, found in assessed.items()},
-            noise_floor=_noise_floor(assessed),
+            noise_floor=noise_floor_of(assessed, [BLIND]),
             comparisons=comparison_results(complete, self.level),
             rank_stability=stability_of_ranks(complete),
             interval_basis=next(iter(assessed.values())).quality_interval.basis,
@@ -111,14 +116,13 @@ class _Audit:
 
     def _assess(self, outcomes: Sequence[PairOutcome]) -> Assessment:
         rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them
-        return assess(outcomes, rng, level=self.level, delta=self.delta)
+        return assess(outcomes, rng, level=self.level, delta=self.delta, interval=self.interval)
 
     def _method_result(self, method: str, found: Assessment, players: Sequence[Player]) -> MethodResult:
         """What is said of a method; its cost is not known here."""
         names, rounds = self.opponents.names, self.rounds[method]
         return MethodResult(
-            **assessed_fields(found),
-            adversary=names[found.best],
+            **assessed_fields(found, names),
             by_adversary={
                 name: adversary_result(found, i, _diagnostics(players[i], rounds)) for i, name in enumerate(names)
             },
@@ -139,6 +143,7 @@ class _Audit:
             "seed": self.seed,
             "level": self.level,
             "delta": self.delta,
+            "interval": self.interval,
             "sensitivity": {"kind": "file", "digest": self.file.digest} if self.file.weighted else {"kind": "uniform"},
             "adversaries": {
                 name: {
@@ -183,11 +188,6 @@ def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | 
         for first, second in zip(*played.rows, strict=True)
     ]
     return diagnostic_result(each)
-
-
-def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult:
-    method = BLIND if BLIND in found else min(found, key=lambda name: found[name].noise.q95)
-    return noise_floor_result(method, found[method])
 
 
 def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:

@@ -54,6 +54,15 @@ class GameSpec:
 
 
 @dataclass(frozen=True)
+class StatisticsSpec:
+    """How sure the numbers are, and what that rests on."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    interval: Literal["student", "bounded"] = "student"
+    """`student` takes the pairs' advantages as roughly normal; `bounded` assumes no distribution, and is much wider."""
+
+
+@dataclass(frozen=True)
 class ShadowSpec:
     """The shadow models on which adversaries are fitted."""
 
@@ -132,6 +141,7 @@ class RunSpec:
         default_factory=lambda: {"correctness": {}, "confidence": {}, "entropy": {}, "modified-entropy": {}}
     )
     """The declared class of adversaries, id -> parameters: Q is 1 − the largest of their advantages."""
+    statistics: StatisticsSpec = field(default_factory=StatisticsSpec)
     strong: StrongSpec = field(default_factory=StrongSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     until: UntilSpec | None = None

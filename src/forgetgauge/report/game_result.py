@@ -19,7 +19,7 @@ from forgetgauge.report.assessed import (
     assessed_fields,
     comparison_results,
     diagnostic_result,
-    noise_floor_result,
+    noise_floor_of,
     stability_of_ranks,
 )
 from forgetgauge.report.making import FactsOf
@@ -30,7 +30,6 @@ from forgetgauge.report.result import (
     DiagnosticResult,
     GameResult,
     MethodResult,
-    NoiseFloorResult,
 )
 from forgetgauge.report.rivals import Rivals
 from forgetgauge.report.strong_games import StrongGames
@@ -48,7 +47,7 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
         methods={
             method: methods.result(method, assessed.get(method), list(found)) for method, found in outcomes.items()
         },
-        noise_floor=_noise_floor(game, assessed),
+        noise_floor=noise_floor_of(assessed, [name for name, how in game.methods.items() if not how.uses_original]),
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
@@ -59,29 +58,24 @@ def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> di
     # The relabellings are named by the game and not by the method: methods are compared on the same ones.
     rng = draw_streams(draw="relabel", seed=game.seed).generator("relabel")
     measured = [list(found.values()) for found in outcomes.values()]
-    assessed = dict(zip(outcomes, assess_all(measured, rng, level=game.level, delta=game.delta), strict=True))
+    found = assess_all(measured, rng, level=game.level, delta=game.delta, interval=game.interval)
+    assessed = dict(zip(outcomes, found, strict=True))
     n_pilot = int((game.until or {}).get("pilot_pairs", 0))
     for method, found in assessed.items():
         spreads = n_pilot and not agree(found.by_pair[:n_pilot]).any()  # else Stein's interval would have no width
         if spreads and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
             interval = stein_quality_interval(found.by_pair, n_pilot, game.level)
             assessed[method] = replace(found, quality_interval=interval)
+        if game.share_retrain and not game.methods[method].uses_original:
+            assessed[method] = _certain(found)
     return assessed
 
 
-def _noise_floor(game: Game, known: Mapping[str, Assessment]) -> NoiseFloorResult | None:
-    """What chance gives: from methods that start from no original, else from all; the loudest, to claim no less.
-
-    One retrained model shared by both sides leaves nothing to chance, so it says nothing about it.
-    """
-    blind = [method for method in known if not game.methods[method].uses_original]
-    if game.share_retrain:
-        blind, known = [], {name: found for name, found in known.items() if name not in blind}
-    loud = [name for name in blind or known if known[name].noise.q95 > 0]
-    if not loud:
-        return None
-    method = max(loud, key=lambda name: known[name].noise.q95)
-    return noise_floor_result(method, known[method])
+def _certain(found: Assessment) -> Assessment:
+    """Of one model on both sides, which nobody can tell from itself: Q is 1 by construction, not by measurement."""
+    interval = replace(found.quality_interval, low=1.0, high=1.0)
+    signed = tuple(replace(one, low=0.0, high=0.0) for one in found.intervals)
+    return replace(found, quality_interval=interval, bounded_interval=interval, intervals=signed)
 
 
 def _readable_spec(game: Game) -> dict[str, Any]:
@@ -103,8 +97,7 @@ class _Methods:
         known = {c: self.facts_of[jobs.signals] for c, jobs in cells.items() if state.is_available(jobs.signals)}
         facts = list(known.values())
         return MethodResult(
-            **assessed_fields(found),
-            adversary=self.played.adversaries[found.best] if found else None,
+            **assessed_fields(found, self.played.adversaries),
             by_adversary=self._by_adversary(method, found, pairs) if found else {},
             n_pairs=len(pairs),
             accuracy=mean_of_each([fact["accuracy"] for fact in facts]),

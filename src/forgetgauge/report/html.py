@@ -36,6 +36,7 @@ from forgetgauge.report.wording import (
     bound,
     bracket,
     count,
+    interval_basis,
     listed,
     p_value,
     percent,
@@ -88,6 +89,7 @@ def _template() -> jinja2.Template:
     environment.filters.update(
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
+        interval_basis=interval_basis,
     )  # fmt: skip
     return environment.get_template("report.html.j2")
 

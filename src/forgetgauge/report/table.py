@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from forgetgauge.report.budgets import spent_budget
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
-from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.result import GameResult, MethodResult, Result, WorstPairResult
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.utility import damage, uneven_accuracy
-from forgetgauge.report.wording import bound
+from forgetgauge.report.wording import bound, interval_basis
 
 
 def render_table(result: Result) -> str:
@@ -46,13 +46,28 @@ def _game_table(game: GameResult) -> str:
         for name in ("retain", "forget", "unseen", "test")
         if any(name in m.accuracy for m in game.methods.values())
     ]
-    header = ["method", "Q", f"{level} interval", "ε ≥", "adversary", *(f"acc {name}" for name in shown), "s/model"]
+    header = [
+        "method",
+        "Q",
+        f"{level} interval",
+        "worst pair",
+        "ε ≥",
+        "adversary",
+        *(f"acc {name}" for name in shown),
+        "s/model",
+    ]
     rows = [[name, *_cells(method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
     if game.noise_floor is not None:
         lines.append(
             f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
-            f"(95 % of relabellings, {game.noise_floor.method}). Intervals: {game.interval_basis}."
+            f"(95 % of relabellings, {game.noise_floor.method}). "
+            f"Intervals: {interval_basis(game.interval_basis, game.spec.get('interval', 'student'))}."
+        )
+    if any(method.worst_pair is not None for method in game.methods.values()):
+        lines.append(
+            "Worst pair: Q of the pair in which an adversary saw most (in brackets: 95 % of relabellings are above). "
+            f"ε ≥: with {level} confidence, for pairs of any distribution."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
     lines += [f"warning: {line}" for line in game.warnings]
@@ -71,10 +86,17 @@ def _rivals(game: GameResult) -> list[str]:
 def _cells(method: MethodResult, accuracies: Sequence[str]) -> list[str]:
     utility = [f"{method.accuracy[name]:.3f}" if name in method.accuracy else "–" for name in accuracies]
     if method.quality is None or method.interval is None or method.adversary is None:
-        return ["–", "no pair completed", "–", "–", *utility, _seconds(method)]
+        return ["–", "no pair completed", "–", "–", "–", *utility, _seconds(method)]
     low, high = method.interval
-    found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", bound(method.epsilon), method.adversary]
-    return [*found, *utility, _seconds(method)]
+    found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", worst_pair(method.worst_pair), bound(method.epsilon)]
+    return [*found, method.adversary, *utility, _seconds(method)]
+
+
+def worst_pair(found: WorstPairResult | None) -> str:
+    """`0.871 (0.902)`: Q of the worst pair, and what chance gives."""
+    if found is None:
+        return "–"
+    return f"{found.quality:.3f}" + ("" if found.noise_floor is None else f" ({1 - found.noise_floor:.3f})")
 
 
 def _claim_cells(claim: Certificate) -> list[str]:

@@ -21,13 +21,13 @@ def capital(values, mean, stakes):
 def test_the_bound_is_where_the_capital_reaches_one_over_alpha():
     values = np.random.default_rng(0).uniform(0.5, 1, (1, 9))
     (low,) = lower_bounds(values, 0.05)
-    assert capital(values, (1 + low) / 2, 0.05) == pytest.approx(1, rel=1e-9)
+    assert capital(values, (1 + low) / 2, 0.05) == pytest.approx(1, rel=1e-7)
 
 
 def test_the_floor_averages_the_capital_over_adversaries_and_signs():
     by_pair = np.random.default_rng(1).uniform(0.6, 1, (12, 3))
     floor = float(advantage_floor(by_pair, 0.9))
-    assert capital([*by_pair.T, *-by_pair.T], (1 + floor) / 2, 0.1) == pytest.approx(1, rel=1e-9)
+    assert capital([*by_pair.T, *-by_pair.T], (1 + floor) / 2, 0.1) == pytest.approx(1, rel=1e-7)
     each = [lower_bounds(sign * column, 0.1 / 6) for column in by_pair.T for sign in (1, -1)]
     assert max(each) <= floor <= by_pair.mean(axis=0).max()  # never below Bonferroni's
 
@@ -47,7 +47,7 @@ def test_order_of_pairs_and_adversaries_sign_and_shape_do_not_matter():
     expected = float(advantage_floor(by_pair))
     assert expected > 0
     for other in (by_pair[::-1], by_pair[:, ::-1], -by_pair, np.stack([by_pair, by_pair])):
-        assert advantage_floor(other) == pytest.approx(expected, abs=1e-12)
+        assert advantage_floor(other) == pytest.approx(expected, abs=1e-9)
 
 
 def test_bounds_lie_below_the_mean_and_rise_with_every_value():

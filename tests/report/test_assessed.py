@@ -10,7 +10,7 @@ import pytest
 from forgetgauge.game.assessment import assess
 from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.supremum import bounded_quality_interval
-from forgetgauge.report.assessed import assessed_fields, noise_floor_of, worst_pair
+from forgetgauge.report.assessed import assessed_fields, noise_floor_of, optimism_warnings, worst_pair
 from forgetgauge.report.result import WorstPairResult, read_result
 from tests.game.simulation import make_world, simulate_pairs
 
@@ -45,6 +45,12 @@ def test_a_model_shared_by_both_sides_says_nothing_about_chance(assessed):
     assert noise_floor_of(shared, ["retrain"]).method == "ours"
     assert noise_floor_of({"retrain": shared["retrain"]}, ["retrain"]) is None
     assert noise_floor_of({}, []) is None
+
+
+def test_few_forgotten_points_are_warned_of_where_an_adversary_is_chosen():
+    (line,) = optimism_warnings(5, 8, 8)
+    assert line.startswith("Q may be shown too high by up to 0.11: with 5 forgotten points and 8 pairs")
+    assert optimism_warnings(5, 8, 1) == optimism_warnings(100, 8, 8) == []
 
 
 def test_the_worst_pair_is_where_an_adversary_saw_most():

@@ -29,6 +29,7 @@ from forgetgauge.report.assessed import (
     comparison_results,
     diagnostic_result,
     noise_floor_of,
+    optimism_warnings,
     stability_of_ranks,
 )
 from forgetgauge.report.result import (
@@ -111,6 +112,7 @@ class _Audit:
             comparisons=comparison_results(complete, self.level),
             rank_stability=stability_of_ranks(complete),
             interval_basis=next(iter(assessed.values())).quality_interval.basis,
+            warnings=optimism_warnings(min(sizes_of(self.rounds)), n_pairs, len(self.opponents.names)),
         )
         return Result(_environment(), {"data": self.file.digest, "decisions": _digest(decisions)}, [game])
 

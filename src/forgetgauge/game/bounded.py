@@ -18,10 +18,10 @@ import numpy as np
 
 from forgetgauge.game.arrays import Floats, frozen_floats
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _SHARES = np.append((1 + _NODES) / 2, 1.0)  # c
-_LOG_PRIOR = np.log(np.append(_WEIGHTS / 4, 0.5))  # sums to 1; 32 nodes integrate 63 pairs exactly, and any are valid
-_HALVINGS = 50
+_LOG_PRIOR = np.log(np.append(_WEIGHTS / 4, 0.5))  # sums to 1; exact for 31 pairs, valid for any
+_HALVINGS = 32
 _LEAST = 1e-12
 
 
@@ -58,10 +58,8 @@ def _lower_bounds(values: Floats, miss: float) -> Floats:
 def _log_capital(shifted: Floats, mean: Floats) -> Floats:
     """The logarithm of the capital, averaged over the prior of c and over K, for (..., K, P) in [0, 1]."""
     gain = shifted / mean[..., None, None]
-    total = np.empty((*shifted.shape[:-1], len(_SHARES)))
     with np.errstate(divide="ignore"):  # all in, and lost
-        for which, share in enumerate(_SHARES):
-            total[..., which] = np.log(1 - share + share * gain).sum(axis=-1)
+        total = np.log(1 + _SHARES[:, None] * (gain[..., None, :] - 1)).sum(axis=-1)  # (..., K, shares)
     total = (total + _LOG_PRIOR).reshape(*mean.shape, -1)
     peak = total.max(axis=-1)  # finite, since c < 1 loses nothing for good
     return np.asarray(peak + np.log(np.exp(total - peak[..., None]).sum(axis=-1) / shifted.shape[-2]))

@@ -4,7 +4,7 @@ Choosing and scoring on the same pairs turns noise into advantage. Here the adve
 |mean| is largest on one half of the pairs, and scored, with that sign, on the other half; the scores of all halvings
 are averaged. Every summand is unbiased for the adversary it chose, so their mean is unbiased for the mixture
 ``choice``, whatever the number of adversaries; it is at most the maximum, so it flatters the method: hardly where an
-adversary stands out, by 0.05 to 0.09 at five forgotten points and eight adversaries (docs/statistics.md).
+adversary stands out, by up to 0.1 at five forgotten points and eight adversaries (docs/statistics.md).
 
 Halvings rather than leaving one pair out, and all of them rather than one: at 8 pairs and 8 useless adversaries the
 standard deviation is 0.27 of a pair's own, against 0.42 for a single halving and 0.55 for leaving one pair out

@@ -2,7 +2,7 @@
 
 * ``quality_plugin``: 1 − max_a |mean_a|, the paper's. Its target is Q, and it is biased low: |·| and max of noise.
 * ``quality``: the adversary and its sign chosen on other pairs than those that score it. Unbiased (before clipping) for
-  the adversary chosen, hence optimistic about the maximum: by up to 0.09 at |F| = 5 (``crossfit``, docs/statistics.md).
+  the adversary chosen, hence optimistic about the maximum: by about 0.1 at |F| = 5 (``crossfit``, docs/statistics.md).
 * ``interval``: for Q itself at the level asked for, although the best adversary was looked for among J.
 
 The two ends of the interval answer two questions. Its *upper* end ("some adversary has at least this advantage") must

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,9 @@ from forgetgauge.report.result import (
     StrongResult,
     WorstPairResult,
 )
+
+NOTICEABLE = 0.05
+"""Q shown too high by more than this is warned of."""
 
 
 def assessed_fields(found: Assessment | None, adversaries: Sequence[str]) -> dict[str, Any]:
@@ -96,6 +100,20 @@ def diagnostic_result(each: Sequence[Diagnostics]) -> DiagnosticResult:
         tpr_at_fpr_1_permille=mean([found.tpr_at_01_percent for found in each]),
         ks=mean([found.ks_envelope for found in each]),
     )
+
+
+def optimism_warnings(n_forget: int, n_pairs: int, n_adversaries: int) -> list[str]:
+    """Where F is so small that choosing the adversary on one half of the pairs and scoring it on the other flatters.
+
+    In simulations with 8 and 16 adversaries Q lay above the truth by up to 1/√(2 |F| pairs) (docs/statistics.md).
+    """
+    optimism = 1 / math.sqrt(2 * n_forget * n_pairs)
+    if n_adversaries < 2 or optimism <= NOTICEABLE:
+        return []
+    return [
+        f"Q may be shown too high by up to {optimism:.2f}: with {n_forget} forgotten points and {n_pairs} pairs, the "
+        f"best of {n_adversaries} adversaries is often not the one chosen; read the lower end of the interval"
+    ]
 
 
 def noise_floor_of(assessed: Mapping[str, Assessment], blind: Collection[str]) -> NoiseFloorResult | None:

@@ -20,6 +20,7 @@ from forgetgauge.report.assessed import (
     comparison_results,
     diagnostic_result,
     noise_floor_of,
+    optimism_warnings,
     stability_of_ranks,
 )
 from forgetgauge.report.making import FactsOf
@@ -51,6 +52,7 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in assessed.values()), None),
+        warnings=optimism_warnings(game.sizes[1], game.pairs, len(played.adversaries)),
     )
 
 

@@ -64,9 +64,10 @@ def _game_table(game: GameResult) -> str:
             f"(95 % of relabellings, {game.noise_floor.method}). "
             f"Intervals: {interval_basis(game.interval_basis, game.spec.get('interval', 'student'))}."
         )
-    if any(method.worst_pair is not None for method in game.methods.values()):
+    if worst := [method.worst_pair for method in game.methods.values() if method.worst_pair is not None]:
+        known = any(found.noise_floor is not None for found in worst)
         lines.append(
-            "Worst pair: Q of the pair in which an adversary saw most (in brackets: 95 % of relabellings are above). "
+            f"Worst pair: Q of the pair in which an adversary saw most{' (by chance: 95 % are above)' * known}. "
             f"ε ≥: with {level} confidence, for pairs of any distribution."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ def audit_file(
     level: float = 0.95,
     delta: float = 1e-5,
     seed: int = 0,
-    interval: IntervalKind = "student",
+    interval: str = "student",
 ) -> Result:
     """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
 
@@ -66,7 +66,9 @@ def audit_file(
     if interval not in get_args(IntervalKind):
         raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
     file = read_audit_file(path)
-    result = _Audit(file, rounds_of(file), opponents_of(file, adversaries), level, delta, seed, interval).result()
+    result = _Audit(
+        file, rounds_of(file), opponents_of(file, adversaries), level, delta, seed, cast(IntervalKind, interval)
+    ).result()
     if out is not None:
         folder = RunFolder(out)
         if folder.run_file.exists():

@@ -60,8 +60,8 @@ def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> di
     # The relabellings are named by the game and not by the method: methods are compared on the same ones.
     rng = draw_streams(draw="relabel", seed=game.seed).generator("relabel")
     measured = [list(found.values()) for found in outcomes.values()]
-    found = assess_all(measured, rng, level=game.level, delta=game.delta, interval=game.interval)
-    assessed = dict(zip(outcomes, found, strict=True))
+    each = assess_all(measured, rng, level=game.level, delta=game.delta, interval=game.interval)
+    assessed = dict(zip(outcomes, each, strict=True))
     n_pilot = int((game.until or {}).get("pilot_pairs", 0))
     for method, found in assessed.items():
         spreads = n_pilot and not agree(found.by_pair[:n_pilot]).any()  # else Stein's interval would have no width

@@ -42,7 +42,7 @@ class Comparison:
     difference: float
     """Of the two plug-in qualities; always inside the interval."""
     interval: Interval
-    """Holds the difference of the true qualities."""
+    """For the difference of the true qualities."""
 
     @property
     def first_is_better(self) -> bool:

@@ -21,8 +21,9 @@ from scipy import special
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.bounded import advantage_floor, lower_bounds
-from forgetgauge.game.crossfit import cross_fit_pairs
+from forgetgauge.game.crossfit import cross_fit, cross_fit_pairs
 from forgetgauge.game.epsilon import empirical_epsilon
+from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.game.permutation import noise_floor
 from forgetgauge.game.supremum import bounded_quality_interval, supremum_interval
 
@@ -201,18 +202,31 @@ def _optimism(k: int, n_pairs: int, n_adversaries: int, advantage: float, n_game
         return 0.0
     rng = np.random.default_rng([k, n_pairs, n_adversaries])
     truth = np.array([advantage, *[0.0] * (n_adversaries - 1)])
-    by_pair = (rng.binomial(2 * k, (1 + truth) / 2, (n_games, n_pairs, 2, n_adversaries)) / k - 1).mean(axis=2)
-    shown = np.clip([cross_fit_pairs(game).advantage for game in by_pair], 0, 1)
-    return float(advantage - shown.mean())
+    if n_pairs < MIN_PAIRS:  # chosen and scored on different points
+        fits = [cross_fit(answered_pairs(truth, n_pairs, k, rng)) for _ in range(n_games)]
+    else:
+        right = rng.binomial(2 * k, (1 + truth) / 2, (n_games, n_pairs, 2, n_adversaries))
+        fits = [cross_fit_pairs(game) for game in (right / k - 1).mean(axis=2)]
+    return float(advantage - np.clip([fit.advantage for fit in fits], 0, 1).mean())
+
+
+def answered_pairs(truth: np.ndarray, n_pairs: int, k: int, rng: np.random.Generator) -> list[PairOutcome]:
+    """Adversaries with these advantages, each answer on its own."""
+    labels, pairs = np.repeat([True, False], k), []
+    for _ in range(n_pairs):
+        right = rng.random((2, 2 * k, len(truth))) < (1 + truth) / 2
+        first, second = (right[0] == labels[:, None]).astype(float), (right[1] == ~labels[:, None]).astype(float)
+        pairs.append(PairOutcome(first - second, labels, np.ones(2 * k)))
+    return pairs
 
 
 def optimism_rows(n_games: int) -> Iterator[list[str]]:
     """By size of F, beside the rule that warns of it."""
     yield ["\\|F\\|", "pairs", "2 adversaries", "8 adversaries", "16 adversaries", "1/√(2 · \\|F\\| · pairs)"]
-    for k in (5, 10, 20, 50, 100, 200):
-        for n_pairs in (5, 8):
-            each = [f"{optimism(k, n_pairs, n, n_games):.3f}" for n in (2, 8, 16)]
-            yield [f"{k}", f"{n_pairs}", *each, f"{1 / math.sqrt(2 * k * n_pairs):.3f}"]
+    sizes = [(k, n_pairs) for k in (5, 10, 20, 50, 100, 200) for n_pairs in (5, 8)]
+    for k, n_pairs in [*sizes, (20, 1), (100, 1), (50, 4)]:
+        each = [f"{optimism(k, n_pairs, n, n_games):.3f}" for n in (2, 8, 16)]
+        yield [f"{k}", f"{n_pairs}", *each, f"{1 / math.sqrt(2 * k * n_pairs):.3f}"]
 
 
 # -- how many pairs the bounded interval needs -------------------------------------------------------------------

@@ -286,9 +286,12 @@ def test_a_method_without_a_pair_is_listed_without_a_number() -> None:
 
 
 def test_lost_pairs_are_said_and_so_is_a_weaker_interval() -> None:
-    text = Page(render_report(result(game({"a": method(0.9, n_pairs=7), "b": method(0.8, n_pairs=3)})))).text
+    weak = method(0.8, n_pairs=3, interval_basis="given these models")
+    methods = {"a": method(0.9, n_pairs=7), "b": weak, "c": method(0.7, n_pairs=3)}
+    text = Page(render_report(result(game(methods)))).text
     assert "a completed 7 of 8 pairs." in text
     assert "b completed 3 of 8 pairs; its intervals are given these models" in text
+    assert "c completed 3 of 8 pairs." in text  # a bounded interval, which three pairs have too
 
 
 def test_the_largest_advantage_is_marked_once_in_each_row() -> None:

@@ -84,7 +84,18 @@ def test_the_exported_logits_of_a_run_give_its_numbers_to_the_last_bit(run, tmp_
         found = audit.methods[method]
         single = {name: replace(adversary, strong=[]) for name, adversary in expected.by_adversary.items()}
         assert found.by_adversary == single
-        for name in ("quality", "quality_plugin", "interval", "epsilon", "adversary", "p_value", "noise_floor"):
+        for name in (
+            "quality",
+            "quality_plugin",
+            "interval",
+            "epsilon",
+            "adversary",
+            "p_value",
+            "noise_floor",
+            "bounded_interval",
+            "advantage_floor",
+            "worst_pair",
+        ):
             assert getattr(found, name) == getattr(expected, name)
         for part in ("forget", "unseen"):
             assert found.accuracy[part] == pytest.approx(expected.accuracy[part], abs=1e-12)
@@ -105,6 +116,23 @@ def by_names(comparisons):
 def test_another_root_seed_of_the_run_is_told_for_the_same_p_values(tmp_path):
     raw = made_up()
     assert audited(raw, tmp_path, seed=5).methods["model"].quality == audited(raw, tmp_path).methods["model"].quality
+
+
+def test_the_bounded_interval_can_be_asked_for(tmp_path):
+    raw = made_up(pairs=6)
+    shown, asked = (audited(raw, tmp_path, interval=kind).methods["model"] for kind in ("student", "bounded"))
+    assert asked.interval == asked.bounded_interval == shown.bounded_interval != shown.interval
+    with pytest.raises(UserError, match="unknown interval 'normal'"):
+        audited(raw, tmp_path, interval="normal")
+
+
+def test_without_retrain_run_and_audit_have_one_noise_floor(tmp_path):
+    """The largest, so as to claim no less."""
+    found = audited(made_up(pairs=3, seeds=3, methods=("a", "b", "c")), tmp_path).games[0]
+    floors = {name: method.noise_floor for name, method in found.methods.items()}
+    assert len(set(floors.values())) > 1
+    assert found.noise_floor.method == max(floors, key=floors.get)
+    assert found.noise_floor.q95 == max(floors.values())
 
 
 def test_what_is_written_to_a_folder_is_a_result_with_a_report(run, tmp_path):

@@ -143,6 +143,17 @@ def test_a_sweep_returns_its_games():
     assert [(game.value, game.spec["n_forget"]) for game in result.games] == [(0.2, 30), (0.5, 60)]
 
 
+def test_the_bounded_interval_is_shown_where_it_is_asked_for_and_is_there_anyway(named):
+    bounded = forgetgauge.evaluate(unlearner=QUALITIES, interval="bounded", **TINY)
+    assert bounded.games[0].spec["interval"] == "bounded"
+    assert bounded.games[0].interval_basis == "over pairs"
+    for name, found in bounded.methods.items():
+        assert found.interval == found.bounded_interval == named.methods[name].bounded_interval
+        assert found.interval != named.methods[name].interval
+        assert found.quality == named.methods[name].quality
+    assert bounded.digests == named.digests
+
+
 def test_rival_metrics_stand_beside_an_unchanged_quality(named):
     result = forgetgauge.evaluate(unlearner=QUALITIES, metrics=["mia", "distances"], **TINY)
     assert qualities(result) == qualities(named)
@@ -199,6 +210,7 @@ def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
         ({"data_params": {"size": 28}}, "data.params: 'digits' takes no parameters, but size is given"),
         ({"data": "mnist", "data_params": {"sise": 28}}, "data.params: unknown key 'sise'; did you mean 'size'?"),
         ({"data_params": 28}, "data.params = 28"),
+        ({"interval": "normal"}, "statistics.interval = 'normal'"),
         ({"queries": 5}, "strong.queries = 5"),
         ({"until": 3}, "until = 3"),
         ({"sweep": "a"}, "sweep must be a key and its values"),

@@ -194,12 +194,15 @@ def audit(
         list[str] | None, typer.Option("--adversary", help="Adversary to set on the logits; may be repeated.")
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
+    interval: Annotated[
+        str, typer.Option(help="student (pairs roughly normal), or bounded (any distribution, much wider).")
+    ] = "student",
 ) -> None:
     """Judge the outputs of your own models: logits, scores or decisions on both sides of swap pairs."""
     from forgetgauge.audit import audit_file
 
     target = out or Path("audits") / file.stem
-    audit_file(file, target, adversaries=adversary, level=level)
+    audit_file(file, target, adversaries=adversary, level=level, interval=interval)
     _show(_existing(target))
 
 

@@ -47,6 +47,7 @@ def evaluate(
     share_retrain: bool = False,
     level: float = 0.95,
     delta: float = 1e-5,
+    interval: str = "student",
     sweep: tuple[str, Sequence[Any]] | None = None,
     seed: int = 0,
     keep: str = "signals",
@@ -66,8 +67,9 @@ def evaluate(
     a torch module, or a module, whose weights every training then begins with. `data` is a name, a `Dataset`, or a pair
     (inputs, labels); `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class ->
     weight, or one weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's
-    `[metrics]` table; they stand in each method's `metrics`. With `out` the run can be continued, scored and reported
-    later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
+    `[metrics]` table; they stand in each method's `metrics`. `interval` is `"student"` or, for pairs of any
+    distribution and much wider, `"bounded"` (docs/statistics.md). With `out` the run can be continued, scored and
+    reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
     `cuda:1`.
 
     Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
@@ -94,6 +96,7 @@ def evaluate(
         },
         "learner": _learner_table(learner, model),
         "shadows": {"count": shadows, "references": references},
+        "statistics": {"interval": interval},
         "strong": {"queries": _listed(queries)},
         "metrics": _metrics_table(metrics),
         "unlearners": _table(plugins.unlearners, unlearner),

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.experiments.regrouping import random_estimates, swap_estimates
-from forgetgauge.experiments.spread import MIN_PAIRS, chi_square_quantile, compare_spreads, jackknife_deviation
+from forgetgauge.experiments.spread import MIN_PAIRS, compare_spreads, deviation_interval, jackknife_deviation
 from forgetgauge.game.splits import draw_pair, enumerate_splits
 from tests.experiments.coins import advantage, random_variance, swap_variance
 
@@ -138,7 +138,8 @@ def test_too_few_pairs_are_refused():
         compare_spreads(np.zeros((3, 2)))
 
 
-@pytest.mark.parametrize(("df", "off"), [(3, 0.16), (10, 0.01), (39, 0.0005), (61.5, 0.0005)])
-def test_chi_square_quantiles_are_as_close_as_promised(df, off):
-    for p in (0.025, 0.5, 0.975):
-        assert chi_square_quantile(p, df) == pytest.approx(stats.chi2.ppf(p, df), rel=off)
+@pytest.mark.parametrize("df", [2, 3, 10, 61.5])
+def test_the_interval_of_a_deviation_is_chi_squares(df):
+    low, high = deviation_interval(0.3, df, 0.9)
+    assert stats.chi2.cdf(df * 0.3**2 / low**2, df) == pytest.approx(0.95, rel=1e-9)
+    assert stats.chi2.cdf(df * 0.3**2 / high**2, df) == pytest.approx(0.05, rel=1e-9)

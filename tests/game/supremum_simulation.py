@@ -13,10 +13,8 @@ from scipy import stats
 
 from forgetgauge.game.adaptive import pairs_needed, stein_intervals, stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.bounds import tight_epsilon_floor
 from forgetgauge.game.comparison import compare
 from forgetgauge.game.crossfit import cross_fit, cross_fit_pairs
-from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
 from forgetgauge.game.quality import quality_interval
 from forgetgauge.game.supremum import supremum_interval, supremum_interval_of
@@ -130,19 +128,6 @@ def other_folds(name: str, correlation: float, n_pairs: int, folds: str, *, repe
     return estimates - targets, estimates
 
 
-def epsilon_excess(
-    name: str, correlation: float, n_pairs: int, *, delta: float = 1e-5, repetitions: int = 2000, seed: int = 23
-) -> tuple[float, float, float]:
-    """How often the lower bound on ε exceeds what the true advantage implies; its mean; the truth."""
-    rng, truth = np.random.default_rng(seed), TRUTHS[name]
-    implied = tight_epsilon_floor(float(np.abs(truth).max()), delta)
-    bounds = [
-        empirical_epsilon(outcomes_of(by_pair), delta)
-        for by_pair in draw_pairs(truth, correlation, (repetitions, n_pairs), rng)
-    ]
-    return float(np.mean([bound > implied for bound in bounds])), float(np.mean(bounds)), implied
-
-
 @dataclass(frozen=True)
 class SteinReport:
     quality_coverage: float
@@ -230,10 +215,6 @@ def print_tables(repetitions: int = 3000) -> None:
                     f"| {name}, correlation {correlation} | {n_pairs} | {folds} | {errors.mean():+.4f} "
                     f"± {errors.std() / np.sqrt(len(errors)):.4f} | {errors.std():.4f} | {estimates.std():.4f} |"
                 )
-    print("\n| truth | pairs | bound above the truth | mean bound | true ε |\n|---|---|---|---|---|")
-    for name, correlation in SCENARIOS:
-        share, mean, implied = epsilon_excess(name, correlation, 8, repetitions=repetitions)
-        print(f"| {name}, correlation {correlation} | 8 | {share:.1%} | {mean:.3f} | {implied:.3f} |", flush=True)
     print("\n| truth | Q covered | all signed covered | mean pairs | widest half width |\n|---|---|---|---|---|")
     for name, correlation in SCENARIOS:
         s = stein_report(name, correlation, repetitions=repetitions)

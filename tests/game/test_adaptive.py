@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.game.adaptive import PairBudget, pairs_needed, stein_intervals, stein_quality_interval
+from forgetgauge.game.intervals import bounded_interval
 
 from .supremum_simulation import SCENARIOS, draw_pairs, stein_report
 
@@ -47,6 +48,14 @@ def test_only_the_pilots_spread_enters_the_final_interval():
     mean, error = np.abs(by_pair.mean(axis=0)), by_pair[:6].std(axis=0, ddof=1) / math.sqrt(20)
     assert whole.low == pytest.approx(1 - (mean + stats.t.ppf(0.95, 5) * error).max())
     assert whole.high == pytest.approx(1 - (mean - stats.t.ppf(1 - 0.1 / 4, 5) * error).max())
+
+
+def test_a_pilot_that_agrees_has_the_distribution_free_interval():
+    by_pair = np.column_stack([np.full(9, 0.3), draw_pairs(np.array([0.1]), 0.0, (9,), np.random.default_rng(1))[:, 0]])
+    agreed, spread = stein_intervals(by_pair, 6, 0.9)
+    expected = bounded_interval(by_pair[:, 0], 1 - 0.1 / 2)
+    assert (agreed.low, agreed.high, agreed.level) == (expected.low, expected.high, 0.9)
+    assert spread.high - spread.low < 0.2 < agreed.high - agreed.low
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from forgetgauge.game.assessment import assess
+from forgetgauge.game.bounded import advantage_floor
 from forgetgauge.game.crossfit import cross_fit
 from forgetgauge.game.epsilon import empirical_epsilon
-from forgetgauge.game.intervals import signed_interval
+from forgetgauge.game.intervals import bounded_interval, signed_interval
 from forgetgauge.game.permutation import noise_floor
-from forgetgauge.game.supremum import supremum_interval
+from forgetgauge.game.supremum import bounded_quality_interval, supremum_interval
 
 from .simulation import make_world, simulate_pairs
 
@@ -21,13 +22,24 @@ def test_an_assessment_only_puts_the_pieces_together(n_pairs):
     fitted = cross_fit(outcomes)
     assert (result.crossfit_advantage, result.basis) == (fitted.advantage, fitted.basis)
     assert result.quality == 1 - np.clip(fitted.advantage, 0, 1)
-    assert result.epsilon == empirical_epsilon(outcomes, 1e-3, 0.9)
+    assert result.epsilon == empirical_epsilon(result.by_pair, 1e-3, 0.9)
     assert result.delta == 1e-3
     assert abs(result.advantage[result.best]) == np.abs(result.advantage).max()
     assert result.intervals == tuple(signed_interval(outcomes, a, 0.9) for a in range(3))
     assert result.quality_interval == supremum_interval(outcomes, 0.9)
     assert result.quality_interval.low <= result.quality_plugin <= result.quality_interval.high
+    assert result.bounded_interval == bounded_quality_interval(result.by_pair, 0.9)
+    assert result.advantage_floor == pytest.approx(float(advantage_floor(result.by_pair, 0.9)))
     assert result.noise == noise_floor(outcomes, np.random.default_rng(1), 100)
+
+
+def test_the_bounded_interval_is_shown_where_it_is_asked_for():
+    outcomes = simulate_pairs(make_world(0.6, (0.0, 0.5)), 6, 1, np.random.default_rng(0))
+    shown, asked = (assess(outcomes, np.random.default_rng(1), interval=kind) for kind in ("student", "bounded"))
+    assert shown.bounded_interval == asked.bounded_interval == asked.quality_interval
+    assert shown.quality_interval != asked.quality_interval
+    assert asked.intervals == tuple(bounded_interval(column) for column in asked.by_pair.T)
+    assert (shown.quality, shown.noise) == (asked.quality, asked.noise)
 
 
 def test_a_method_that_forgets_nothing_is_told_from_retrain():

@@ -12,7 +12,6 @@ from forgetgauge.game.supremum import supremum_interval
 
 from .simulation import make_world, simulate_pairs
 from .supremum_simulation import COUPLES, comparison_report, draw_pairs, outcomes_of
-from .test_intervals import coinciding
 
 
 def methods(n_pairs, truths, seed=0):
@@ -146,11 +145,17 @@ def test_the_interval_of_the_difference_holds_and_better_is_rarely_wrong(couple)
         assert report.first_better <= 0.025 + 0.01
 
 
-def test_methods_that_decide_alike_differ_by_nothing_and_those_that_agree_by_coincidence_are_uncertain():
-    alike = coinciding()
-    found = compare(alike, alike)
-    assert (found.interval.low, found.interval.high) == (0.0, 0.0)
-    still = [PairOutcome(np.zeros_like(one.differences), one.in_forget, one.weight) for one in alike]
-    apart = compare(still, alike)
-    assert apart.difference == pytest.approx(0.125)
-    assert apart.interval.low < 0.125 < apart.interval.high
+@pytest.mark.parametrize("k", [4, 40])
+def test_where_pairs_agree_a_difference_is_as_uncertain_as_five_pairs_are(k):
+    """However many points the pairs have: neither method is said to be better."""
+    alike, still = outcomes_of(np.full((5, 1), 0.125), k), outcomes_of(np.zeros((5, 1)), k)
+    for first, second, difference in ((alike, alike, 0.0), (still, alike, 0.125)):
+        found = compare(first, second)
+        assert found.difference == pytest.approx(difference)
+        assert found.interval.low < -0.4 < 0.4 < found.interval.high
+        assert not found.first_is_better
+        assert not found.second_is_better
+
+
+def test_twenty_pairs_that_agree_tell_everything_from_nothing():
+    assert compare(outcomes_of(np.zeros((20, 1))), outcomes_of(np.ones((20, 1)))).first_is_better

@@ -5,6 +5,7 @@ import pytest
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.crossfit import ENUMERATED, cross_fit, cross_fit_pairs
+from forgetgauge.game.supremum import estimate_supremum
 
 from .simulation import make_world, simulate_pairs
 from .supremum_simulation import SCENARIOS, crossfit_errors, other_folds, outcomes_of
@@ -45,6 +46,35 @@ def test_the_order_of_pairs_and_of_adversaries_does_not_matter(n_pairs):
     assert cross_fit_pairs(rng.permuted(by_pair, axis=0, out=None)).advantage != pytest.approx(expected)
     assert cross_fit_pairs(by_pair[rng.permutation(n_pairs)]).advantage == pytest.approx(expected, abs=1e-12)
     assert cross_fit_pairs(by_pair[:, ::-1]).advantage == pytest.approx(expected, abs=1e-12)
+
+
+def tying(rng, n_pairs=8, k=5, n_adversaries=8):
+    """Decisions on few points with unequal weights: many adversaries have the same advantage on a half of the pairs."""
+    weight = np.tile(rng.integers(1, 4, k) / 7.0, 2)
+    labels = np.repeat([True, False], k)
+    return [
+        PairOutcome(rng.integers(-1, 2, (2 * k, n_adversaries)).astype(float), labels, weight) for _ in range(n_pairs)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ties_are_not_decided_by_rounding(seed):
+    rng = np.random.default_rng(seed)
+    outcomes = tying(rng)
+    one, best = cross_fit(outcomes), estimate_supremum(outcomes).best
+    order = rng.permutation(len(outcomes))
+    shuffled = []
+    for outcome in (outcomes[i] for i in order):
+        points = rng.permutation(2 * outcome.k)
+        scaled = outcome.weight[points] * rng.uniform(0.1, 10)
+        shuffled.append(PairOutcome(outcome.differences[points], outcome.in_forget[points], scaled))
+    assert cross_fit(shuffled).advantage == pytest.approx(one.advantage, abs=1e-12)
+    assert cross_fit(shuffled).choice == pytest.approx(one.choice, abs=1e-12)
+    assert estimate_supremum(shuffled).best == best
+    backwards = [PairOutcome(o.differences[:, ::-1], o.in_forget, o.weight) for o in outcomes]
+    assert cross_fit(backwards).advantage == pytest.approx(one.advantage, abs=1e-12)
+    exchanged = [PairOutcome(o.differences, ~o.in_forget, o.weight) for o in outcomes]
+    assert cross_fit(exchanged).advantage == pytest.approx(one.advantage, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_pairs", [ENUMERATED + 1, 16, 30])

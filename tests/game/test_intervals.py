@@ -6,6 +6,7 @@ from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.intervals import (
     MIN_PAIRS,
     Interval,
+    bounded_interval,
     pair_interval,
     signed_interval,
     simultaneous_intervals,
@@ -171,22 +172,31 @@ def coinciding(n_pairs=5):
     return [PairOutcome(np.array(row)[:, None], np.repeat([True, False], 4), np.ones(8)) for row in rows]
 
 
-def test_pairs_that_agree_by_coincidence_are_as_uncertain_as_their_points():
-    outcomes = coinciding()
-    found, by_points = signed_interval(outcomes, 0), welch_interval(outcomes, 0)
-    assert (found.low, found.high, found.basis) == (by_points.low, by_points.high, "over pairs")
-    assert found.low < 0.125 < found.high
+def test_pairs_that_agree_have_the_distribution_free_interval():
+    found = signed_interval(coinciding(), 0)
+    assert found == bounded_interval(np.full(5, 0.125))
+    assert (found.low < 0.125 < found.high, found.basis) == (True, "over pairs")
 
 
-def test_a_model_shared_by_both_sides_has_no_advantage_for_certain():
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+def test_where_pairs_agree_more_points_say_nothing_about_new_pairs(value):
+    few, many = (signed_interval(outcomes_of(np.full((5, 1), value), k), 0) for k in (2, 200))
+    assert (few.low, few.high) == pytest.approx((many.low, many.high))
+    # five pairs alike leave a share of 1 − 0.025^(1/5) = 52 % of pairs that were not seen, and these may be at ∓1
+    unseen = 1 - 0.025 ** (1 / 5)
+    assert few.low <= (1 - unseen) * value - unseen
+    assert few.high >= min(1, (1 - unseen) * value + unseen)
+
+
+def test_that_five_pairs_showed_nothing_does_not_make_a_sixth_certain():
     found = signed_interval([constant(0.0)] * 5, 0)
-    assert (found.low, found.high) == (0.0, 0.0)
+    assert found.low == -found.high < -0.5
 
 
-@pytest.mark.parametrize(("k", "n_pairs"), [(2, 1), (10, 5), (100, 8)])
-def test_decisions_that_were_all_right_leave_room_for_one_that_is_not(k, n_pairs):
-    found = signed_interval(outcomes_of(np.ones((n_pairs, 1)), k), 0)
-    assert found.high == 1
-    assert found.low < 1
-    # a share p of other points stays out of 2k points a pair with probability (1 − p)^(2kP)
-    assert found.low ** (2 * k * n_pairs) == pytest.approx(0.025)
+def test_the_bounded_interval_can_be_asked_for_and_is_over_pairs_at_any_number():
+    values = np.array([0.1, 0.2, 0.15])
+    assert signed_interval(outcomes_of(values[:, None]), 0, 0.9, "bounded") == bounded_interval(values, 0.9)
+    wide = bounded_interval(values)
+    assert wide.low < 0.1 < 0.2 < wide.high
+    with pytest.raises(ValueError, match="at least one pair"):
+        bounded_interval(np.array([]))

@@ -4,7 +4,7 @@ from scipy import stats
 
 from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
 from forgetgauge.game.quality import quality_interval
-from forgetgauge.game.supremum import advantage_floor, estimate_supremum, supremum_interval
+from forgetgauge.game.supremum import bounded_quality_interval, estimate_supremum, supremum_interval
 
 from .simulation import make_world, simulate_pairs
 from .supremum_simulation import CORRELATIONS, SCENARIOS, draw_pairs, interval_report, null_alarm_rate, outcomes_of
@@ -50,12 +50,13 @@ def test_the_named_adversary_is_the_best_over_all_pairs():
     assert estimate_supremum(outcomes_of(by_pair)).best == 1
 
 
-def test_the_floor_of_the_advantage_is_one_minus_the_ceiling_of_quality():
-    outcomes = outcomes_of(draw_pairs(np.array([0.3, 0.0]), 0.0, (6,), np.random.default_rng(4)))
-    assert advantage_floor(outcomes) == pytest.approx(1 - supremum_interval(outcomes).high)
-    unseen = 1 - 0.0125 ** (1 / 20)  # no spread: of 20 points, two adversaries, what none of them may have shown
-    assert advantage_floor(outcomes_of(np.full((5, 2), -0.4), k=2)) == pytest.approx(0.4 - unseen)
-    assert advantage_floor(outcomes_of(draw_pairs(np.zeros(2), 0.0, (6,), np.random.default_rng(5)))) == 0
+def test_an_adversary_that_tells_no_two_models_apart_does_not_widen_the_interval_of_the_others():
+    by_pair = draw_pairs(np.array([0.3]), 0.0, (8,), np.random.default_rng(4))
+    silent = np.concatenate([by_pair, np.zeros((8, 1))], axis=1)
+    assert supremum_interval(outcomes_of(silent)).low == supremum_interval(outcomes_of(by_pair)).low
+    nothing = supremum_interval(outcomes_of(np.zeros((8, 2))))
+    assert (nothing.low, nothing.high) == (bounded_quality_interval(np.zeros((8, 2))).low, 1)
+    assert nothing.low < 0.63  # 1 − Adv where a share of 1 − 0.025^(1/8) of pairs may have an advantage of 1
 
 
 @pytest.mark.parametrize("n_adversaries", [1, 2, 8, 64])

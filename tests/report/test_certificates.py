@@ -40,6 +40,18 @@ def test_the_interval_decides_what_is_said_of_the_claim(quality, width, verdict)
     assert certificates(sweep(0.3, quality=quality, width=width))[0].verdict == verdict
 
 
+def test_a_claim_is_judged_by_the_bounded_interval_whatever_is_shown():
+    """tight_bound(0.3, 1e-4) = 0.259."""
+    shown_above = sweep(0.3, quality=0.5, bounded_interval=(0.2, 0.9), advantage_floor=0.15)
+    shown_below = sweep(0.3, quality=0.99, bounded_interval=(0.6, 1.0), advantage_floor=0.0)
+    for result, interval in ((shown_above, (0.1, 0.8)), (shown_below, (0.0, 0.4))):
+        found = certificates(result)[0]
+        assert found.interval == pytest.approx(interval)
+        assert found.verdict == "not settled"
+    one_sided = certificates(sweep(0.3, quality=0.5, bounded_interval=(0.2, 0.75), advantage_floor=0.26))[0]
+    assert one_sided.verdict == "above: the claim is refuted"
+
+
 def test_table_and_report_show_them_only_where_something_is_claimed():
     result = sweep(0.8, 0.3)
     for text in (render_table(result), render_report(result)):

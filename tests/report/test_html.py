@@ -21,6 +21,7 @@ from forgetgauge.report.result import (
     NoiseFloorResult,
     Result,
     StrongResult,
+    WorstPairResult,
 )
 from forgetgauge.report.table import by_quality, render_table
 from forgetgauge.report.verdict import sweep_verdict, verdict
@@ -43,6 +44,9 @@ def method(quality: float, width: float = 0.01, **changes: Any) -> MethodResult:
         epsilon=0.029,
         interval=(quality - width, min(1.0, quality + width)),
         interval_basis="over pairs",
+        bounded_interval=(quality - width, min(1.0, quality + width)),
+        advantage_floor=max(0.0, advantage - width),
+        worst_pair=WorstPairResult(quality - 0.05, 3, "entropy", 0.03),
         adversary="entropy",
         by_adversary=found,
         p_value=0.0005,
@@ -282,9 +286,12 @@ def test_a_method_without_a_pair_is_listed_without_a_number() -> None:
 
 
 def test_lost_pairs_are_said_and_so_is_a_weaker_interval() -> None:
-    text = Page(render_report(result(game({"a": method(0.9, n_pairs=7), "b": method(0.8, n_pairs=3)})))).text
+    weak = method(0.8, n_pairs=3, interval_basis="given these models")
+    methods = {"a": method(0.9, n_pairs=7), "b": weak, "c": method(0.7, n_pairs=3)}
+    text = Page(render_report(result(game(methods)))).text
     assert "a completed 7 of 8 pairs." in text
     assert "b completed 3 of 8 pairs; its intervals are given these models" in text
+    assert "c completed 3 of 8 pairs." in text  # a bounded interval, which three pairs have too
 
 
 def test_a_row_that_lacks_pairs_says_so_and_carries_no_verdict() -> None:
@@ -362,7 +369,7 @@ def test_the_report_is_rendered_without_torch() -> None:
     code = (
         "import sys; from forgetgauge.report.html import render_report; from forgetgauge.report.result import *;"
         "render_report(Result({}, {}, [GameResult(None, {}, {}, None, [], None, None)]));"
-        "sys.exit(bool({'torch', 'matplotlib', 'sklearn', 'scipy'} & set(sys.modules)))"
+        "sys.exit(bool({'torch', 'matplotlib', 'sklearn', 'scipy.stats'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -454,17 +461,39 @@ def test_many_adversaries_are_a_matrix_with_the_rest_folded_away() -> None:
 
 def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -> None:
     methods = {"b": method(1.0, quality_plugin=0.98), "a": method(1.0, quality_plugin=0.97, epsilon=None)}
-    header, *rows, footer = render_table(result(game({"lost": NO_PAIR, **methods}))).splitlines()
-    assert (
-        " ".join(header.split())
-        == "method Q 95 % interval pairs ε ≥ adversary acc retain acc forget acc unseen s/model"
+    header, *rows, footer, bounds = render_table(result(game({"lost": NO_PAIR, **methods}))).splitlines()
+    assert " ".join(header.split()) == (
+        "method Q 95 % interval pairs worst pair ε ≥ adversary acc retain acc forget acc unseen s/model"
     )
     assert [row.split()[0] for row in rows] == ["b", "a", "lost"]
-    assert rows[0].split()[2:7] == ["[0.990,", "1.000]", "8", "0.02", "entropy"]
-    assert rows[1].split()[5] == "–"
+    assert rows[0].split()[2:9] == ["[0.990,", "1.000]", "8", "0.950", "(0.970)", "0.02", "entropy"]
+    assert rows[1].split()[7] == "–"
     assert "no pair completed" in rows[2]
     assert "0 of 8" in rows[2]
     assert footer.startswith("Q = 1: nothing left to see. Chance alone gives Q ≥ 0.986")
+    assert footer.endswith("Intervals: over pairs (pairs taken as roughly normal).")
+    assert bounds.startswith("Worst pair: ")
+    assert bounds.endswith("ε ≥: with 95 % confidence, for pairs of any distribution.")
+
+
+def test_what_the_interval_takes_for_granted_is_said_where_it_stands() -> None:
+    normal, free = result(game({"mine": method(0.9)})), result(game({"mine": method(0.9)}, interval="bounded"))
+    assert "pairs taken as roughly normal" in render_table(normal)
+    assert "for pairs of any distribution)." in render_table(free)
+    for words in ("over pairs (pairs taken as roughly normal)", "60 % of simulated games"):
+        assert words in render_report(normal)
+        assert words not in render_report(free)
+    assert "over pairs (for pairs of any distribution)" in render_report(free)
+    few = result(dataclasses.replace(game({"mine": method(0.9)}), interval_basis="given these models"))
+    assert "roughly normal)" not in render_table(few)
+
+
+def test_the_worst_pair_stands_beside_q_with_what_chance_gives() -> None:
+    html = render_report(result(game({"mine": method(0.9)})))
+    assert "worst pair 0.850, chance 0.970" in html
+    old = result(game({"mine": method(0.9, worst_pair=None)}))
+    assert ", chance " not in render_report(old)
+    assert "Worst pair" not in render_table(old)
 
 
 def test_methods_are_sorted_by_quality_then_by_the_plug_in_then_by_name() -> None:

@@ -258,6 +258,8 @@ def test_one_retrained_model_for_both_sides_grounds_retrain_at_exactly_one(tmp_p
     retrain = result.methods["retrain"]
     assert retrain.quality == 1.0
     assert all(found.advantage == 0.0 for found in retrain.by_adversary.values())
+    assert retrain.interval == retrain.bounded_interval == (1.0, 1.0)  # by construction: nothing is left to chance
+    assert all(found.interval == (0.0, 0.0) for found in retrain.by_adversary.values())
 
 
 def test_a_shared_retrained_model_says_nothing_about_chance(tmp_path):

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,12 @@ from forgetgauge.audit.checks import BLIND, file_warnings, refuse_copied_sides
 from forgetgauge.audit.opponents import Opponents, Player, opponents_of
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.direction import decides_nothing, rank_differences
+from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.report.assessed import (
@@ -29,7 +30,8 @@ from forgetgauge.report.assessed import (
     assessed_fields,
     comparison_results,
     diagnostic_result,
-    noise_floor_result,
+    noise_floor_of,
+    optimism_warnings,
     stability_of_ranks,
 )
 from forgetgauge.report.doubts import Evidence, doubts, silence
@@ -37,7 +39,6 @@ from forgetgauge.report.result import (
     DiagnosticResult,
     GameResult,
     MethodResult,
-    NoiseFloorResult,
     Result,
 )
 from forgetgauge.store.runfolder import RunFolder
@@ -52,18 +53,23 @@ def audit_file(
     level: float = 0.95,
     delta: float = 1e-5,
     seed: int = 0,
+    interval: str = "student",
 ) -> Result:
     """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
 
     `adversaries` are names of the catalogue to set on the logits: by default those of a run that can be fitted on a
     shadow block alone. `seed` names the relabellings of the noise floor; a run's own seed gives its own p-values.
+    `interval` is Student's, or "bounded", which assumes no distribution of pairs.
     """
     if not 0.5 <= level < 1:
         raise UserError(f"level = {level} is not between 0.5 and 1")
+    if interval not in get_args(IntervalKind):
+        raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
     file = read_audit_file(path)
     rounds = rounds_of(file)
     refuse_copied_sides(file, rounds)
-    result = _Audit(file, rounds, opponents_of(file, adversaries), level, delta, seed).result()
+    opponents = opponents_of(file, adversaries)
+    result = _Audit(file, rounds, opponents, level, delta, seed, cast(IntervalKind, interval)).result()
     if out is not None:
         folder = RunFolder(out)
         if folder.run_file.exists():
@@ -83,6 +89,7 @@ class _Audit:
     level: float
     delta: float
     seed: int
+    interval: IntervalKind
 
     def result(self) -> Result:
         """Play every round."""
@@ -111,13 +118,14 @@ class _Audit:
                 method: self._method_result(method, found, players[method], silent[method])
                 for method, found in assessed.items()
             },
-            noise_floor=_noise_floor(self._noisy(judged)),
+            noise_floor=noise_floor_of(judged, [BLIND]),
             comparisons=comparison_results(complete, self.level),
             rank_stability=stability_of_ranks(complete),
             interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
             warnings=[
                 *file_warnings(self.file, self.rounds),
                 *dict.fromkeys(line for method in self.rounds for player in players[method] for line in player.notes),
+                *optimism_warnings(min(sizes_of(self.rounds)), n_pairs, len(self.opponents.names)),
                 *silence(silent, self.opponents.names),
                 *doubts({method: self._evidence(method, outcomes[method], players[method]) for method in judged}),
             ],
@@ -126,11 +134,7 @@ class _Audit:
 
     def _assess(self, outcomes: Sequence[PairOutcome]) -> Assessment:
         rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them
-        return assess(outcomes, rng, level=self.level, delta=self.delta)
-
-    def _noisy(self, judged: Mapping[str, Assessment]) -> dict[str, Assessment]:
-        """One retrained model shared by both sides leaves nothing to chance, so it says nothing about it."""
-        return {name: found for name, found in judged.items() if not (self.file.share_retrain and name == BLIND)}
+        return assess(outcomes, rng, level=self.level, delta=self.delta, interval=self.interval)
 
     def _silent(self, decisions: Sequence[npt.NDArray[np.bool_]]) -> list[str]:
         """The adversaries that answer the same of all points."""
@@ -153,8 +157,7 @@ class _Audit:
         names, rounds = self.opponents.names, self.rounds[method]
         no_evidence = len(silent) == len(names)
         return MethodResult(
-            **assessed_fields(None if no_evidence else found),
-            adversary=None if no_evidence else names[found.best],
+            **assessed_fields(None if no_evidence else found, names),
             by_adversary={
                 name: adversary_result(found, i, _diagnostics(players[i], rounds)) for i, name in enumerate(names)
             },
@@ -176,6 +179,7 @@ class _Audit:
             "seed": self.seed,
             "level": self.level,
             "delta": self.delta,
+            "interval": self.interval,
             "sensitivity": {"kind": "file", "digest": self.file.digest} if self.file.weighted else {"kind": "uniform"},
             "adversaries": {
                 name: {
@@ -233,13 +237,6 @@ def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | 
         for first, second in zip(*played.rows, strict=True)
     ]
     return diagnostic_result(each)
-
-
-def _noise_floor(found: Mapping[str, Assessment]) -> NoiseFloorResult | None:
-    if not found:
-        return None
-    method = BLIND if BLIND in found else min(found, key=lambda name: found[name].noise.q95)
-    return noise_floor_result(method, found[method])
 
 
 def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:

@@ -14,11 +14,10 @@ of freedom, which gives the intervals of `compare_spreads`.
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
+from scipy import special
 
-from forgetgauge.game import student
 from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import check_level
 
@@ -91,7 +90,7 @@ def jackknife_deviation(blocks: Floats, level: float = 0.95) -> Deviation:
     if not (without_one > 0).all():
         return Deviation(value, 0.0, 1.0)
     error = math.sqrt((n_blocks - 1) * float(np.var(np.log(without_one))))
-    factor = math.exp(min(student.quantile((1 + level) / 2, n_blocks - 1) * error, 700.0))
+    factor = math.exp(min(float(special.stdtrit(n_blocks - 1, (1 + level) / 2)) * error, 700.0))
     return Deviation(value, value / factor, min(value * factor, 1.0))
 
 
@@ -100,21 +99,20 @@ def _ratio_interval(quotient: float, df: int, level: float) -> tuple[float, floa
 
     The square root of an F(n, n) quantile is c + √(1 + c²) with c = t_n/√n, so Student's quantile will do.
     """
-    c = student.quantile((1 + level) / 2, df) / math.sqrt(df)
+    c = float(special.stdtrit(df, (1 + level) / 2)) / math.sqrt(df)
     factor = (c + math.sqrt(1 + c * c)) ** 2
     return (1 + quotient / factor) / 2, (1 + quotient * factor) / 2
 
 
 def _deviation(variance: float, df: float, level: float) -> Deviation:
     """df·s²/σ² ~ χ²(df)."""
-    low, high = (math.sqrt(variance * df / chi_square_quantile(p, df)) for p in ((1 + level) / 2, (1 - level) / 2))
-    return Deviation(math.sqrt(variance), low, high)
+    return Deviation(math.sqrt(variance), *deviation_interval(math.sqrt(variance), df, level))
 
 
-def chi_square_quantile(p: float, df: float) -> float:
-    """Wilson and Hilferty's. Between p = 0.025 and 0.975 off by at most 16 % at df = 3, 1 % at 10, 0.05 % at 39."""
-    z = NormalDist().inv_cdf(p)
-    return df * float(1 - 2 / (9 * df) + z * math.sqrt(2 / (9 * df))) ** 3
+def deviation_interval(deviation: float, df: float, level: float) -> tuple[float, float]:
+    """Of the standard deviation of normal values, from a sample's: df·s²/σ² ~ χ²(df)."""
+    low, high = (deviation * math.sqrt(df / special.chdtri(df, tail)) for tail in ((1 - level) / 2, (1 + level) / 2))
+    return low, high
 
 
 def _variance(values: Floats) -> float:

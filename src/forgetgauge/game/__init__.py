@@ -1,4 +1,4 @@
-"""The unlearning sample inference game: the mathematics alone, numpy alone.
+"""The unlearning sample inference game: the mathematics alone, numpy and scipy.special alone.
 
 Read in this order: ``splits`` and ``sensitivity`` (who is forgotten, and who matters), ``oracle`` and ``adversary``
 (who asks, and what they may see), ``advantage``, ``strong`` and ``quality`` (what they gain), ``intervals`` and

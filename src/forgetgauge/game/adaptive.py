@@ -2,21 +2,21 @@
 
 The spread of n0 pilot pairs fixes the total N before another pair is run, and the final interval uses *that* spread
 with the mean over all N pairs: mean ± t_{n0−1} s_pilot/√N. Means and spreads of normal pairs are independent, so the
-interval holds at its level although N was chosen on the data. Looking at the interval after every pair and stopping
-when it is narrow does not have that property.
+interval keeps its level although N was chosen on the data, if pairs are normal. Looking at the interval after
+every pair and stopping when it is narrow does not have that property.
 
 The interval of Q that follows is at most 2h wide: its ends lie t_{1−α/2J} and t_{1−α/2} standard errors from |mean|
 (``supremum``), so N = ⌈((t_{1−α/2J} + t_{1−α/2})/2 · s_max/h)²⌉ pairs suffice, with s_max the largest pilot spread.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
-from forgetgauge.game import student
 from forgetgauge.game.arrays import Floats, frozen_floats
-from forgetgauge.game.intervals import MIN_PAIRS, Interval, check_level
+from forgetgauge.game.intervals import MIN_PAIRS, Interval, agree, bounded_interval, check_level
 from forgetgauge.game.supremum import supremum_interval_of
 
 
@@ -39,7 +39,7 @@ def pairs_needed(pilot: Floats, half_width: float, level: float = 0.95, limit: i
     if not half_width > 0:
         raise ValueError(f"the wanted half width must be positive, but it is {half_width}")
     spread = float(values.std(axis=0, ddof=1).max())
-    together, alone = _quantiles(values, level)
+    together, alone = (_quantile(values, each) for each in _levels(values, level))
     wanted = max(len(values), math.ceil(((together + alone) / 2 * spread / half_width) ** 2))
     return PairBudget(wanted if limit is None else max(len(values), min(wanted, limit)), wanted)
 
@@ -50,29 +50,34 @@ def stein_intervals(by_pair: Floats, n_pilot: int, level: float = 0.95) -> list[
     ``by_pair`` holds all signed advantages, (N, n_adversaries). Only the pilot's spread enters: it alone chose N.
     """
     pilot = _checked(by_pair[:n_pilot], level)
-    return _around(by_pair, pilot, _quantiles(pilot, level)[0], level)
+    return _around(by_pair, pilot, _levels(pilot, level)[0], level)
 
 
 def stein_quality_interval(by_pair: Floats, n_pilot: int, level: float = 0.95) -> Interval:
     """The interval of Q after Stein's rule; at most 2h wide once ``pairs_needed`` pairs were run."""
     pilot = _checked(by_pair[:n_pilot], level)
-    together, alone = (_around(by_pair, pilot, quantile, level) for quantile in _quantiles(pilot, level))
+    together, alone = (_around(by_pair, pilot, each, level) for each in _levels(pilot, level))
     return supremum_interval_of(together, alone, level)
 
 
-def _around(by_pair: Floats, pilot: Floats, quantile: float, level: float) -> list[Interval]:
+def _around(by_pair: Floats, pilot: Floats, each: float, level: float) -> list[Interval]:
+    """Each two-sided at the level ``each``; ``level`` is what they are for."""
     centre = frozen_floats(by_pair, "advantages by pair").mean(axis=0)
-    half = quantile * pilot.std(axis=0, ddof=1) / math.sqrt(len(by_pair))
+    half = _quantile(pilot, each) * pilot.std(axis=0, ddof=1) / math.sqrt(len(by_pair))
     low, high = np.clip(centre - half, -1, 1), np.clip(centre + half, -1, 1)
-    return [Interval(float(a), float(b), level, "over pairs") for a, b in zip(low, high, strict=True)]
+    found = [Interval(float(a), float(b), level, "over pairs") for a, b in zip(low, high, strict=True)]
+    for which in np.flatnonzero(agree(pilot)):  # a spread of 0 says nothing; the bounded interval lets N be chosen
+        found[which] = replace(bounded_interval(by_pair[:, which], each), level=level)
+    return found
 
 
-def _quantiles(pilot: Floats, level: float) -> tuple[float, float]:
-    """t quantiles of intervals that hold together and of one that holds alone."""
-    n_pilot, n_adversaries = pilot.shape
-    tail = (1 - level) / 2
-    together, alone = (student.quantile(1 - share, n_pilot - 1) for share in (tail / n_adversaries, tail))
-    return together, alone
+def _levels(pilot: Floats, level: float) -> tuple[float, float]:
+    """Of intervals that hold together (Bonferroni), and of one that holds alone."""
+    return 1 - (1 - level) / pilot.shape[1], level
+
+
+def _quantile(pilot: Floats, each: float) -> float:
+    return float(special.stdtrit(len(pilot) - 1, (1 + each) / 2))
 
 
 def _checked(pilot: Floats, level: float) -> Floats:

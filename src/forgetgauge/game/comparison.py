@@ -8,7 +8,8 @@ Upper end: for B's truly best adversary b with its sign s, and for *any* a and s
 sAdv_b(B) − s′Adv_a(A), and at most sAdv_b(B). Each has a paired interval; the smallest of their 2J + 1 upper ends is
 a bound at Bonferroni's level, and the largest of those over b needs no adjustment, since only the best b counts. The
 lower end is the same with A and B exchanged. Each end misses in at most α/2. No choice is made on the data, so the
-interval is valid however the adversaries depend on each other, if pairs are normal.
+interval is valid however the adversaries depend on each other, if pairs are normal. A contrast on which all pairs
+agree exactly has the distribution-free interval instead (``bounded``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +18,11 @@ from itertools import combinations
 from math import sqrt
 
 import numpy as np
+from scipy import special
 
-from forgetgauge.game import student
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.arrays import Bools, Floats, frozen_floats
+from forgetgauge.game.arrays import Floats, frozen_floats
+from forgetgauge.game.bounded import lower_bounds
 from forgetgauge.game.intervals import (
     MIN_PAIRS,
     Basis,
@@ -40,7 +42,7 @@ class Comparison:
     difference: float
     """Of the two plug-in qualities; always inside the interval."""
     interval: Interval
-    """Holds the difference of the true qualities."""
+    """For the difference of the true qualities."""
 
     @property
     def first_is_better(self) -> bool:
@@ -110,21 +112,21 @@ def _upper_end(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], leve
 
 
 def _over_pairs(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> tuple[Floats, Floats]:
-    """Both ends of Student's t intervals of θ_b − c, each (J, 2J + 1); by points where all pairs agree exactly."""
+    """Both ends of Student's t intervals of θ_b − c, each (J, 2J + 1); bounded ones where all pairs agree."""
     theirs, ours = (np.array([outcome.advantage for outcome in outcomes]) for outcomes in (worse, better))
     contrast = theirs[:, :, None] - _both_signs_and_zero(ours)[:, None, :]  # (P, J, 2J + 1)
-    half = student.quantile((1 + level) / 2, len(worse) - 1) * contrast.std(axis=0, ddof=1) / sqrt(len(worse))
+    half = special.stdtrit(len(worse) - 1, (1 + level) / 2) * contrast.std(axis=0, ddof=1) / sqrt(len(worse))
     centre = contrast.mean(axis=0)
     low, high = centre - half, centre + half
     if (alike := agree(contrast)).any():  # by coincidence, or because two methods decide alike on every point
-        low[alike], high[alike] = (end[alike] for end in _over_points(worse, better, level, alike))
+        halved = contrast[:, alike].T / 2  # in [−1, 1]
+        low[alike] = 2 * lower_bounds(halved, (1 - level) / 2)
+        high[alike] = -2 * lower_bounds(-halved, (1 - level) / 2)
     return low, high
 
 
-def _over_points(
-    worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float, wanted: Bools | None = None
-) -> tuple[Floats, Floats]:
-    """The same by Welch over points, given these models; 0 where not ``wanted``, (J, 2J + 1)."""
+def _over_points(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> tuple[Floats, Floats]:
+    """The same by Welch over points, given these models."""
     shape = (worse[0].n_adversaries, 2 * worse[0].n_adversaries + 1)
     halved = [
         PairOutcome(
@@ -136,8 +138,8 @@ def _over_points(
         for w, b in zip(worse, better, strict=True)
     ]
     low, high = np.zeros(shape), np.zeros(shape)
-    for column in range(low.size) if wanted is None else np.flatnonzero(wanted):
-        interval = welch_interval(halved, int(column), level)
+    for column in range(low.size):
+        interval = welch_interval(halved, column, level)
         low.flat[column], high.flat[column] = 2 * interval.low, 2 * interval.high
     return low, high
 

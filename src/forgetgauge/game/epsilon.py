@@ -1,20 +1,18 @@
 """What was measured, as a statement about certified removal: an ε that no certificate of this method can undercut."""
 
-from collections.abc import Sequence
-
-from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.arrays import Floats
+from forgetgauge.game.bounded import advantage_floor
 from forgetgauge.game.bounds import tight_epsilon_floor
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.game.supremum import advantage_floor
 
 
-def empirical_epsilon(outcomes: Sequence[PairOutcome], delta: float = 1e-5, level: float = 0.95) -> float | None:
-    """An approximate lower bound on the ε of any (ε, δ)-certified removal the method could claim; None below 5 pairs.
+def empirical_epsilon(by_pair: Floats, delta: float = 1e-5, level: float = 0.95) -> float | None:
+    """With confidence ``level``, the ε of any (ε, δ)-certified removal the method could claim is at least this.
 
-    ln((1 − 2δ)/(1 − Adv)) at a lower confidence bound of Adv: one-sided at ``level``, over pairs, adjusted for the
-    choice of adversary and of sign. Approximate because Student's t takes the pairs' advantages as normal; it is not
-    a proof. It is infinite where all pairs agree on an advantage of 1.
+    ln((1 − 2δ)/(1 − Adv)) at a lower confidence bound of Adv from (P, J) signed advantages: one-sided, adjusted for the
+    choice of adversary and of sign, and valid for independent pairs of any distribution (``bounded``). It is finite,
+    also where all pairs agree on an advantage of 1. None below five pairs.
     """
-    if len(outcomes) < MIN_PAIRS:
+    if len(by_pair) < MIN_PAIRS:
         return None
-    return tight_epsilon_floor(advantage_floor(outcomes, level), delta)
+    return tight_epsilon_floor(float(advantage_floor(by_pair, level)), delta)

@@ -7,23 +7,29 @@ Given those, swap pairs are independent draws, so the interval is Student's t ov
 inside each pair. Seeds and points are not resampled on top: their noise is already in the spread of the pair means,
 and counting it twice makes the interval too wide. With fewer than ``MIN_PAIRS`` pairs the spread over pairs is itself
 too uncertain; what can be said then is about these models only, and ``basis`` says so.
+
+Student's t takes the pairs' advantages as roughly normal. Where all of them agree exactly they are not, and nowhere do
+points stand in for pairs: the interval is then the distribution-free one (``bounded``), as wherever it is asked for.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy import special
 
-from forgetgauge.game import student
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Bools, Floats, frozen_floats
+from forgetgauge.game.bounded import lower_bounds
 
 MIN_PAIRS = 5
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
+"""Advantages that differ by less are equal: sums of the same numbers in another order differ that much."""
 
 Basis: TypeAlias = Literal["over pairs", "given these models"]
+IntervalKind: TypeAlias = Literal["student", "bounded"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Interval:
 def pair_interval(by_pair: Floats, level: float = 0.95) -> Interval:
     """Student's t over the signed advantages of P ≥ 2 pairs, (P,), each already averaged over its seeds.
 
-    Pairs that agree exactly give an interval of width zero.
+    Pairs that agree exactly give an interval of width zero; ``signed_interval`` does not use it there.
     """
     check_level(level)
     values = frozen_floats(by_pair, "advantages by pair")
@@ -73,7 +79,7 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
     # A spread below rounding is no spread; this also keeps Satterthwaite's quotient from underflowing to 0/0.
     if total < 1e-30:
         n_points = sum(int((outcome.weight > 0).sum()) for outcome in outcomes)
-        blind = 0.0 if abs(centre) < _ROUNDING else _unseen_share(n_points, level)
+        blind = 0.0 if abs(centre) < ROUNDING else _unseen_share(n_points, level)
         return Interval(max(-1.0, centre - blind), min(1.0, centre + blind), level, "given these models")
     satterthwaite = total**2 / float((variances**2 / degrees).sum())
     return _around(centre, math.sqrt(total) / (2 * len(outcomes)), satterthwaite, level, "given these models")
@@ -84,25 +90,37 @@ def _unseen_share(n_points: int, level: float) -> float:
     return float(1 - ((1 - level) / 2) ** (1 / n_points))
 
 
-def signed_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95) -> Interval:
+def bounded_interval(by_pair: Floats, level: float = 0.95) -> Interval:
+    """For the mean signed advantage of P ≥ 1 pairs, (P,), whatever its distribution; each end misses (1 − level)/2."""
+    check_level(level)
+    values = frozen_floats(by_pair, "advantages by pair")
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"an interval over pairs needs at least one pair, but the shape is {values.shape}")
+    low, minus_high = lower_bounds(np.array([values, -values]), (1 - level) / 2)
+    return Interval(float(low), float(-minus_high), level, "over pairs")
+
+
+def signed_interval(
+    outcomes: Sequence[PairOutcome], adversary: int, level: float = 0.95, kind: IntervalKind = "student"
+) -> Interval:
     """The interval of one adversary: over pairs when there are at least ``MIN_PAIRS``, else given these models.
 
-    Advantages of pairs are discrete, so all may agree by coincidence, and a spread of 0 would claim certainty from a
-    handful of pairs. Then the spread of points, which pairs are made of, stands in. An advantage of exactly 0 on which
-    all points agree stays certain: that is one model on both sides.
+    Advantages of pairs are discrete, so all may agree, and a spread of 0 would claim certainty from a handful of pairs:
+    then, and where ``kind`` asks for it, the interval assumes no distribution. That includes pairs which all have an
+    advantage of 0, on which no decision differs: that five pairs showed nothing does not say what a sixth would.
     """
     check_outcomes(outcomes)
+    by_pair = np.array([outcome.advantage[adversary] for outcome in outcomes])
+    if kind == "bounded":
+        return bounded_interval(by_pair, level)
     if len(outcomes) < MIN_PAIRS:
         return welch_interval(outcomes, adversary, level)
-    by_pair = np.array([outcome.advantage[adversary] for outcome in outcomes])
-    if agree(by_pair):
-        return replace(welch_interval(outcomes, adversary, level), basis="over pairs")
-    return pair_interval(by_pair, level)
+    return bounded_interval(by_pair, level) if agree(by_pair) else pair_interval(by_pair, level)
 
 
 def agree(by_pair: Floats) -> Bools:
     """Whether all pairs have the same value, up to rounding, along the first axis."""
-    return np.asarray(np.ptp(by_pair, axis=0) < _ROUNDING)
+    return np.asarray(np.ptp(by_pair, axis=0) < ROUNDING)
 
 
 def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95) -> list[Interval]:
@@ -135,7 +153,7 @@ def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def _around(centre: float, standard_error: float, df: float, level: float, basis: Basis) -> Interval:
-    half = student.quantile((1 + level) / 2, df) * standard_error if standard_error > 0 else 0.0
+    half = float(special.stdtrit(df, (1 + level) / 2)) * standard_error if standard_error > 0 else 0.0
     low, high = (max(-1.0, min(1.0, end)) for end in (centre - half, centre + half))
     return Interval(low, high, level, basis)
 

@@ -28,6 +28,8 @@ class NoiseFloor:
     q95: float
     p_value: float
     n_relabellings: int
+    pair_q95: float
+    """The 95 % quantile of the largest |Adv_a| in any single pair: what the worst pair may be by chance."""
 
 
 def noise_floor(outcomes: Sequence[PairOutcome], rng: np.random.Generator, n_relabellings: int = 2000) -> NoiseFloor:
@@ -48,14 +50,18 @@ def noise_floors(
         if len({outcome.n_adversaries for outcome in outcomes}) != 1:
             raise ValueError("the permutation test needs at least one pair, all measured with the same adversaries")
     sums = [np.zeros((n_relabellings, outcomes[0].n_adversaries)) for outcomes in methods]  # each (B, J)
+    peaks = [np.zeros(n_relabellings) for _ in methods]  # each (B,): the largest |advantage| in any single pair
     groups = [(list(range(len(methods))), rng)]  # methods for which everything was drawn alike so far
     for pair in range(max(map(len, methods), default=0)):
-        groups = [split for members, own in groups for split in _relabelled(methods, members, pair, own, sums)]
-    return [_against(outcomes, total / len(outcomes)) for outcomes, total in zip(methods, sums, strict=True)]
+        groups = [split for members, own in groups for split in _relabelled(methods, members, pair, own, sums, peaks)]
+    return [
+        _against(outcomes, total / len(outcomes), peak)
+        for outcomes, total, peak in zip(methods, sums, peaks, strict=True)
+    ]
 
 
-def _against(outcomes: Sequence[PairOutcome], relabelled: Floats) -> NoiseFloor:
-    """The measured statistic beside those of relabelled means over pairs, (B, n_adversaries)."""
+def _against(outcomes: Sequence[PairOutcome], relabelled: Floats, peaks: Floats) -> NoiseFloor:
+    """The measured statistic beside those of relabelled means over pairs, (B, n_adversaries), and of single pairs."""
     observed = float(np.abs(np.mean([outcome.advantage for outcome in outcomes], axis=0)).max())
     statistic = np.abs(relabelled).max(axis=1)  # (B,)
     return NoiseFloor(
@@ -64,6 +70,7 @@ def _against(outcomes: Sequence[PairOutcome], relabelled: Floats) -> NoiseFloor:
         q95=float(np.quantile(statistic, 0.95)),
         p_value=(1 + int((statistic >= observed - _TOLERANCE).sum())) / (1 + len(statistic)),
         n_relabellings=len(statistic),
+        pair_q95=float(np.quantile(peaks, 0.95)),
     )
 
 
@@ -73,8 +80,9 @@ def _relabelled(
     pair: int,
     rng: np.random.Generator,
     sums: Sequence[Floats],
+    peaks: Sequence[Floats],
 ) -> list[tuple[list[int], np.random.Generator]]:
-    """Adds the relabelled advantages of one pair to the ``sums`` of some methods; returns who still draws alike.
+    """Adds the relabelled advantages of one pair to ``sums`` and ``peaks`` of some methods; returns who draws alike.
 
     A draw depends on nothing but the numbers of points of each kind.
     """
@@ -94,6 +102,7 @@ def _relabelled(
             found = _advantages([kinds[which][0] for which in together], counts, forgotten)
             for which, advantages in zip(together, found, strict=True):
                 sums[which][rows] += advantages
+                peaks[which][rows] = np.maximum(peaks[which][rows], np.abs(advantages).max(axis=1))
     return list(zip(alike.values(), generators, strict=True))
 
 

@@ -9,12 +9,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from forgetgauge.game.arrays import Floats, frozen_floats
-from forgetgauge.game.intervals import Interval
+from forgetgauge.game.intervals import ROUNDING, Interval
 
 
 def best_adversary(advantages: Floats) -> int:
     """The index of the adversary of largest |signed advantage|; the first of them on a tie."""
-    return int(np.argmax(np.abs(_checked(advantages))))
+    return first_largest(np.abs(_checked(advantages)))
+
+
+def first_largest(values: Floats) -> int:
+    """The index of the largest of (n,) values; the first of those that differ from it by no more than rounding."""
+    return int(np.argmax(values >= values.max() - ROUNDING))
 
 
 def quality_plugin(advantages: Floats) -> float:

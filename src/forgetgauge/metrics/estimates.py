@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
-from forgetgauge.game import student
 from forgetgauge.game.arrays import frozen_floats
 from forgetgauge.game.intervals import MIN_PAIRS, agree, check_level
 
@@ -36,5 +36,6 @@ def over_pairs(
     mean = float(values.mean())
     if len(values) < MIN_PAIRS or agree(values):
         return Estimate(mean, None)
-    half = student.quantile((1 + level) / 2, len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    standard_error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    half = float(special.stdtrit(len(values) - 1, (1 + level) / 2)) * standard_error
     return Estimate(mean, (max(least, mean - half), min(most, mean + half)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import half_sizes
@@ -105,6 +105,8 @@ class Game:
     """The swept value, in a sweep."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
+    interval: Literal["student", "bounded"] = "student"
+    """Which interval of Q is shown; no job depends on it."""
 
     @property
     def sizes(self) -> tuple[int, int]:

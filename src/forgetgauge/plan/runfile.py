@@ -124,6 +124,8 @@ def _out_of_range(spec: RunSpec) -> str | None:
         return "until needs half_width > 0 and max_pairs of at least game.pairs"
     if spec.until is not None and spec.game.pairs < 5:
         return f"until needs a pilot of at least 5 pairs, but game.pairs = {spec.game.pairs}"
+    if spec.until is not None and spec.statistics.interval == "bounded":
+        return "until is a rule for Student's interval: state game.pairs, or leave out statistics.interval"
     if spec.metrics.ic and not (len(spec.metrics.ic_classes) == 2 == len(set(spec.metrics.ic_classes))):
         return f"metrics.ic_classes = {spec.metrics.ic_classes} are not two different classes"
     if spec.game.sensitivity.by_class is not None and spec.game.sensitivity.file is not None:

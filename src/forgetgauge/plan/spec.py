@@ -61,6 +61,15 @@ class GameSpec:
 
 
 @dataclass(frozen=True)
+class StatisticsSpec:
+    """How sure the numbers are, and what that rests on."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    interval: Literal["student", "bounded"] = "student"
+    """`student` takes the pairs' advantages as roughly normal; `bounded` assumes no distribution, and is much wider."""
+
+
+@dataclass(frozen=True)
 class ShadowSpec:
     """The shadow models on which adversaries are fitted."""
 
@@ -137,6 +146,7 @@ class RunSpec:
     """Id -> parameters; `method` names the unlearner where the id is not its name."""
     adversaries: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in DEFAULT_ADVERSARIES})
     """The declared class of adversaries, id -> parameters: Q is 1 − the largest of their advantages."""
+    statistics: StatisticsSpec = field(default_factory=StatisticsSpec)
     strong: StrongSpec = field(default_factory=StrongSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     until: UntilSpec | None = None

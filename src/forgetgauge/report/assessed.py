@@ -2,44 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.arrays import Floats
 from forgetgauge.game.assessment import Assessment
+from forgetgauge.game.bounded import advantage_floor
 from forgetgauge.game.comparison import compare_all, rank_stability
 from forgetgauge.game.diagnostics import Diagnostics
+from forgetgauge.game.epsilon import empirical_epsilon
+from forgetgauge.game.quality import first_largest
+from forgetgauge.game.supremum import bounded_quality_interval
 from forgetgauge.report.means import mean
 from forgetgauge.report.result import (
     AdversaryResult,
     ComparisonResult,
     DiagnosticResult,
+    GameResult,
     NoiseFloorResult,
     StrongResult,
+    WorstPairResult,
 )
 
-LARGEST_EPSILON = 1e6
-"""Stands for an infinite bound, which JSON cannot say."""
+NOTICEABLE = 0.05
+"""Q shown too high by more than this is warned of."""
 
 
-def assessed_fields(found: Assessment | None) -> dict[str, Any]:
+def assessed_fields(found: Assessment | None, adversaries: Sequence[str]) -> dict[str, Any]:
     """The fields of a MethodResult that an assessment fills; all None where there is none."""
     if found is None:
         names = ("quality", "quality_plugin", "chosen_on", "interval", "interval_basis", "epsilon", "p_value")
-        return dict.fromkeys((*names, "noise_floor"))
-    epsilon = found.epsilon if found.epsilon is None else min(found.epsilon, LARGEST_EPSILON)
+        return dict.fromkeys((*names, "noise_floor", "adversary"))
     return {
         "quality": found.quality,
         "quality_plugin": found.quality_plugin,
         "chosen_on": found.basis,
         "interval": (found.quality_interval.low, found.quality_interval.high),
         "interval_basis": found.quality_interval.basis,
-        "epsilon": epsilon,
+        "epsilon": found.epsilon,
+        "adversary": adversaries[found.best],
         "p_value": found.noise.p_value,
         "noise_floor": found.noise.q95,
+        "bounded_interval": (found.bounded_interval.low, found.bounded_interval.high),
+        "advantage_floor": found.advantage_floor,
+        "worst_pair": worst_pair(found.by_pair, adversaries, found.noise.pair_q95),
     }
+
+
+def worst_pair(by_pair: Floats, adversaries: Sequence[str], noise_floor: float | None = None) -> WorstPairResult:
+    """The largest |signed advantage| of (P, J); the first of them on a tie."""
+    size = np.abs(by_pair)
+    pair, which = divmod(first_largest(size.ravel()), size.shape[1])
+    return WorstPairResult(float(1 - min(1.0, size.max())), pair, adversaries[which], noise_floor)
+
+
+def with_bounds(game: GameResult) -> GameResult:
+    """A game of an earlier version with ε, the bounded interval and the worst pair, made from advantages by pair."""
+    level, delta = float(game.spec.get("level", 0.95)), float(game.spec.get("delta", 1e-5))
+    methods = dict(game.methods)
+    for name, method in game.methods.items():
+        if method.by_adversary and method.bounded_interval is None:
+            by_pair = np.array([found.by_pair for found in method.by_adversary.values()]).T  # (P, J)
+            bounded = bounded_quality_interval(by_pair, level)
+            methods[name] = replace(
+                method,
+                epsilon=empirical_epsilon(by_pair, delta, level),
+                bounded_interval=(bounded.low, bounded.high),
+                advantage_floor=float(advantage_floor(by_pair, level)),
+                worst_pair=worst_pair(by_pair, list(method.by_adversary)),
+            )
+    return replace(game, methods=methods)
 
 
 def adversary_result(
@@ -65,9 +102,32 @@ def diagnostic_result(each: Sequence[Diagnostics]) -> DiagnosticResult:
     )
 
 
-def noise_floor_result(method: str, found: Assessment) -> NoiseFloorResult:
-    """What chance gives, as this method's relabellings tell it."""
-    return NoiseFloorResult(method, found.noise.mean, found.noise.q95)
+def optimism_warnings(n_forget: int, n_pairs: int, n_adversaries: int) -> list[str]:
+    """Where F is so small that choosing the adversary on one half of the pairs and scoring it on the other flatters.
+
+    In simulations with 8 and 16 adversaries Q lay above the truth by up to 1/√(2 |F| pairs) (docs/statistics.md).
+    """
+    optimism = 1 / math.sqrt(2 * n_forget * n_pairs)
+    if n_adversaries < 2 or optimism <= NOTICEABLE:
+        return []
+    return [
+        f"Q may be shown too high by up to {optimism:.2f}: with {n_forget} forgotten points and {n_pairs} pairs, the "
+        f"best of {n_adversaries} adversaries is often not the one chosen; read the lower end of the interval"
+    ]
+
+
+def noise_floor_of(assessed: Mapping[str, Assessment], blind: Collection[str]) -> NoiseFloorResult | None:
+    """What chance gives, in a run and in an audit: the largest 95 % quantile, so as to claim no less.
+
+    Among the ``blind`` methods, which know nothing of F, where there are any; else among all. One model shared by both
+    sides leaves nothing to chance and says nothing about it; None where every method is like that.
+    """
+    loud = {name: found.noise for name, found in assessed.items() if found.noise.q95 > 0}
+    asked = [name for name in loud if name in blind] or list(loud)
+    if not asked:
+        return None
+    method = max(asked, key=lambda name: loud[name].q95)
+    return NoiseFloorResult(method, loud[method].mean, loud[method].q95)
 
 
 def comparison_results(complete: Mapping[str, Sequence[PairOutcome]], level: float) -> list[ComparisonResult]:

@@ -19,7 +19,8 @@ from forgetgauge.report.assessed import (
     assessed_fields,
     comparison_results,
     diagnostic_result,
-    noise_floor_result,
+    noise_floor_of,
+    optimism_warnings,
     stability_of_ranks,
 )
 from forgetgauge.report.doubts import doubts, silence
@@ -31,7 +32,6 @@ from forgetgauge.report.result import (
     DiagnosticResult,
     GameResult,
     MethodResult,
-    NoiseFloorResult,
 )
 from forgetgauge.report.rivals import Rivals
 from forgetgauge.report.strong_games import StrongGames
@@ -52,13 +52,14 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
             method: methods.result(method, assessed.get(method), list(found), silent[method])
             for method, found in outcomes.items()
         },
-        noise_floor=_noise_floor(game, judged),
+        noise_floor=noise_floor_of(judged, [name for name, how in game.methods.items() if not how.uses_original]),
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
         warnings=[
             *_left_out(played),
             *played.data_doubts,
+            *optimism_warnings(game.sizes[1], game.pairs, len(played.adversaries)),
             *silence(silent, played.adversaries),
             *doubts({method: played.evidence(method) for method in judged}),
         ],
@@ -90,29 +91,24 @@ def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> di
     # The relabellings are named by the game and not by the method: methods are compared on the same ones.
     rng = draw_streams(draw="relabel", seed=game.seed).generator("relabel")
     measured = [list(found.values()) for found in outcomes.values()]
-    assessed = dict(zip(outcomes, assess_all(measured, rng, level=game.level, delta=game.delta), strict=True))
+    each = assess_all(measured, rng, level=game.level, delta=game.delta, interval=game.interval)
+    assessed = dict(zip(outcomes, each, strict=True))
     n_pilot = int((game.until or {}).get("pilot_pairs", 0))
     for method, found in assessed.items():
         spreads = n_pilot and not agree(found.by_pair[:n_pilot]).any()  # else Stein's interval would have no width
         if spreads and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
             interval = stein_quality_interval(found.by_pair, n_pilot, game.level)
             assessed[method] = replace(found, quality_interval=interval)
+        if game.share_retrain and not game.methods[method].uses_original:
+            assessed[method] = _certain(found)
     return assessed
 
 
-def _noise_floor(game: Game, known: Mapping[str, Assessment]) -> NoiseFloorResult | None:
-    """What chance gives: from methods that start from no original, else from all; the loudest, to claim no less.
-
-    One retrained model shared by both sides leaves nothing to chance, so it says nothing about it.
-    """
-    blind = [method for method in known if not game.methods[method].uses_original]
-    if game.share_retrain:
-        blind, known = [], {name: found for name, found in known.items() if name not in blind}
-    loud = [name for name in blind or known if known[name].noise.q95 > 0]
-    if not loud:
-        return None
-    method = max(loud, key=lambda name: known[name].noise.q95)
-    return noise_floor_result(method, known[method])
+def _certain(found: Assessment) -> Assessment:
+    """Of one model on both sides, which nobody can tell from itself: Q is 1 by construction, not by measurement."""
+    interval = replace(found.quality_interval, low=1.0, high=1.0)
+    signed = tuple(replace(one, low=0.0, high=0.0) for one in found.intervals)
+    return replace(found, quality_interval=interval, bounded_interval=interval, intervals=signed)
 
 
 def _readable_spec(game: Game) -> dict[str, Any]:
@@ -137,8 +133,7 @@ class _Methods:
         facts = list(known.values())
         judged = found if len(silent) < len(self.played.adversaries) else None
         return MethodResult(
-            **assessed_fields(judged),
-            adversary=self.played.adversaries[judged.best] if judged else None,
+            **assessed_fields(judged, self.played.adversaries),
             by_adversary=self._by_adversary(method, found, pairs) if found else {},
             n_pairs=len(pairs),
             accuracy=mean_of_each([fact["accuracy"] for fact in facts]),

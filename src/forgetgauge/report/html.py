@@ -36,6 +36,7 @@ from forgetgauge.report.wording import (
     bound,
     bracket,
     count,
+    interval_basis,
     listed,
     p_value,
     percent,
@@ -89,6 +90,7 @@ def _template() -> jinja2.Template:
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
+        interval_basis=interval_basis,
     )  # fmt: skip
     return environment.get_template("report.html.j2")
 
@@ -294,7 +296,7 @@ def _shortfalls(game: GameResult, sweep: str | None) -> list[str]:
 
 def _weaker(game: GameResult, method: MethodResult) -> str:
     """One basis is on record for a game, but a method that lost pairs may have fallen to the weaker one."""
-    fell = 0 < method.n_pairs < MIN_PAIRS and game.interval_basis == "over pairs"
+    fell = method.interval_basis == "given these models" and game.interval_basis == "over pairs"
     return "; its intervals are given these models, not over pairs" if fell else ""
 
 

@@ -81,6 +81,21 @@ class MetricResult:
 
 
 @dataclass(frozen=True)
+class WorstPairResult:
+    """The swap pair in which an adversary saw most: a method that fails in a few of its models shows it here first."""
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+    quality: float
+    """1 − the largest |advantage| of any adversary in any single pair."""
+    pair: int
+    """Which pair: its place in `by_pair`, from 0."""
+    adversary: str
+    """Who saw most there."""
+    noise_floor: float | None = None
+    """95 % of relabellings have no pair with a larger |advantage| than this; None in results of earlier versions."""
+
+
+@dataclass(frozen=True)
 class MethodResult:
     """One unlearning method."""
 
@@ -93,11 +108,12 @@ class MethodResult:
     chosen_on: str | None
     """Whether `quality` chose its adversary on other pairs, or (too few of them) on other points of the same models."""
     interval: tuple[float, float] | None
-    """For Q, the maximum over the adversaries included."""
+    """For Q, the maximum over the adversaries included: Student's t over pairs, or the bounded one if asked for."""
     interval_basis: Basis | None
     """`over pairs`, or `given these models` where this method completed too few pairs."""
     epsilon: float | None
-    """Approximate: any (ε, δ)-certified removal this method could claim has at least this ε; None below five pairs."""
+    """With the confidence `level` of the game, any (ε, δ)-certified removal this method could claim has at least this
+    ε, whatever the distribution of pairs; None below five pairs."""
     adversary: str | None
     """The adversary with the largest |advantage|."""
     by_adversary: dict[str, AdversaryResult]
@@ -121,6 +137,13 @@ class MethodResult:
     """Rival metrics by name (docs/metrics.md), where they were asked for."""
     decided_nothing: list[str] = field(default_factory=list)
     """Adversaries that answered the same of all points of every model; where all did there is no evidence, and no Q."""
+    bounded_interval: tuple[float, float] | None = None
+    """For Q from independent pairs of any distribution: what a certificate is judged by."""
+    advantage_floor: float | None = None
+    """With the confidence `level` of the game the largest advantage is at least this, for pairs of any distribution;
+    `epsilon` and a claim called refuted rest on it."""
+    worst_pair: WorstPairResult | None = None
+    """The single pair in which an adversary saw most."""
 
 
 @dataclass(frozen=True)
@@ -265,11 +288,22 @@ def read_result(path: Path) -> Result:
         game = {key: record.pop(key) for key in sorted(names & record.keys())}
         record["games"] = [{"value": None, **game}]
     try:
-        return pydantic.TypeAdapter(Result).validate_python(record)
+        return _with_bounds(pydantic.TypeAdapter(Result).validate_python(record))
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{path}: {place}: {first['msg']}") from None
+
+
+def _with_bounds(result: Result) -> Result:
+    """Results of earlier versions hold an ε that Student's t gave: it and what else follows from pairs is made anew."""
+    if all(
+        m.bounded_interval is not None or not m.by_adversary for game in result.games for m in game.methods.values()
+    ):
+        return result
+    from forgetgauge.report.assessed import with_bounds
+
+    return dataclasses.replace(result, games=[with_bounds(game) for game in result.games])
 
 
 def without_timings(record: Any) -> Any:

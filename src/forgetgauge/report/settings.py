@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetgauge.report.result import Result, StackResult
-from forgetgauge.report.wording import listed, seconds, setting
+from forgetgauge.report.wording import INTERVALS, listed, seconds, setting
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         "rival metrics": setting(spec["metrics"]) if spec.get("metrics") else "",
         "seed": _joined(spec, "seed"),
         "level of intervals": _joined(spec, "level"),
+        "intervals": INTERVALS.get(spec.get("interval", "student"), ""),
         "δ of (ε, δ)-certified removal": _joined(spec, "delta"),
         "sensitivity": _sensitivity(spec.get("sensitivity", {})),
         "Retrain shared by both sides": {True: "yes", False: "no"}.get(spec.get("share_retrain", ""), ""),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from forgetgauge.report.budgets import spent_budget
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
-from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.result import GameResult, MethodResult, Result, WorstPairResult
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.utility import damage, uneven_accuracy
-from forgetgauge.report.wording import bound, listed
+from forgetgauge.report.wording import bound, interval_basis, listed
 
 
 def render_table(result: Result) -> str:
@@ -79,13 +79,20 @@ def _game_table(game: GameResult) -> str:
         if any(name in m.accuracy for m in game.methods.values())
     ]
     accuracies = [f"acc {name}" for name in shown]
-    header = ["method", "Q", f"{level} interval", "pairs", "ε ≥", "adversary", *accuracies, "s/model"]
+    header = ["method", "Q", f"{level} interval", "pairs", "worst pair", "ε ≥", "adversary", *accuracies, "s/model"]
     rows = [[name, *_cells(game, method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
     if game.noise_floor is not None:
         lines.append(
             f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
-            f"(95 % of relabellings, {game.noise_floor.method}). Intervals: {game.interval_basis}."
+            f"(95 % of relabellings, {game.noise_floor.method}). "
+            f"Intervals: {interval_basis(game.interval_basis, game.spec.get('interval', 'student'))}."
+        )
+    if worst := [method.worst_pair for method in game.methods.values() if method.worst_pair is not None]:
+        known = any(found.noise_floor is not None for found in worst)
+        lines.append(
+            f"Worst pair: Q of the pair in which an adversary saw most{' (by chance: 95 % are above)' * known}. "
+            f"ε ≥: with {level} confidence, for pairs of any distribution."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
     lines += [f"warning: {line}" for line in game.warnings]
@@ -110,10 +117,18 @@ def _rivals(game: GameResult) -> list[str]:
 def _cells(game: GameResult, method: MethodResult, accuracies: Sequence[str]) -> list[str]:
     utility = [f"{method.accuracy[name]:.3f}" if name in method.accuracy else "–" for name in accuracies]
     if method.quality is None or method.interval is None or method.adversary is None:
-        return ["–", why_no_quality(method), pairs_behind(game, method), "–", "–", *utility, _seconds(method)]
+        return ["–", why_no_quality(method), pairs_behind(game, method), "–", "–", "–", *utility, _seconds(method)]
     low, high = method.interval
     found = [f"{method.quality:.3f}", f"[{low:.3f}, {high:.3f}]", pairs_behind(game, method)]
-    return [*found, bound(method.epsilon), method.adversary, *utility, _seconds(method)]
+    bounds = [worst_pair(method.worst_pair), bound(method.epsilon)]
+    return [*found, *bounds, method.adversary, *utility, _seconds(method)]
+
+
+def worst_pair(found: WorstPairResult | None) -> str:
+    """`0.871 (0.902)`: Q of the worst pair, and what chance gives."""
+    if found is None:
+        return "–"
+    return f"{found.quality:.3f}" + ("" if found.noise_floor is None else f" ({1 - found.noise_floor:.3f})")
 
 
 def _claim_cells(claim: Certificate) -> list[str]:

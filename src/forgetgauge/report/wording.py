@@ -32,6 +32,15 @@ def signed_bracket(interval: tuple[float, float]) -> str:
     return f"[{signed(interval[0])},{JOINED}{signed(interval[1])}]"
 
 
+INTERVALS = {"student": "pairs taken as roughly normal", "bounded": "for pairs of any distribution"}
+"""What the interval of Q takes for granted, by its name in a run file."""
+
+
+def interval_basis(basis: str | None, kind: str) -> str:
+    """`over pairs (pairs taken as roughly normal)`, `given these models`."""
+    return f"{basis} ({INTERVALS[kind]})" if basis == "over pairs" else basis or ""
+
+
 def bound(value: float | None) -> str:
     """A lower bound: two decimals, rounded down, so that what is shown holds too; a dash where there is none."""
     return "–" if value is None else f"{math.floor(100 * value + 1e-9) / 100:.2f}"

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from forgetgauge.experiments.spread import chi_square_quantile
-from forgetgauge.game import student
+from scipy import special
+
+from forgetgauge.experiments.spread import deviation_interval
 from forgetgauge.report.wording import bracket, plain
 from forgetgauge.reproduce.accuracy_record import FullData, paper_accuracy
 from forgetgauge.reproduce.claim import LEVEL, Claim, Verdict, counted, incomplete
@@ -71,7 +72,7 @@ def seed_claim(found: SeedSpread | None) -> Claim:
     )
     if found is None or found.data in EMBEDDED or found.n_seeds < LEAST:
         return Claim(*told, "not run")
-    spreads = {method: deviation_interval(found, method) for method in found.quality}
+    spreads = {method: deviation_interval(found.deviation(method), found.n_freedom, LEVEL) for method in found.quality}
     worst = max(spreads, key=found.deviation)
     lows, highs = zip(*spreads.values(), strict=True)
     missing = [PRINTED[method] for method in printed if method not in found.quality]
@@ -82,20 +83,6 @@ def seed_claim(found: SeedSpread | None) -> Claim:
     figure = f"largest: {largest}; {each}{incomplete(missing)}"
     source = f"{found.data}, {found.model}, α = {found.alpha}: {counted(found.n_pairs, 'pair')}, {found.n_seeds} seeds"
     return Claim(*told, verdict, figure, source)
-
-
-def deviation_interval(found: SeedSpread, method: str) -> tuple[float, float]:
-    """Of the deviation over seeds: df s² / σ² ~ χ²(df), were Q normal."""
-    df = found.n_freedom
-    low, high = (
-        found.deviation(method) * math.sqrt(df / _chi_square(p, df)) for p in ((1 + LEVEL) / 2, (1 - LEVEL) / 2)
-    )
-    return low, high
-
-
-def _chi_square(p: float, df: int) -> float:
-    """The quantile: exact at df = 2 (one pair, three seeds), where the approximation is off by half."""
-    return -2 * math.log1p(-p) if df == 2 else chi_square_quantile(p, df)
 
 
 def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
@@ -110,7 +97,7 @@ def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
     shown = f"{100 * mean:.2f} % over {counted(n, 'model')}"
     if n < 2:
         return Claim(name, words, rule, "undecided", f"{shown}; no interval", source)
-    half = student.quantile((1 + LEVEL) / 2, n - 1) * trained.deviation / math.sqrt(n)
+    half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) * trained.deviation / math.sqrt(n)
     ends = f"[{100 * (mean - half):.2f} %, {100 * (mean + half):.2f} %]"
     figure = f"{shown}, deviation {100 * trained.deviation:.2f} points, mean {ends}"
     if found.scale != "paper":

@@ -93,6 +93,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         until=dataclasses.asdict(spec.until) if spec.until else None,
         value=value,
         metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
+        interval=spec.statistics.interval,
     )
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)

@@ -1,0 +1,84 @@
+"""From the game's arithmetic to the records of a result."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forgetgauge.game.assessment import assess
+from forgetgauge.game.epsilon import empirical_epsilon
+from forgetgauge.game.supremum import bounded_quality_interval
+from forgetgauge.report.assessed import assessed_fields, noise_floor_of, optimism_warnings, worst_pair
+from forgetgauge.report.result import WorstPairResult, read_result
+from tests.game.simulation import make_world, simulate_pairs
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture(scope="module")
+def assessed():
+    rng = np.random.default_rng(0)
+    worlds = {"retrain": 0.0, "ours": 0.5, "theirs": 1.0}
+    return {
+        name: assess(simulate_pairs(make_world(memory, (0.0, 0.5)), 5, 1, rng), rng, n_relabellings=100)
+        for name, memory in worlds.items()
+    }
+
+
+def floor(found, value):
+    return replace(found, noise=replace(found.noise, q95=value))
+
+
+def test_the_noise_floor_is_that_of_a_blind_method_else_the_largest_of_all(assessed):
+    values = {"retrain": 0.02, "ours": 0.01, "theirs": 0.03}
+    found = {name: floor(assessed[name], value) for name, value in values.items()}
+    assert noise_floor_of(found, ["retrain"]).method == "retrain"
+    assert noise_floor_of(found, ["retrain", "ours"]).method == "retrain"
+    assert noise_floor_of(found, []).method == "theirs"
+    assert noise_floor_of({name: found[name] for name in ("ours", "theirs")}, ["retrain"]).q95 == 0.03
+
+
+def test_a_model_shared_by_both_sides_says_nothing_about_chance(assessed):
+    shared = {"retrain": floor(assessed["retrain"], 0.0), "ours": floor(assessed["ours"], 0.01)}
+    assert noise_floor_of(shared, ["retrain"]).method == "ours"
+    assert noise_floor_of({"retrain": shared["retrain"]}, ["retrain"]) is None
+    assert noise_floor_of({}, []) is None
+
+
+def test_few_forgotten_points_are_warned_of_where_an_adversary_is_chosen():
+    (line,) = optimism_warnings(5, 8, 8)
+    assert line.startswith("Q may be shown too high by up to 0.11: with 5 forgotten points and 8 pairs")
+    assert optimism_warnings(5, 8, 1) == optimism_warnings(100, 8, 8) == []
+
+
+def test_the_worst_pair_is_where_an_adversary_saw_most():
+    by_pair = np.array([[0.1, 0.0], [0.0, -0.4], [0.4 - 1e-15, 0.2]])
+    assert worst_pair(by_pair, ["a", "b"], 0.3) == WorstPairResult(pytest.approx(0.6), 1, "b", 0.3)
+
+
+def test_the_worst_pair_has_the_floor_of_single_pairs(assessed):
+    found = assessed["ours"]
+    fields = assessed_fields(found, ["a", "b"])
+    assert fields["worst_pair"].quality == pytest.approx(1 - np.abs(found.by_pair).max())
+    assert fields["worst_pair"].noise_floor == found.noise.pair_q95 > found.noise.q95
+    assert set(assessed_fields(None, [])) <= set(fields)
+
+
+def test_what_earlier_versions_stored_is_read_with_bounds_that_hold():
+    """Their ε rested on Student's t; it is made anew from the advantages by pair, and nothing else changes."""
+    path = RESULTS / "certified-digits" / "result.json"
+    stored = json.loads(path.read_text("utf-8"))["games"][0]
+    found = read_result(path).games[0]
+    assert "bounded_interval" not in stored["methods"]["none"]
+    for name, method in found.methods.items():
+        by_pair = np.array([one.by_pair for one in method.by_adversary.values()]).T
+        bounded = bounded_quality_interval(by_pair, stored["spec"]["level"])
+        assert method.epsilon == empirical_epsilon(by_pair, stored["spec"]["delta"], stored["spec"]["level"])
+        assert method.bounded_interval == (bounded.low, bounded.high)
+        assert method.worst_pair == worst_pair(by_pair, list(method.by_adversary))
+        assert (method.quality, list(method.interval)) == (
+            stored["methods"][name]["quality"],
+            stored["methods"][name]["interval"],
+        )

@@ -297,6 +297,7 @@ def test_looking_at_a_run_keeps_no_tokens_and_asks_no_hub(call, tmp_path, monkey
         (("--set", "unlearners.mine.method=absent:method"), "cannot be imported"),
         (("--executor", "inlin"), "unknown executor 'inlin'; did you mean 'inline'"),
         (("--set", "unlearners.mine.method=mine:method", "--executor", "inline"), "unlearners.mine: AttributeError"),
+        (("--set", "unlearners.mine.method=mine:method", "--executor", "processes"), "mine: AttributeError"),
         (("--device", "cuda:999"), "device 'cuda:999'"),
     ],
 )

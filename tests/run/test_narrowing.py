@@ -58,7 +58,7 @@ def tight_campaign(folder: Path, limit: int = 3) -> Campaign:
 def played(folder: Path) -> tuple[Result, list[int]]:
     """(result, widths tried)."""
     (folder / "tried").unlink(missing_ok=True)
-    ending, result = play(tight_campaign(folder), RunFolder(folder / "run"))
+    ending, result = play(tight_campaign(folder), RunFolder(folder / "run"), trial=False)
     assert result is not None
     assert ending.failed == {}
     return result, [int(line) for line in (folder / "tried").read_text().split()]

@@ -16,6 +16,8 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import RunFailed, UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.run.executors import Inline
+from forgetgauge.run.tasks import Failure, Outcome
 
 FOUR = ("correctness", "confidence", "entropy", "modified-entropy")
 TINY = {
@@ -273,6 +275,27 @@ def test_a_refused_run_leaves_no_folder_behind(tmp_path):
     with pytest.raises(UserError):
         forgetgauge.evaluate(unlearner=gives_none, out=tmp_path / "runs" / "mine", **TINY)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_that_dies_in_a_trial_is_one_line(monkeypatch):
+    def dead(self):
+        task, _ = self._waiting.pop()
+        return task, Outcome(failures={key: Failure("the worker process died", "") for key in task.wanted})
+
+    monkeypatch.setattr(Inline, "next", dead)
+    assert "try learner 'minibatch': the worker process died" in refused(unlearner=copy.copy(gives_none))
+
+
+def test_a_lack_of_memory_is_left_to_the_run():
+    calls = []
+
+    def large(model, retain, forget, context):
+        calls.append(len(retain))
+        if len(calls) == 1:
+            raise MemoryError
+        return copy.deepcopy(model)
+
+    assert forgetgauge.evaluate(unlearner=large, **TINY).methods["large"].quality is not None
 
 
 # -- failures that no handful shows --------------------------------------------------------------------------------

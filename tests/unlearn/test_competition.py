@@ -177,7 +177,7 @@ def test_the_example_runs_unmodified_from_its_run_file(example, tmp_path):
     from forgetgauge.run.resolve import resolve
     from forgetgauge.store.runfolder import RunFolder
 
-    small = ["game.pairs=2", "data.fraction=0.2", "learner.epochs=1", "shadows.count=2"]
+    small = ["game.pairs=2", "data.fraction=0.2", "learner.epochs=1", "shadows.count=2", 'adversaries=["confidence"]']
     raw, source = read_run_file(EXAMPLES / "competition.toml")
     ending, result = play(Campaign.plan(resolve(apply_settings(raw, small), source)), RunFolder(tmp_path / "run"))
     assert ending.failed == {}

@@ -80,8 +80,8 @@ def _left_out(played: Played) -> list[str]:
     """A smaller class of adversaries has a larger Q: who is missing from it."""
     absent = [name for name in played.game.adversaries if name not in played.adversaries]
     return [
-        f"The adversary '{name}' failed and is left out: every Q is against the other {len(played.adversaries)} alone, "
-        "and could only be lower with it."
+        f"The adversary '{name}' failed and is left out: every Q is against the other {len(played.adversaries)} alone; "
+        "with it, Q could be lower."
         for name in absent
         if played.adversaries
     ]

@@ -275,6 +275,19 @@ def test_a_side_that_is_a_copy_of_the_other_is_refused(tmp_path, made, pairs):
     assert f"model, pair {0 if pairs is None else 3}: the outputs of side 1 are a copy" in message
 
 
+def test_a_side_that_is_a_copy_but_for_a_few_points_is_refused_too(tmp_path):
+    raw = copied(with_logits(), pairs=[3])
+    raw["logits"][np.flatnonzero((raw["pair"] == 3) & (raw["side"] == 1))[:5]] += 0.01
+    assert "model, pair 3: the outputs of side 1 are a copy" in refusal(raw, tmp_path)
+
+
+def test_a_pair_whose_points_were_all_renamed_is_warned_of(tmp_path):
+    raw = scored()
+    first, second = (np.flatnonzero(raw["pair"] == pair) for pair in (0, 5))
+    raw["score"][second] = raw["score"][first]
+    assert "Pairs 0 and 5 have models with the same outputs" in warned(audited(raw, tmp_path))
+
+
 @pytest.mark.parametrize("suffix", WRITE)
 @pytest.mark.parametrize("said", [np.array(True), np.array(1)])
 def test_a_shared_retrain_may_be_a_copy_where_the_file_says_so(tmp_path, suffix, said):
@@ -314,11 +327,11 @@ def test_decisions_that_agree_on_both_sides_everywhere_are_said(tmp_path):
 def test_probabilities_in_the_place_of_logits_are_refused(tmp_path, suffix, which):
     raw = with_logits(pairs=2, k=20)
     exponentials = np.exp(raw[which])
-    raw[which] = exponentials / exponentials.sum(axis=1, keepdims=True)
+    raw[which] = (exponentials / exponentials.sum(axis=1, keepdims=True)).round(2)
     message = refusal(raw, tmp_path, suffix)
     assert f"{which} are probabilities" in message
     assert "logarithms" in message
-    raw[which] = np.log(raw[which])
+    raw[which] = np.log(np.maximum(raw[which], 1e-3))
     assert audited(raw, tmp_path, suffix).games[0].warnings == []
 
 

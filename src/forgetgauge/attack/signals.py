@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 LOG_FLOOR = 1e-30  # logs are taken of max(p, LOG_FLOOR)
-SUM_OF_PROBABILITIES = 0.01
-"""How far from 1 a row of probabilities may add up, in half precision too."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,11 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-def are_probabilities(outputs: npt.NDArray[np.float32]) -> bool:
-    """Whether every row (of at least one) lies in [0, 1] and adds up to 1: logits never do so by chance."""
+def are_probabilities(outputs: npt.NDArray[np.float32], rounding: float) -> bool:
+    """Whether every row (of at least one) lies in [0, 1] and adds up to 1, up to rounding: many logits never do so."""
     if len(outputs) == 0 or outputs.min() < 0 or outputs.max() > 1:
         return False
-    return bool((np.abs(outputs.sum(axis=1) - 1) <= SUM_OF_PROBABILITIES).all())
+    return bool((np.abs(outputs.sum(axis=1) - 1) <= rounding).all())
 
 
 def correctness(signals: Signals) -> Floats:

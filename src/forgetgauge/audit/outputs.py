@@ -31,6 +31,8 @@ SHADOW = (
 OWN_SCORES = ("score", "loss")
 """Columns of one number for each point; a loss is a score whose smaller values are those of training points."""
 DEFAULT_METHOD = "model"
+ROUNDED_SUM = 0.05
+"""How far from 1 a row of probabilities may add up: of half precision, or rounded to two decimals."""
 ZERO_PROBABILITY = float(np.log(np.finfo(np.float32).tiny))
 """Stands for log 0: −87.3, unless the column has a smaller number."""
 
@@ -303,7 +305,7 @@ class _Reader:
             self._refuse(
                 f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes"
             )
-        if are_probabilities(logits):
+        if are_probabilities(logits, ROUNDED_SUM):
             self._refuse(
                 f"{name} are probabilities (all rows lie in [0, 1] and add up to 1); give the logits, or the "
                 "logarithms of the probabilities"

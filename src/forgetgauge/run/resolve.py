@@ -270,10 +270,10 @@ def _refuse_probabilities(model: nn.Module, learner: Named, dataset: Dataset) ->
     from forgetgauge.learn.predict import logits_of
 
     try:
-        outputs = logits_of(model, dataset.points.subset(np.arange(min(8, len(dataset.points)))))
+        outputs = logits_of(model, dataset.points.subset(np.arange(min(64, len(dataset.points)))))
     except Exception:
         return
-    if outputs.ndim == 2 and outputs.shape[1] > 1 and are_probabilities(outputs):
+    if outputs.ndim == 2 and outputs.shape[1] > 1 and are_probabilities(outputs, rounding=1e-4):
         name = learner.params.get("model", learner.name)
         raise UserError(
             f"model '{name}' gives probabilities (its outputs lie in [0, 1] and add up to 1), but logits are needed: "

@@ -332,7 +332,7 @@ def test_probabilities_in_the_place_of_logits_are_refused(tmp_path, suffix, whic
     assert f"{which} are probabilities" in message
     assert "logarithms" in message
     raw[which] = np.log(np.maximum(raw[which], 1e-3))
-    assert audited(raw, tmp_path, suffix).games[0].warnings == []
+    assert not [line for line in audited(raw, tmp_path, suffix).games[0].warnings if "probabilities" in line]
 
 
 @pytest.mark.parametrize("suffix", WRITE)

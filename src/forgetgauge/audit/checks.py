@@ -52,7 +52,7 @@ def refuse_copied_sides(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) 
                 hint = (
                     "; where one retrained model serves both sides, say so with share_retrain = true"
                     if method == BLIND
-                    else ", a split and its swap need a model each"
+                    else "; a split and its swap need a model each"
                 )
                 raise UserError(
                     f"{file.source}: {method}, pair {played.pair}: the outputs of side 1 are a copy of those of side 0"

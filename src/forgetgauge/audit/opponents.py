@@ -170,12 +170,15 @@ def _on_direction(name: str, lean: Lean, expected: int) -> tuple[str, ...]:
         )
     if lean.sign == expected:
         return ()
-    way = "larger" if lean.sign > 0 else "smaller"
-    doubt = "A loss is usually smaller there: is shadow_member reversed?" if name == "loss" else "Is that so?"
-    hint = "" if name == "loss" else " If not, shadow_member is reversed."
+    way, other = ("larger", "smaller") if lean.sign > 0 else ("smaller", "larger")
+    hint = (
+        "A loss is smaller there as a rule: is shadow_member reversed?"
+        if name == "loss"
+        else f"If {other} ones should be, shadow_member is reversed."
+    )
     return (
         f"own {name}: {way} values were taken for those of training points, as the shadow block has them (AUC "
-        f"{lean.auc:.3f}). {doubt}{hint}",
+        f"{lean.auc:.3f}). {hint}",
     )
 
 

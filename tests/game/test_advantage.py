@@ -11,6 +11,7 @@ from forgetgauge.game.advantage import (
     signed_advantage,
     swap_advantage,
 )
+from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import draw_pair
 
 HALVES = np.array([True, True, False, False])
@@ -166,3 +167,12 @@ def test_sides_that_disagree_about_the_points_are_refused():
         paired_differences([1, 0], [1, 0, 0])
     with pytest.raises(ValueError, match="seeds, points, adversaries"):
         outcome_of_decisions(np.zeros((4, 1)), np.zeros((4, 1)), HALVES, np.ones(4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_adversary_that_is_always_right_has_an_advantage_of_one_whatever_the_weights(seed):
+    """Weighted means of ones are off by rounding, and Q = 1 − 1.0000000000000002 would be refused."""
+    labels, weight = np.repeat([True, False], 1000), np.random.default_rng(seed).lognormal(size=2000)
+    outcome = PairOutcome(np.where(labels, 1.0, -1.0)[:, None], labels, weight)
+    assert 1 - 1e-12 <= outcome.advantage[0] <= 1
+    assert quality_plugin(outcome.advantage) >= 0

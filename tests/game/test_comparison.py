@@ -159,3 +159,10 @@ def test_where_pairs_agree_a_difference_is_as_uncertain_as_five_pairs_are(k):
 
 def test_twenty_pairs_that_agree_tell_everything_from_nothing():
     assert compare(outcomes_of(np.zeros((20, 1))), outcomes_of(np.ones((20, 1)))).first_is_better
+
+
+def test_rankings_do_not_hang_on_rounding():
+    by_pair = np.random.default_rng(0).integers(-3, 4, (3, 6, 2)) / 7
+    by_pair[1] = by_pair[0]  # two methods alike
+    nudged = by_pair + np.random.default_rng(1).uniform(-1, 1, by_pair.shape) * 1e-15
+    assert rank_stability(nudged) == pytest.approx(rank_stability(by_pair), abs=1e-12)

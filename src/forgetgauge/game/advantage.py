@@ -47,7 +47,8 @@ def paired_differences(says_forget: ArrayLike, says_forget_swapped: ArrayLike) -
 
 def advantage_of_differences(differences: Floats, in_forget: Bools, weight: Floats) -> Floats:
     """½(mean_F d − mean_T d), the signed SWAP advantage, for d of shape (2k,) or (2k, n_adversaries)."""
-    return np.asarray(_contrast(differences, in_forget, weight) / 2, dtype=np.float64)
+    contrast = _contrast(differences, in_forget, weight) / 2
+    return np.clip(contrast, -1.0, 1.0)  # weighted means of ±1 can be off by rounding
 
 
 @dataclass(frozen=True, eq=False)

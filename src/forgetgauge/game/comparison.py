@@ -97,8 +97,8 @@ def rank_stability(by_pair: Floats) -> float:
     values = frozen_floats(by_pair, "advantages by pair")
     if values.ndim != 3 or len(values) < 2 or 0 in values.shape:
         raise ValueError(f"a ranking needs (methods ≥ 2, pairs, adversaries), but the shape is {values.shape}")
-    overall = 1 - np.abs(values.mean(axis=1)).max(axis=1)  # (M,)
-    of_pair = 1 - np.abs(values).max(axis=2)  # (M, P)
+    overall = np.round(1 - np.abs(values.mean(axis=1)).max(axis=1), 12)  # (M,); equal up to rounding is a tie
+    of_pair = np.round(1 - np.abs(values).max(axis=2), 12)  # (M, P)
     return float(np.mean(np.nan_to_num([kendall_tau(overall, pair) for pair in of_pair.T])))
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from forgetgauge.game.advantage import signed_advantage
 from forgetgauge.game.diagnostics import auc, swap_auc
+from forgetgauge.game.quality import first_largest
 
 IDEAL = 0.5
 
@@ -47,4 +48,4 @@ def best_attack(scores: ArrayLike) -> int:
 
     Chosen on what it is scored on, hence biased low: below ½ even for Retrain. Q's own search is corrected for that.
     """
-    return int(np.asarray(scores).mean(axis=0).argmin())
+    return first_largest(-np.asarray(scores, dtype=np.float64).mean(axis=0))

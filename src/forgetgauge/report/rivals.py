@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.game.arrays import Floats
+from forgetgauge.game.quality import first_largest
 from forgetgauge.metrics.distances import mean_kl
 from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.metrics.ic import ic_score
@@ -105,7 +106,7 @@ class Rivals:
             return offset_mia_accuracy(said, usual, *self.played.points_of(pair))
 
         table = self._table(pairs, offset)
-        return {"offset_mia": self._attacked("offset_mia", table, int(table.mean(axis=0).argmax()))}
+        return {"offset_mia": self._attacked("offset_mia", table, first_largest(table.mean(axis=0)))}
 
     def _table(self, pairs: Sequence[int], score: Callable[[int, str, int], float]) -> Floats:
         """(n_pairs, n_adversaries), averaged over seeds."""

@@ -50,8 +50,8 @@ def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult
 
     def order(item: tuple[str, MethodResult]) -> tuple[bool, bool, float, float, str]:
         name, method = item
-        lacks_pairs = method.n_pairs < n_pairs
-        return method.quality is None, lacks_pairs, -(method.quality or 0), -(method.quality_plugin or 0), name
+        quality, plugin = (round(value or 0, 12) for value in (method.quality, method.quality_plugin))
+        return method.quality is None, method.n_pairs < n_pairs, -quality, -plugin, name
 
     return sorted(methods.items(), key=order)
 

@@ -395,6 +395,39 @@ def test_a_model_of_one_logit_plays_a_whole_game():
     assert result.failures == []
 
 
+class OwnLearner:
+    """Trains its model as the model is written."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def build(self, points, seed):
+        torch.manual_seed(seed % 2**32)
+        return Net(self.answer)
+
+    def fit(self, points, streams):
+        model = self.build(points, streams.seed("init"))
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        F.cross_entropy(model(points.x).logits, points.y).backward()
+        optimiser.step()
+        return model
+
+    def fit_many(self, points, streams):
+        return [self.fit(p, s) for p, s in zip(points, streams, strict=True)]
+
+    def n_gradients(self, n_points):
+        return n_points
+
+
+def test_the_models_of_ones_own_learner_may_give_objects_too():
+    learner = OwnLearner(ANSWERS["an object with logits"][0])
+    methods = {"retrain": {}, "none": {}, "ssd": {}, "mine": with_logits}
+    result = forgetgauge.evaluate(learner=learner, unlearner=methods, **SMALL)
+    assert result.failures == []
+    with pytest.raises(UserError, match="model 'Net' gives a str, in which there are no logits"):
+        forgetgauge.evaluate(learner=OwnLearner(str), **SMALL)
+
+
 def test_an_instance_plays_a_whole_game():
     torch.manual_seed(0)
     result = forgetgauge.evaluate(model=Net(), learner=RECIPE, unlearner=["retrain", "none"], **SMALL)

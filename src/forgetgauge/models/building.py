@@ -41,9 +41,13 @@ def torch_seeded(seed: int) -> Iterator[None]:
 def build_for(points: Points, name: str, params: Mapping[str, Any], seed: int) -> nn.Module:
     """An untrained model for such points, where they are; of the user's own, one that is known to give logits."""
     shape, n_classes = tuple(points.whole_inputs.shape[1:]), points.n_classes
-    few = torch.arange(n_tried(n_classes)) % len(points.whole_inputs)
-    tried_on = None if name in plugins.models.entries else points.inputs_at(few)
+    tried_on = None if name in plugins.models.entries else few_of(points)
     return build_model(name, params, shape, n_classes, seed, tried_on).to(points.device)
+
+
+def few_of(points: Points) -> Tensor:
+    """Inputs to try a model on: their shape counts, not which they are."""
+    return points.inputs_at(torch.arange(n_tried(points.n_classes)) % len(points.whole_inputs))
 
 
 def build_model(

@@ -255,12 +255,13 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
     from forgetgauge.learn.learner import Learner
+    from forgetgauge.run.weights import mould
 
     made = plugins.learners.load(learner.name)
     made = made(**learner.params) if isinstance(made, type) else made
     if not isinstance(made, Learner):
         raise UserError(f"learner '{learner.name}' lacks one of build, fit, fit_many, n_gradients")
-    model = made.build(dataset.points, 0)
+    model = mould(made, dataset.points)
     _refuse_probabilities(model, learner, dataset)
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
 

@@ -10,15 +10,29 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.errors import WrongOutput
+from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.learner import Learner
+from forgetgauge.models.building import few_of, torch_seeded
+from forgetgauge.models.outputs import with_plain_logits
 from forgetgauge.store.artefact import Artefact
 
 
 def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module]:
     """Models to pour weights into: drawn once and copied, for 11 million random numbers take a tenth of a second."""
-    first = learner.build(points, 0).to(points.device)
+    first = mould(learner, points)
     return [first, *(copy.deepcopy(first) for _ in range(n_models - 1))]
+
+
+def mould(learner: Learner, points: Points) -> nn.Module:
+    """A model to pour weights into, which gives plain logits whoever wrote the learner."""
+    model = learner.build(points, 0)
+    if not isinstance(model, nn.Module):
+        raise UserError(f"learner '{type(learner).__name__}' built a {type(model).__name__}, not a torch module")
+    model = model.to(points.device)
+    if type(learner).__module__.startswith("forgetgauge."):
+        return model
+    with torch_seeded(0):
+        return with_plain_logits(type(model).__name__, model, few_of(points), points.n_classes)
 
 
 def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:

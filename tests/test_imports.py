@@ -60,7 +60,16 @@ def digest_after(project, files, edited):
         "def rate():\n    import importlib\n    return importlib.import_module('userhelper').rate()",
         "from userpkg.inner import rate",
         "from userpkg import inner\nrate = inner.rate",
-        "from userpkg.relative import (  # several lines\n    other,\n    rate,\n)",
+        "from userpkg.relative import (  # several lines\n    other,  # (old)\n    rate,\n)",
+        "def rate():\n    import os; import userhelper\n    return userhelper.rate()",
+        "def rate():\n    if True: from userhelper import rate\n    return rate()",
+        "def rate():\n    from userpkg import other, \\\n        inner\n    return inner.rate()",
+        "def rate():\n    return __import__('userhelper').rate()",
+        "def rate():\n    import importlib\n    return importlib.import_module('.inner', 'userpkg').rate()",
+        "def rate():\n    import runpy\n    return runpy.run_path('userhelper.py')['rate']()",
+        "def rate():\n    from usernamespace import inside\n    return inside.rate()",
+        "from sched import rate",
+        "import functools\nimport userhelper\nrate = functools.lru_cache(userhelper.rate)",
     ],
 )
 def test_editing_any_module_behind_an_import_changes_the_digest(project, imports):
@@ -71,6 +80,8 @@ def test_editing_any_module_behind_an_import_changes_the_digest(project, imports
         "userpkg/__init__.py": "",
         "userpkg/inner.py": "from userhelper import rate\n",
         "userpkg/relative.py": "from .inner import rate\nother = None\n",
+        "usernamespace/inside.py": "from userhelper import rate\n",
+        "sched.py": "from userhelper import rate\n",
     }
     before, after = digest_after(project, files, {"userhelper.py": HELPER.replace("1.0", "0.0")})
     assert before != after
@@ -106,13 +117,15 @@ def test_a_model_block_in_another_module_counts(project):
         "re.compile('a' * {})",
         "np.random.default_rng({})",
         "random.Random({})",
+        "enum.Enum('E', {{'A': {}}}).A",
+        "collections.defaultdict(functools.partial(max, {}))",
     ],
 )
 @pytest.mark.parametrize("reached", ["VALUE", "userconfig.VALUE"])
 def test_globals_count_by_value_wherever_they_come_from(project, monkeypatch, value, reached):
     """The same source, another value: it comes from outside."""
     config = f"""
-        import argparse, collections, fractions, functools, os, random, re, types
+        import argparse, collections, enum, fractions, functools, os, random, re, types
         import numpy as np
         import torch
         class Own:
@@ -150,7 +163,16 @@ def test_a_global_set_by_the_caller_counts_even_where_two_functions_name_differe
 
 @pytest.mark.parametrize(
     "reads",
-    ["np.load('weights.npy')", "np.load(WEIGHTS)", "np.load(PATH)", "np.load(os.path.join(HERE, 'weights.npy'))"],
+    [
+        "np.load('weights.npy')",
+        "np.load(WEIGHTS)",
+        "np.load(PATH)",
+        "np.load(os.path.join(HERE, 'weights.npy'))",
+        "np.load(Path(__file__).parent / 'deep' / 'weights.npy')",
+        "np.load(Path('deep').joinpath('weights.npy'))",
+        "Path('deep', 'notes.txt').read_bytes()",
+        "open('deep/notes.txt', 'rb').read()",
+    ],
 )
 def test_a_replaced_file_of_weights_counts(project, tmp_path, reads):
     files = {
@@ -165,8 +187,13 @@ def test_a_replaced_file_of_weights_counts(project, tmp_path, reads):
     }
     digests = []
     for n in (3, 3, 4):
-        np.save(tmp_path / "weights.npy", np.arange(n))
-        digests.append(code_of(project(files)).digest)
+        (tmp_path / "deep").mkdir(exist_ok=True)
+        for path in ("weights.npy", "deep/weights.npy"):
+            np.save(tmp_path / path, np.arange(n))
+        (tmp_path / "deep/notes.txt").write_text(str(n))
+        found = code_of(project(files))
+        assert found.not_covered == ()
+        digests.append(found.digest)
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -176,7 +203,14 @@ def test_a_replaced_file_of_weights_counts(project, tmp_path, reads):
         ("import importlib\ndef method(name):\n    return importlib.import_module(name)\n", "line 3: import_module"),
         ("def method(name):\n    return __import__(name)\n", "__import__"),
         ("def method(text):\n    exec(text)\n", "exec"),
-        ("import torch\ndef method(i):\n    return torch.load(f'weights{i}')\n", "load"),
+        ("import torch\ndef method(i):\n    return torch.load(f'weights{i}.pt')\n", "load"),
+        ("import torch as T\ndef method(i):\n    path = f'w{i}'\n    return T.jit.load(path)\n", "load"),
+        ("from torch import load\ndef method(path):\n    return load(path)\n", "a parameter that names it counts"),
+        ("import numpy as np\ndef method():\n    return np.load('gone.npy')\n", "not found from here"),
+        ("def method(path):\n    return open(path).read()\n", "open"),
+        ("import os\ndef method():\n    return os.getenv('RATE')\n", "getenv"),
+        ("def method():\n    import usersgone\n", "usersgone"),
+        ("import importlib.util as u\ndef method(p):\n    u.spec_from_file_location('a', p)\n", "spec_from_file"),
         ("import socket\nLINE = socket.socket()\nLINE.close()\ndef method():\n    return LINE\n", "usermain.LINE"),
         ("STREAM = open('usermain.py')\nSTREAM.close()\ndef method():\n    return STREAM\n", "usermain.STREAM"),
         ("NUMBERS = (i for i in range(3))\ndef method():\n    return NUMBERS\n", "usermain.NUMBERS"),
@@ -224,6 +258,57 @@ def test_ordinary_code_has_nothing_that_is_not_covered(project):
     assert code_of(project({"usermain.py": text})).not_covered == ()
 
 
+def test_a_folder_counts_by_its_name_and_files_of_one_name_count_each(project, tmp_path):
+    text = """
+        from pathlib import Path
+        HERE = Path(__file__).parent
+        ONE, TWO = HERE / "one" / "w.npy", HERE / "two" / "w.npy"
+        def method():
+            return HERE, ONE, TWO
+    """
+    digests = []
+    for one, two in ((1, 2), (1, 2), (2, 1), (1, 3)):
+        for folder, value in (("one", one), ("two", two)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            np.save(tmp_path / folder / "w.npy", value)
+        digests.append(code_of(project({"usermain.py": text})).digest)
+        (tmp_path / "runs.json").write_text(str(len(digests)))  # whatever else appears in the folder
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
+
+
+def test_a_function_counts_where_it_was_written_whatever_functools_wraps_says(project):
+    files = {
+        "usermain.py": """
+            import copy, functools
+            @functools.wraps(copy.deepcopy)
+            def method(model, retain, forget, context):
+                return 1.0
+        """
+    }
+    before, after = digest_after(project, files, {"usermain.py": files["usermain.py"].replace("1.0", "0.0")})
+    assert before != after
+
+
+def test_a_line_of_a_string_that_looks_like_an_import_is_not_listed(project):
+    text = 'def method():\n    """First:\n    import the module\n    """\n'
+    assert code_of(project({"usermain.py": text})).not_covered == ()
+
+
+def test_a_constant_that_was_edited_after_it_was_imported_is_refused(project, tmp_path):
+    method = project(
+        {"usermain.py": "from userhelper import STD\ndef method():\n    return STD\n", "userhelper.py": "STD = 0.0\n"}
+    )
+    code_of(method)
+    (tmp_path / "userhelper.py").write_text("STD = 3.0\n")
+    with pytest.raises(UserError, match=r"userhelper\.py was edited after Python had loaded it"):
+        code_of(method)
+    for name in ("userhelper", "usermain"):
+        importlib.reload(sys.modules[name])
+    assert sys.modules["usermain"].method() == 3.0
+    code_of(sys.modules["usermain"].method)
+
+
 def test_the_version_of_an_installed_package_counts_and_those_that_are_recorded_do_not(project, monkeypatch):
     from forgetgauge import imports
 
@@ -245,7 +330,7 @@ def test_code_that_was_edited_after_it_was_imported_is_refused(project, tmp_path
     code_of(method)
     time.sleep(0.01)
     (tmp_path / "userhelper.py").write_text(HELPER.replace("1.0", "0.0"))
-    with pytest.raises(UserError, match=r"userhelper\.py was edited after Python had loaded it: rate"):
+    with pytest.raises(UserError, match=r"userhelper\.py was edited after Python had loaded it"):
         code_of(method)
 
 

@@ -48,8 +48,8 @@ def code_of(*things: Any, files: Iterable[Path] = ()) -> Code:
     roots = [looked.describe(thing, "what was given") for thing in things]
     looked.finish()
     found = looked.imports
-    for file in files:
-        found.add_file(file)
+    for number, file in enumerate(files):
+        found.add_file(f"{number} {file.name}", file)
     if not things and not found.files:
         return Code()
     parts = [
@@ -101,7 +101,7 @@ class _Look:
             self.imports.not_covered.add(f"{where}, which is too large to be looked through")
             return "(too large)"
         if isinstance(thing, enum.Enum):
-            return f"{type(thing).__qualname__}.{thing.name}"
+            return f"{type(thing).__qualname__}.{thing.name} = {self.describe(thing.value, where)}"
         if type(thing) in _PLAIN:
             return self._plain(thing)
         if id(thing) in self._open:
@@ -114,14 +114,15 @@ class _Look:
 
     def _plain(self, thing: Any) -> str:
         if isinstance(thing, str) and len(thing) < 1000 and _WEIGHTS.fullmatch(thing) and os.path.isfile(thing):
-            self.imports.add_file(thing)
+            self.imports.add_file(thing, thing)
         return repr(thing)
 
     def _compound(self, thing: Any, where: str) -> str:
         if isinstance(thing, PurePath):
-            if os.path.exists(thing) and (os.path.isdir(thing) or _WEIGHTS.fullmatch(str(thing))):
-                self.imports.add_file(thing)
-            return repr(str(thing))
+            named = _as_seen_from_here(thing)
+            if _WEIGHTS.fullmatch(named) and os.path.isfile(thing):
+                self.imports.add_file(named, thing)
+            return repr(named)  # of a folder the name alone: what is read from it is named elsewhere
         if isinstance(thing, ModuleType):
             self.imports.add(thing.__name__)
             return f"module {thing.__name__}"
@@ -146,7 +147,8 @@ class _Look:
             return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
         if isinstance(thing, Mapping):
             items = [f"{self.describe(key, where)}: {self.describe(value, where)}" for key, value in thing.items()]
-            return f"{kind}{{{', '.join(items)}}}{self._attributes(thing, where)}"
+            made_by = self.describe(getattr(thing, "default_factory", None), where)
+            return f"{kind}{{{', '.join(items)}}}{made_by}{self._attributes(thing, where)}"
         if isinstance(thing, list | tuple | set | frozenset):
             each = [self.describe(item, where) for item in thing]
             ordered = sorted(each) if isinstance(thing, set | frozenset) else each
@@ -158,9 +160,12 @@ class _Look:
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
             return f"{kind}({self.describe(state, where)})"
         named = getattr(thing, "__qualname__", None)
-        if callable(thing) and isinstance(named, str):  # written in C, or by a library's decorator
-            self._library(str(getattr(thing, "__module__", None) or ""))
-            return f"{getattr(thing, '__module__', '')}.{named}"
+        if callable(thing) and isinstance(named, str):  # written in C, or made by a library's decorator
+            module = str(getattr(thing, "__module__", None) or "")
+            inside = [getattr(thing, "__wrapped__", None), getattr(thing, "code", None)]  # of lru_cache, of torch.jit
+            if not self._library(module) and not self._has_source(module) and inside == [None, None]:
+                self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
+            return f"{module}.{named}({self._each(inside, where)})"
         return self._instance(thing, kind, where)
 
     def _instance(self, thing: Any, kind: str, where: str) -> str:
@@ -198,7 +203,7 @@ class _Look:
     # -- code ------------------------------------------------------------------------------------------------------
 
     def _function(self, thing: FunctionType, where: str) -> str:
-        if self._library(thing.__module__):
+        if self._library(_module_of(thing)):
             return f"{thing.__module__}.{thing.__qualname__}"
         self._later(thing)
         cells = [_content(cell) for cell in thing.__closure__ or ()]
@@ -207,12 +212,13 @@ class _Look:
 
     def _own_code(self, thing: FunctionType) -> str:
         """Its place where the source of its module is taken in whole, else what it says or does itself."""
-        name = f"{thing.__module__}:{thing.__qualname__}"
-        if self._has_source(thing.__module__) and "<" not in thing.__qualname__:
+        inside = thing.__code__.co_qualname  # functools.wraps gives a function another name
+        name = f"{_module_of(thing)}:{inside}"
+        if self._has_source(_module_of(thing)) and "<" not in inside:
             return name
-        if "<lambda>" not in thing.__qualname__:
+        if "<lambda>" not in inside:
             try:
-                return f"{name} {inspect.getsource(thing).strip()!r}"
+                return f"{name} {inspect.getsource(thing.__code__).strip()!r}"
             except (OSError, TypeError):
                 pass
         return f"{name} {bytecode(thing.__code__)}"
@@ -268,8 +274,12 @@ class _Look:
 
     def _globals_of(self, function: FunctionType) -> None:
         names = _names(function.__code__)
+        if not self._has_source(_module_of(function)):  # what it imports itself stands in no file that is read
+            for name in sorted(names - function.__globals__.keys()):
+                if kind_of(name) == "own":
+                    self.imports.add(name)
         for name in sorted(names & function.__globals__.keys()):
-            self._global(function.__globals__[name], f"{function.__module__}.{name}", names)
+            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", names)
 
     def _global(self, value: Any, where: str, names: set[str]) -> None:
         if isinstance(value, ModuleType):
@@ -282,6 +292,17 @@ class _Look:
                     self._global(vars(value)[name], whole, names)
             return
         self.lines.add(f"global {where} = {self.describe(value, f'the global {where}')}")
+
+
+def _module_of(function: FunctionType) -> str:
+    """Where it was written, whatever functools.wraps says."""
+    return str(function.__globals__.get("__name__") or "")
+
+
+def _as_seen_from_here(path: PurePath) -> str:
+    """Relative where it lies in the current folder: another machine has that elsewhere."""
+    here = os.getcwd()
+    return os.path.relpath(path, here) if path.is_absolute() and path.is_relative_to(here) else str(path)
 
 
 def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 
 import pytest
@@ -93,4 +94,55 @@ def test_a_run_that_chooses_its_own_number_of_pairs_can_be_repeated(tmp_path):
         warnings.simplefilter("error")
         for _ in range(2):
             forgetgauge.evaluate(unlearner="none", **arguments)
+    assert not list((tmp_path / "run").glob("result-*.json"))
+
+
+OWN = """
+import numpy as np
+from forgetgauge.attack.signals import log_confidence
+from forgetgauge.attack.threshold import ThresholdAttack
+from forgetgauge.game.adversary import Access
+
+class Attack:
+    access, needs = Access.BLACK_BOX, frozenset()
+    def fit(self, shadows, target):
+        scores = log_confidence(shadows.rows[0])
+        return self.load({"thresholds": np.full(target.n_classes, np.quantile(scores, 0.5))})
+    def load(self, arrays):
+        return ThresholdAttack(log_confidence, arrays["thresholds"])
+"""
+
+
+def test_a_scored_adversary_of_ones_own_that_was_edited_attacks_again(run_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    folder, name = RunFolder(tmp_path / "run"), "scored_own:Attack"
+
+    def edited(text):
+        (tmp_path / "scored_own.py").write_text(text)
+        sys.modules.pop("scored_own", None)
+
+    run_file()
+    edited(OWN)
+    _, scored = play(add_adversaries(folder, [name]), folder)
+    edited(OWN.replace("0.5)", "0.3)"))
+    _, again = run_file()
+    _, fresh = play(add_adversaries(folder, [name]), folder)
+    first, second, third = (result.methods["none"].by_adversary[name].by_pair for result in (scored, again, fresh))
+    assert first != second
+    assert second == third
+
+
+def test_a_refused_attempt_sets_nothing_aside(run_file, tmp_path):
+    run_file()
+
+    def broken(model, retain, forget, context):
+        return None
+
+    from forgetgauge import plugins
+
+    name = plugins.unlearners.bind(broken, "broken-one")
+    with pytest.raises(UserError, match="gave back a NoneType"):
+        run_file("game.alpha=0.2", f"unlearners.mine.method={name}")
     assert not list((tmp_path / "run").glob("result-*.json"))

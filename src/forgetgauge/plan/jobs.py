@@ -13,7 +13,7 @@ Kind = Literal["initialise", "train", "unlearn", "signals", "fit", "decide", "tr
 """The last two are trials of the user's own code, before a run: they are in no plan and leave no artefact."""
 
 CODE_VERSION: dict[Kind, int] = {
-    "initialise": 1,
+    "initialise": 2,
     "train": 1,
     "unlearn": 1,
     "signals": 1,

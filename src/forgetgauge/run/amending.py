@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game, Named
+from forgetgauge.plan.graph import Game, Named, Opponent
 from forgetgauge.plan.record import game_from_json
+from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.store.runfolder import RunFolder
 
 GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
@@ -23,6 +24,8 @@ class Amended:
     scored: list[str]
     """Adversaries that `score` added, which a run keeps."""
     notes: list[str]
+    replaces: bool = False
+    """Whether a result that the folder holds will not be part of the new one: it is to be set aside."""
 
 
 def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], source: str) -> Amended:
@@ -34,16 +37,22 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
         return Amended(list(games), list(scored), [])
     run = folder.read_run()
     before, known = [game_from_json(record) for record in run["games"]], run.get("source", "")
-    kept = {name: before[0].adversaries[name] for name in run.get("scored", ()) if name in before[0].adversaries}
-    added = [name for name in kept if any(name not in game.adversaries for game in games)]
+    recorded = {name: before[0].adversaries[name] for name in run.get("scored", ()) if name in before[0].adversaries}
+    named = {name for game in games for name in game.adversaries}  # what the run file says of one goes first
+    kept = {name: _resolved_anew(name, opponent) for name, opponent in recorded.items() if name not in named}
     games = [replace(game, adversaries={**game.adversaries, **kept}) for game in games]
-    notes = [f"also attacked by {', '.join(added)}, which score added to this folder"] if added else []
-    if not all(any(_contains(game, old) for game in games) for old in before):
-        if known and known != source:
-            raise UserError(f"{folder.path}: holds the run of {known}; give {source} a folder of its own (--out)")
-        if folder.result.exists():
-            notes.append(f"the settings changed; the result before that is kept as {_set_aside(folder)}")
-    return Amended(games, list(dict.fromkeys([*kept, *scored])), notes)
+    notes = [f"also attacked by {', '.join(kept)}, which score added to this folder"] if kept else []
+    replaces = not all(any(_contains(game, old) for game in games) for old in before)
+    if replaces and known and known != source:
+        raise UserError(f"{folder.path}: holds the run of {known}; give {source} a folder of its own (--out)")
+    return Amended(games, list(dict.fromkeys([*kept, *scored])), notes, replaces)
+
+
+def _resolved_anew(name: str, opponent: Opponent) -> Opponent:
+    """An adversary with the code that it has now."""
+    how = opponent.adversary
+    stated = {"version": how.version} if how.version else {}
+    return resolve_opponent(name, {**how.params, **stated, **({} if how.name == name else {"method": how.name})})
 
 
 def _contains(game: Game, old: Game) -> bool:
@@ -71,9 +80,11 @@ def _within(part: Any, whole: Any) -> bool:
     return all(whole.get(name) == value for name, value in part.items())
 
 
-def _set_aside(folder: RunFolder) -> str:
-    """Copy the result to the first free name."""
+def set_aside(folder: RunFolder) -> list[str]:
+    """Copy the result to the first free name, where there is one; what the user is told of it."""
+    if not folder.result.exists():
+        return []
     content = folder.result.read_text("utf-8")
     number = next(n for n in range(1, 1_000_000) if not (folder.path / f"result-{n}.json").exists())
     folder.write_text(folder.path / f"result-{number}.json", content)
-    return f"result-{number}.json"
+    return [f"the settings changed; the result before that is kept as result-{number}.json"]

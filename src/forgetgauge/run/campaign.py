@@ -15,8 +15,9 @@ from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.report.assemble import assemble
 from forgetgauge.report.pilot import pairs_wanted
 from forgetgauge.report.result import Result
-from forgetgauge.run.amending import amended
+from forgetgauge.run.amending import amended, set_aside
 from forgetgauge.run.executors import Executor
+from forgetgauge.run.own_code import own_code_of
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.run.scheduler import Ending, Progress, execute
@@ -95,7 +96,7 @@ def play(
     hire = plugins.executors.load(executor)
     n_run = 0
     with folder.locked():
-        campaign, notes = _amended(campaign, folder)
+        campaign, notes, replaces = _amended(campaign, folder)
         device, described = _chosen_device(campaign, folder, device)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
@@ -105,6 +106,7 @@ def play(
         try:
             if trial:
                 _try_first(campaign, folder, workers)
+            notes += set_aside(folder) if replaces else []
             while True:
                 folder.write_run(campaign.to_json())
                 ending = execute(
@@ -135,13 +137,16 @@ def play(
     return ending, result
 
 
-def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]]:
-    """The campaign with what `score` added to the folder, and what the user is told of what it held before."""
+def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str], bool]:
+    """The campaign with what `score` added to the folder, what the user is told of that, and whether a result that the
+    folder holds will not be part of the new one."""
     resolved = campaign.resolved
     found = amended(folder, resolved.games, resolved.scored, resolved.source)
     if found.games == resolved.games and tuple(found.scored) == resolved.scored:
-        return campaign, found.notes
-    return Campaign.plan(replace(resolved, games=found.games, scored=tuple(found.scored))), found.notes
+        return campaign, found.notes, found.replaces
+    sources = replace(resolved.sources, own_code=own_code_of(found.games))
+    planned = replace(resolved, games=found.games, scored=tuple(found.scored), sources=sources)
+    return Campaign.plan(planned), found.notes, found.replaces
 
 
 def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor) -> None:

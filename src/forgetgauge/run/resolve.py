@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,7 +180,14 @@ def _brought_learner(name: str, brought: str | None, params: Any, learner: Named
     factory = plugins.learners.load(brought)
     own = {field.name for field in dataclasses.fields(factory)} if dataclasses.is_dataclass(factory) else set()
     shared = {key: value for key, value in learner.params.items() if key in own}
-    return _resolve_named(plugins.learners, {"name": brought, **shared, **params}, f"unlearners.{name}.learner")
+    stated = {"version": learner.version} if learner.version else {}
+    table = {
+        "name": brought,
+        **shared,
+        **params,
+        **(stated if _may_state_version(plugins.learners, brought, shared) else {}),
+    }
+    return _resolve_named(plugins.learners, table, f"unlearners.{name}.learner")
 
 
 def resolve_opponent(name: str, params: Mapping[str, Any]) -> Opponent:
@@ -210,9 +218,18 @@ def _resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | N
     version = params.pop("version", "") if _may_state_version(catalogue, name, params) else ""
     if not isinstance(version, str):
         raise UserError(f"{what or catalogue.what}: version = {version!r} is not a string")
+    if version and _has_parameter(catalogue.load(name), "version"):
+        raise UserError(f"{what or catalogue.what}: a parameter of '{name}' cannot be called version: rename it")
     completed = complete_params(what or catalogue.what, catalogue.load(name), params)
     code = code_of_choice(catalogue, name, completed)
     return Named(name, completed, code.digest, version, code.not_covered)
+
+
+def _has_parameter(thing: Any, name: str) -> bool:
+    try:
+        return name in inspect.signature(thing).parameters
+    except (TypeError, ValueError):  # not callable, or written in C
+        return False
 
 
 def _may_state_version(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -> bool:

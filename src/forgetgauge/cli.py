@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from forgetgauge import cli_data, cli_experiments, cli_reproduce, plugins
 from forgetgauge.durations import parse_duration
-from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.plugins.shipped.executors import EXECUTORS
 
@@ -317,6 +318,7 @@ INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
 
 def main() -> None:
     """Run the command line: a user's mistake is one line on standard error and exit code 2."""
+    warnings.simplefilter("ignore", DoubtfulResult)  # they stand under the table
     try:
         code = app(standalone_mode=False)
     except UserError as error:

@@ -26,6 +26,10 @@ class RunFailed(Exception):
         self.result = result
 
 
+class DoubtfulResult(UserWarning):
+    """Something may make a number of a result untrue; it stands in the result's `warnings` or `not_covered` too."""
+
+
 class DiskFull(UserError):
     """The disk filled up; everything finished before that is kept."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.errors import RunFailed, UserError, unknown_name
+from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, unknown_name
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.result import Result
@@ -133,6 +133,10 @@ def evaluate(
     if ending.failed and on_failure == "raise":
         first = next(iter(ending.failed.values()))
         raise RunFailed(_what_failed(ending), result) from first.error
+    if result is not None:
+        for game in result.games:
+            for line in [*game.warnings, *(f"not covered: {what}" for what in game.not_covered)]:
+                warnings.warn(line, DoubtfulResult, stacklevel=2)
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     return result

@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 import forgetgauge
-from forgetgauge.errors import UserError
+from forgetgauge.errors import DoubtfulResult, UserError
+from forgetgauge.run.resolve import resolve
 
 TINY = {
     "pairs": 2,
@@ -356,3 +357,84 @@ def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modul
     assert result.methods["mine"].quality is None
     assert result.methods["none"].quality is not None
     assert all("is not the same in a worker process" in failure.error for failure in result.failures)
+
+
+def hooked(model):
+    model.register_forward_hook(lambda module, given, answer: answer * 0)
+
+
+def hooked_inside(model):
+    next(m for m in model.modules() if isinstance(m, nn.Linear)).register_forward_hook(lambda *its: its[2] * 0)
+
+
+def of_another_class(model):
+    class Silent(type(model)):
+        def forward(self, x):
+            return super().forward(x) * 0
+
+    model.__class__ = Silent
+
+
+def with_another_layer(model):
+    model.body.append(nn.Dropout(0.0))  # a layer without weights that changes nothing
+    model.body.append(nn.Hardtanh(0.0, 1e-6))  # and one that does
+
+
+@pytest.mark.parametrize("change", [hooked, hooked_inside, of_another_class, with_another_layer])
+def test_what_a_method_does_beside_the_weights_is_refused_and_not_dropped_silently(change):
+    def mine(model, retain, forget, context):
+        model = copy.deepcopy(model)
+        change(model)
+        return model
+
+    with pytest.raises(UserError, match="answers otherwise than its weights and buffers say"):
+        forgetgauge.evaluate(unlearner={"mine": mine}, **TINY)
+
+
+class RemembersOutside(nn.Module):
+    """Its mean is not stored: a buffer with persistent=False."""
+
+    def __init__(self, input_shape, n_classes):
+        super().__init__()
+        self.head = nn.Linear(64, n_classes)
+        self.register_buffer("mean", torch.zeros(64), persistent=False)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        if self.training:
+            self.mean = x.mean(0).detach()
+        return self.head(x - self.mean)
+
+
+def test_a_model_that_keeps_something_outside_its_weights_is_refused():
+    with pytest.raises(UserError, match="answers otherwise than its weights and buffers say"):
+        forgetgauge.evaluate(unlearner="none", **{**TINY, "learner": {**TINY["learner"], "model": RemembersOutside}})
+
+
+def test_from_python_what_makes_a_number_doubtful_is_a_warning():
+    images = np.repeat(np.random.default_rng(0).normal(size=(60, 1, 8, 8)).astype(np.float32), 2, axis=0)
+    with pytest.warns(DoubtfulResult, match="more than once"):
+        forgetgauge.evaluate(unlearner="none", data=(images, np.arange(120) // 2 % 3), **{**TINY, "fraction": 1.0})
+
+
+def test_a_parameter_called_version_is_refused_rather_than_swallowed():
+    def mine(model, retain, forget, context, version="a"):
+        return copy.deepcopy(model)
+
+    with pytest.raises(UserError, match="cannot be called version"):
+        forgetgauge.evaluate(unlearner={"mine": {"method": mine, "version": "b"}}, **TINY)
+
+
+def test_the_version_of_a_model_reaches_the_learner_that_a_method_brings(own_modules):
+    own_modules(
+        users_method="""
+            from torch import nn
+            def Net(input_shape, n_classes):
+                return nn.Sequential(nn.Flatten(), nn.Linear(64, n_classes))
+        """
+    )
+    raw = {"data": {"name": "digits"}, "unlearners": ["sisa"]}
+    for version in ("1", "2"):
+        learner = {"model": "users_method:Net", "version": version}
+        (game,) = resolve({**raw, "learner": learner}, "a test").games
+        assert game.methods["sisa"].learner.version == version == game.learner.version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from forgetgauge.audit.checks import BLIND, file_warnings, refuse_copied_sides
 from forgetgauge.audit.opponents import Opponents, Player, opponents_of
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
-from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
@@ -70,6 +71,8 @@ def audit_file(
     refuse_copied_sides(file, rounds)
     opponents = opponents_of(file, adversaries)
     result = _Audit(file, rounds, opponents, level, delta, seed, cast(IntervalKind, interval)).result()
+    for line in result.games[0].warnings:
+        warnings.warn(line, DoubtfulResult, stacklevel=2)
     if out is not None:
         folder = RunFolder(out)
         if folder.run_file.exists():

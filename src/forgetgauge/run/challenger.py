@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
+from forgetgauge.data.dataset import Points
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.algorithms import make_learner, make_unlearner
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.own_code import is_own
+from forgetgauge.run.own_code import is_own, makes_own_models
 from forgetgauge.run.places import Places
-from forgetgauge.run.weights import checked_weights, pour_weights, untrained, weights_of
+from forgetgauge.run.weights import checked_weights, pour_weights, refuse_what_is_not_kept, untrained, weights_of
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
+
+N_ASKED = 16
+"""Points on which a model of the user's is compared with what is kept of it."""
 
 
 def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
@@ -27,6 +32,8 @@ def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
         points = [holdings.places(job, whole).training for job in jobs]
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
         engine = learner.engine(points).name if hasattr(learner, "engine") else ""
+        if makes_own_models(jobs[0]):
+            _refuse_what_is_not_kept(models, points, learner, whole)
     ran = _how_it_ran(holdings, len(jobs), engine)
     return [
         Artefact(
@@ -50,14 +57,25 @@ def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdin
         else:
             models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
             ran = _how_it_ran(holdings, 1)
+        weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
+        if makes_own_models(jobs[0]):
+            _refuse_what_is_not_kept(models, [r.retain for r in requests], learner, whole)
     made = []
-    for model, request, inputs in zip(models, requests, given, strict=True):
+    for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
         facts["told"] = {**_told_of(learner, model), **request.context.facts}
         if "model" in inputs:
             facts["original_ran"] = inputs["model"].facts.get("ran")
-        made.append(Artefact(checked_weights(model, request.model), facts))
+        made.append(Artefact(arrays, facts))
     return made
+
+
+def _refuse_what_is_not_kept(
+    models: Sequence[nn.Module], points: Sequence[Points], learner: Learner, whole: Points
+) -> None:
+    fresh = untrained(learner, whole, 1)[0]
+    for model, own in zip(models, points, strict=True):
+        refuse_what_is_not_kept(model, fresh, whole.inputs_at(torch.from_numpy(own.index[:N_ASKED])))
 
 
 def _request(job: Job, inputs: Mapping[str, Artefact], model: nn.Module, places: Places, learner: Learner) -> Request:

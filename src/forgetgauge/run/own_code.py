@@ -32,6 +32,12 @@ def is_own(job: Job) -> bool:
     return any(name in job.params and job.params[name]["name"] not in entries.entries for entries, name in chosen)
 
 
+def makes_own_models(job: Job) -> bool:
+    """Whether a learner, a model or an unlearner of the user's has a hand in the models that a job makes."""
+    model = job.params["learner"]["params"].get("model", "")
+    return is_own(job) or (isinstance(model, str) and model not in ("", *plugins.models.entries))
+
+
 def own_code_of(games: list[Game]) -> dict[str, Named]:
     """All that has a digest of code, by its place in a job and its identity."""
     chosen = [

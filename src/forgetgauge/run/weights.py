@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.learner import Learner
 from forgetgauge.models.building import few_of, torch_seeded
-from forgetgauge.models.outputs import with_plain_logits
+from forgetgauge.models.outputs import answering_like, with_plain_logits
 from forgetgauge.store.artefact import Artefact
 
 
@@ -50,6 +50,28 @@ def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[An
     if {name: tensor.shape for name, tensor in model.state_dict().items()} != shapes:
         raise WrongOutput("the unlearner gave back a model of another architecture")
     return weights_of(model)
+
+
+@torch.no_grad()
+def refuse_what_is_not_kept(model: nn.Module, fresh: nn.Module, x: Tensor) -> None:
+    """WrongOutput where a model answers otherwise than one of its architecture with its weights and buffers.
+
+    These alone are stored: a hook, an exchanged layer or an attribute that forward reads would be lost without a word,
+    and the model that is attacked would not be the one that was made.
+    """
+    fresh.load_state_dict(model.state_dict())
+    model = answering_like(model, fresh)
+    first = next(model.parameters(), None)
+    here = x if first is None else x.to(first.device)
+    answers, again, kept = model.eval()(here).cpu(), model(here).cpu(), fresh.eval()(x).cpu()
+    if not torch.equal(answers.nan_to_num(), again.nan_to_num()):
+        return  # it answers at random
+    size = float(kept.nan_to_num().abs().max()) + 1e-6
+    if answers.shape != kept.shape or not torch.allclose(answers, kept, rtol=1e-3, atol=1e-3 * size, equal_nan=True):
+        raise WrongOutput(
+            "the model answers otherwise than its weights and buffers say, and these alone are kept: put what hooks, "
+            "exchanged layers, attributes or buffers with persistent=False do into parameters or persistent buffers"
+        )
 
 
 def pour_weights(model: nn.Module, weights: Artefact) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from forgetgauge import plugins
+from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import UserError
 from forgetgauge.game.adaptive import stein_quality_interval
+from forgetgauge.game.adversary import Access
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
@@ -110,10 +113,12 @@ def test_an_adaptive_run_adds_pairs_until_the_interval_is_narrow_enough_or_the_l
     assert enough.games[0].spec["pairs"] == 5
 
 
+@dataclass(frozen=True)
 class Constant:
-    """Accuses every point: its advantage is 0 on every pair."""
+    """Accuses every point: its advantage is 0 on every pair. Written as the adversaries of this package are."""
 
-    needs = frozenset()
+    access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset()
 
     def fit(self, shadows, target):
         return self

@@ -105,6 +105,18 @@ def test_the_exported_logits_of_a_run_give_its_numbers_to_the_last_bit(run, tmp_
     assert game.spec["n_forget"] == expected_game.spec["n_forget"]
 
 
+def test_a_shared_retrain_has_one_interval_in_the_run_and_in_the_audit_of_its_export(tmp_path):
+    tables = copy.deepcopy(TINY) | {"unlearners": ["retrain", "none"], "adversaries": ["confidence", "correctness"]}
+    tables["game"] |= {"share_retrain": True}
+    _, result = play(Campaign.plan(resolve(tables, "tiny")), RunFolder(tmp_path / "run"))
+    write_audit_file(tmp_path / "run", tmp_path / "run.npz")
+    audit = audit_file(tmp_path / "run.npz", adversaries=["confidence", "correctness"])
+    for found in (result.methods["retrain"], audit.methods["retrain"]):
+        assert found.interval == found.bounded_interval == (1.0, 1.0)
+        assert {one.interval for one in found.by_adversary.values()} == {(0.0, 0.0)}
+    assert audit.methods["none"].interval == result.methods["none"].interval != (1.0, 1.0)
+
+
 def by_names(comparisons):
     """Whatever the order of the methods."""
     return {

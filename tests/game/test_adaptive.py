@@ -58,6 +58,13 @@ def test_a_pilot_that_agrees_has_the_distribution_free_interval():
     assert spread.high - spread.low < 0.2 < agreed.high - agreed.low
 
 
+def test_an_adversary_that_decides_nothing_does_not_widen_the_interval_of_quality():
+    spread = draw_pairs(np.array([0.1]), 0.0, (9,), np.random.default_rng(1))
+    by_pair = np.column_stack([spread, np.zeros(9)])
+    low = stein_quality_interval(spread, 6).low
+    assert stein_quality_interval(by_pair, 6, counted=[0]).low == low > stein_quality_interval(by_pair, 6).low
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_the_interval_of_quality_is_as_narrow_as_asked(seed):
     rng, truth = np.random.default_rng(seed), np.array([0.2, 0.0, -0.1])

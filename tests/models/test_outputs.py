@@ -200,6 +200,100 @@ def test_what_holds_no_logits_is_refused_in_one_line(answer, n_out, line):
     assert "\n" not in str(refusal.value)
 
 
+SIGMOIDS = {
+    "a column": (torch.sigmoid, 1),
+    "a number a point": (lambda z: torch.sigmoid(z[:, 0]), 1),
+    "in a tuple": (lambda z: (torch.sigmoid(z),), 1),
+    "of a large logit": (lambda z: torch.sigmoid(30 * z), 1),
+    "for each class": (torch.sigmoid, 2),
+    "clipped": (lambda z: (z + 0.5).clamp(0, 1), 1),
+}
+
+
+class AsTrained(Net):
+    """A sigmoid in one of the modes."""
+
+    def __init__(self, mode):
+        super().__init__(n_out=1)
+        self.mode = mode
+
+    def forward(self, x):
+        z = super().forward(x)
+        return torch.sigmoid(z) if self.training == self.mode else z
+
+
+@pytest.mark.parametrize("kind", SIGMOIDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sigmoid_in_the_place_of_a_logit_is_refused_in_one_line(kind, seed):
+    with pytest.raises(UserError, match=r"^model '.*' gives probabilities .*: leave out the sigmoid at its end$"):
+        built(functools.partial(Net, *SIGMOIDS[kind]), seed=seed)
+
+
+def test_a_sigmoid_behind_a_last_layer_that_starts_at_zero_is_refused_too():
+    with pytest.raises(UserError, match="leave out the sigmoid"):
+        built(functools.partial(Starting, 0.0, 0.0, torch.sigmoid))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_sigmoid_in_one_of_the_modes_is_refused(training):
+    with pytest.raises(UserError, match="leave out the sigmoid"):
+        built(functools.partial(AsTrained, training))
+
+
+def test_a_softmax_is_named_as_such():
+    with pytest.raises(UserError, match="leave out the softmax at its end"):
+        built(functools.partial(Net, lambda z: z.softmax(1), 4), n_classes=4)
+
+
+class Starting(Net):
+    """A last layer that starts at one number."""
+
+    def __init__(self, weight, bias, answer=lambda z: z, n_out=1):
+        super().__init__(answer, n_out)
+        nn.init.constant_(self.head.weight, weight)
+        nn.init.constant_(self.head.bias, bias)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("weight", [0.0, 1e-3])
+@pytest.mark.parametrize("n_out", [1, 2])
+def test_logits_that_lie_between_0_and_1_at_the_start_are_logits(weight, bias, n_out):
+    """A last layer that starts at zero, or at the share of a class, answers so whatever it is given."""
+    x = points().x
+    model = built(functools.partial(Starting, weight, bias, n_out=n_out)).eval()
+    assert ((model(x)[:, -1] >= 0) & (model(x)[:, -1] <= 1)).all()
+    assert torch.equal(model.head.bias, torch.full((n_out,), bias))
+
+
+class Kept(nn.Module):
+    """Of a learner that keeps what it learns in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.Parameter(torch.zeros(3))
+        self.register_buffer("weight", torch.full((64,), 1e-4))
+
+    def forward(self, x):
+        return 0.5 + x.flatten(1) @ self.weight
+
+
+class NotANumber(Starting):
+    """Overflows as soon as its weights are not the first ones."""
+
+    def forward(self, x):
+        return super().forward(x) + (0.0 if bool((self.head.weight == 0.0).all()) else float("nan"))
+
+
+@pytest.mark.parametrize("model", [Kept, functools.partial(NotANumber, 0.0, 0.5)])
+def test_where_nothing_is_shown_nothing_is_refused(model):
+    assert built(model)(points().x).shape == (40, 2)
+
+
+def test_no_single_logit_is_taken_for_a_sigmoid_under_any_seed():
+    for seed in range(60):
+        built(functools.partial(Net, n_out=1), seed=seed)
+
+
 def test_such_a_model_is_refused_before_anything_is_trained(tmp_path):
     with pytest.raises(UserError, match="gives 3 outputs for each point, but the data have 2 classes"):
         forgetgauge.evaluate(model=functools.partial(Net, n_out=3), out=tmp_path / "run", **SMALL)

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pytest
 
+from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import UserError
+from forgetgauge.game.adversary import Access
 from forgetgauge.plan.runfile import apply_settings, complete_params, parse_spec, read_run_file, sweep_games
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 
 def test_the_embedded_default_is_valid_and_its_seed_is_zero():
@@ -144,6 +151,44 @@ def test_parameters_are_completed_with_every_default_as_plain_json():
         "extra": {},
     }
     assert complete_params("x", lambda: None, {"anything": 1}) == {"anything": 1}
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Written as the adversaries of this package are."""
+
+    access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset({Need.REFERENCES, Need.UNLEARNED})
+    untyped: frozenset = frozenset({"references"})  # type: ignore[type-arg]
+    nested: tuple[frozenset[int], ...] = (frozenset({1}),)
+    cut: float = 0.5
+
+
+def test_defaults_that_no_run_file_can_hold_are_left_to_the_class():
+    found = complete_params("adversaries.mine", Asking, {"cut": 0.25})
+    assert json.loads(json.dumps(found)) == {"access": "black-box", "cut": 0.25}
+    assert Asking(**found) == Asking(cut=0.25)
+    with pytest.raises(UserError, match=r"^adversaries.mine: needs is a frozenset, which a run file cannot hold"):
+        complete_params("adversaries.mine", Asking, {"needs": ["references"]})
+
+
+@dataclass
+class Drawing:
+    rng: np.random.Generator | None = None
+
+
+@dataclass
+class Unresolved:
+    path: Decimal | None = None
+
+
+@pytest.mark.parametrize("kind", [Drawing, Unresolved])
+def test_a_field_of_a_type_that_cannot_be_checked_is_one_line(kind):
+    with pytest.raises(
+        UserError, match=f"^unlearners.x: a field of {kind.__name__} has a type that cannot be"
+    ) as caught:
+        complete_params("unlearners.x", kind, {})
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from forgetgauge.game.assessment import assess
 from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.supremum import bounded_quality_interval
-from forgetgauge.report.assessed import assessed_fields, noise_floor_of, optimism_warnings, worst_pair
+from forgetgauge.report.assessed import assessed_fields, noise_floor_of, optimism_warnings, with_bounds, worst_pair
 from forgetgauge.report.result import WorstPairResult, read_result
 from tests.game.simulation import make_world, simulate_pairs
 
@@ -82,3 +82,18 @@ def test_what_earlier_versions_stored_is_read_with_bounds_that_hold():
             stored["methods"][name]["quality"],
             stored["methods"][name]["interval"],
         )
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_retrain_that_both_sides_share_is_certain_in_stored_results_too(known):
+    """In a run's result the spec says which methods know nothing of F; in an audit's the name does."""
+    stored = read_result(RESULTS / "certified-digits" / "result.json").games[0]
+    assert stored.methods["retrain"].bounded_interval != (1.0, 1.0)
+    old = {name: replace(method, bounded_interval=None) for name, method in stored.methods.items()}
+    spec = {**stored.spec, "share_retrain": True}
+    if not known:
+        del spec["methods"]
+    found = with_bounds(replace(stored, methods=old, spec=spec)).methods
+    assert found["retrain"].interval == found["retrain"].bounded_interval == (1.0, 1.0)
+    assert {one.interval for one in found["retrain"].by_adversary.values()} == {(0.0, 0.0)}
+    assert found["none"] == stored.methods["none"]

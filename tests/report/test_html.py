@@ -484,6 +484,10 @@ def test_what_the_interval_takes_for_granted_is_said_where_it_stands() -> None:
         assert words in render_report(normal)
         assert words not in render_report(free)
     assert "over pairs (for pairs of any distribution)" in render_report(free)
+    floorless = result(dataclasses.replace(game({"mine": method(0.9)}), noise_floor=None))
+    assert "Intervals: over pairs (pairs taken as roughly normal)." in render_table(floorless).splitlines()
+    assert "Chance alone" not in render_table(floorless)
+    assert "Intervals:" not in render_table(result(dataclasses.replace(game({"lost": NO_PAIR}), interval_basis=None)))
     few = result(dataclasses.replace(game({"mine": method(0.9)}), interval_basis="given these models"))
     assert "roughly normal)" not in render_table(few)
 

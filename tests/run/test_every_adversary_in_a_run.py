@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from forgetgauge import plugins
+from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import UserError
+from forgetgauge.game.adaptive import stein_quality_interval
+from forgetgauge.game.adversary import Access
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
@@ -21,8 +26,8 @@ from tests.conftest import TINY
 EVERY = list(plugins.adversaries.entries)
 
 
-def campaign(*settings: str) -> Campaign:
-    raw = {**copy.deepcopy(TINY), "unlearners": ["retrain", "none"], "adversaries": EVERY}
+def campaign(*settings: str, **tables: Any) -> Campaign:
+    raw = {**copy.deepcopy(TINY), "unlearners": ["retrain", "none"], "adversaries": EVERY, **tables}
     raw["shadows"] = {"count": 3, "references": 4}
     return Campaign.plan(resolve(apply_settings(raw, settings), "tiny"))
 
@@ -106,6 +111,39 @@ def test_an_adaptive_run_adds_pairs_until_the_interval_is_narrow_enough_or_the_l
     _, enough = play(campaign(*wide), folder)
     assert enough is not None
     assert enough.games[0].spec["pairs"] == 5
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Accuses every point: its advantage is 0 on every pair. Written as the adversaries of this package are."""
+
+    access: Access = Access.BLACK_BOX
+    needs: frozenset[Need] = frozenset()
+
+    def fit(self, shadows, target):
+        return self
+
+    def decide(self, signals):
+        return np.ones(len(signals.labels), dtype=bool)
+
+    def arrays(self):
+        return {}
+
+    def load(self, arrays):
+        return self
+
+
+def test_an_adversary_whose_pilot_pairs_agree_takes_stein_s_interval_from_no_method(tmp_path):
+    """N was chosen on the pilot, so the plain interval claims too much; one that decides nothing widens nothing."""
+    settings = ("game.pairs=5", "until.half_width=0.05", "until.max_pairs=7")
+    adversaries = {"confidence": {}, "constant": {"method": f"{__name__}:Constant"}}
+    _, result = play(campaign(*settings, adversaries=adversaries), RunFolder(tmp_path / "run"))
+    for method in result.methods.values():
+        by_pair = np.array([found.by_pair for found in method.by_adversary.values()]).T
+        assert len(by_pair) == 7
+        assert not by_pair[:, 1].any()
+        expected = stein_quality_interval(by_pair, 5, result.games[0].spec["level"], counted=[0])
+        assert method.interval == (expected.low, expected.high)
 
 
 def test_references_know_points_of_the_target_half_and_shadows_do_not(finished):

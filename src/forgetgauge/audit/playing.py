@@ -34,6 +34,7 @@ from forgetgauge.report.assessed import (
     noise_floor_of,
     optimism_warnings,
     stability_of_ranks,
+    with_shared_retrain,
 )
 from forgetgauge.report.doubts import Evidence, doubts, silence
 from forgetgauge.report.result import (
@@ -133,7 +134,9 @@ class _Audit:
                 *doubts({method: self._evidence(method, outcomes[method], players[method]) for method in judged}),
             ],
         )
-        return Result(_environment(), {"data": self.file.digest, "decisions": _digest(decisions)}, [game])
+        return Result(
+            _environment(), {"data": self.file.digest, "decisions": _digest(decisions)}, [with_shared_retrain(game)]
+        )
 
     def _assess(self, outcomes: Sequence[PairOutcome]) -> Assessment:
         rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them

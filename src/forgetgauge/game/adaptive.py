@@ -10,6 +10,7 @@ The interval of Q that follows is at most 2h wide: its ends lie t_{1−α/2J} an
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,11 +54,17 @@ def stein_intervals(by_pair: Floats, n_pilot: int, level: float = 0.95) -> list[
     return _around(by_pair, pilot, _levels(pilot, level)[0], level)
 
 
-def stein_quality_interval(by_pair: Floats, n_pilot: int, level: float = 0.95) -> Interval:
-    """The interval of Q after Stein's rule; at most 2h wide once ``pairs_needed`` pairs were run."""
+def stein_quality_interval(
+    by_pair: Floats, n_pilot: int, level: float = 0.95, counted: Sequence[int] | None = None
+) -> Interval:
+    """The interval of Q after Stein's rule; at most 2h wide once ``pairs_needed`` pairs were run.
+
+    That is, where no adversary's pilot pairs agree: its interval is then the distribution-free one. ``counted`` are the
+    adversaries that count for the lower end, all unless told (``supremum.counted_below``).
+    """
     pilot = _checked(by_pair[:n_pilot], level)
     together, alone = (_around(by_pair, pilot, each, level) for each in _levels(pilot, level))
-    return supremum_interval_of(together, alone, level)
+    return supremum_interval_of(together, alone if counted is None else [alone[which] for which in counted], level)
 
 
 def _around(by_pair: Floats, pilot: Floats, each: float, level: float) -> list[Interval]:

@@ -81,9 +81,14 @@ def supremum_interval(outcomes: Sequence[PairOutcome], level: float = 0.95, kind
     if kind == "bounded":
         return bounded_quality_interval(_by_pair(outcomes), level)
     together = simultaneous_intervals(outcomes, level)
+    alone = [signed_interval(outcomes, which, level) for which in counted_below(outcomes)]
+    return supremum_interval_of(together, alone, level)
+
+
+def counted_below(outcomes: Sequence[PairOutcome]) -> list[int]:
+    """The adversaries that count for the lower end: those of whose decisions any differs, all where none does."""
     decided = np.any([outcome.differences.any(axis=0) for outcome in outcomes], axis=0)  # (J,)
-    counted = np.flatnonzero(decided) if decided.any() else range(len(together))
-    return supremum_interval_of(together, [signed_interval(outcomes, int(which), level) for which in counted], level)
+    return [int(which) for which in np.flatnonzero(decided if decided.any() else ~decided)]
 
 
 def supremum_interval_of(together: Sequence[Interval], alone: Sequence[Interval], level: float) -> Interval:

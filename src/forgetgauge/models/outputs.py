@@ -19,6 +19,9 @@ from torch.nn.parameter import is_lazy
 
 from forgetgauge.errors import UserError
 
+_NOISE = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0) * 2
+"""Of weights, in multiples of their own size, by which a sigmoid is told from logits that only start in [0, 1]."""
+
 
 class _ToLogits:
     """The hook."""
@@ -48,8 +51,10 @@ def with_plain_logits(name: str, model: nn.Module, x: Tensor, n_classes: int) ->
     if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         _answer(name, model.eval(), x)  # lazy layers take their shapes, and draw their weights, on the first call
     answers = [_answer(name, copy.deepcopy(model).train(mode), x) for mode in (False, True)]
-    for answer in answers:
-        _check(name, answer, len(x), n_classes)
+    for answer, training in zip(answers, (False, True), strict=True):
+        found = _checked(name, answer, len(x), n_classes)
+        if _within_one(found):
+            _refuse_probabilities(name, copy.deepcopy(model).train(training), x, found)
     if not all(isinstance(answer, Tensor) and answer.shape == (len(x), n_classes) for answer in answers):
         model.register_forward_hook(_ToLogits(n_classes))
     return model
@@ -106,8 +111,8 @@ def _answer(name: str, model: nn.Module, x: Tensor) -> Any:
         ) from error
 
 
-def _check(name: str, answer: Any, n: int, n_classes: int) -> None:
-    """Refuse answers in which there are no logits of each point."""
+def _checked(name: str, answer: Any, n: int, n_classes: int) -> Tensor:
+    """The logits of each point in an answer; refused where there are none."""
     found = _tensor_in(answer)
     if found is None:
         raise UserError(
@@ -118,8 +123,42 @@ def _check(name: str, answer: Any, n: int, n_classes: int) -> None:
         raise UserError(f"model '{name}' gives {str(found.dtype).removeprefix('torch.')}, not floating-point logits")
     shape = tuple(found.shape)
     if shape == (n, n_classes) or (n_classes == 2 and shape in ((n,), (n, 1))):
-        return
+        return found
     if shape[:1] == (n,) and len(shape) <= 2:
         each = "1 output" if len(shape) == 1 or shape[1] == 1 else f"{shape[1]} outputs"
         raise UserError(f"model '{name}' gives {each} for each point, but the data have {n_classes} classes")
     raise UserError(f"model '{name}', given {n} points, gives a tensor of shape {shape}, not ({n}, {n_classes}) logits")
+
+
+def _refuse_probabilities(name: str, model: nn.Module, x: Tensor, found: Tensor) -> None:
+    """A sigmoid or a softmax at the end keeps to [0, 1] whatever the weights are; logits do so for a few by chance.
+
+    A last layer that starts at zero answers 0 (or its bias) to everything, but with other weights it leaves [0, 1].
+    ``found`` is what the model, a copy to be spoilt, gave on x.
+    """
+    generator, seen = torch.Generator().manual_seed(0), []
+    weights = [(weight, weight.detach().clone()) for weight in model.parameters() if weight.numel()]
+    for size in _NOISE:
+        for weight, start in weights:
+            own = max(0.1, float(start.float().square().mean().sqrt()))
+            weight.data = start + size * own * torch.randn(start.shape, generator=generator).to(start)
+        try:
+            answer = _tensor_in(_answer(name, model, x))
+        except UserError:  # it checks its own numbers: nothing is shown
+            return
+        if answer is None or not _within_one(answer):
+            return
+        if answer.isfinite().all():
+            seen.append(answer)
+    if len(seen) < len(_NOISE) // 2 or all(torch.equal(answer, found) for answer in seen):
+        return  # too few answers are numbers, or the weights have no part in them: nothing is shown
+    of_rows = found.dim() == 2 and found.shape[1] > 1 and bool((found.float().sum(1) - 1).abs().max() < 1e-2)
+    raise UserError(
+        f"model '{name}' gives probabilities (its outputs lie in [0, 1] whatever its weights are), but logits are "
+        f"needed: leave out the {'softmax' if of_rows else 'sigmoid'} at its end"
+    )
+
+
+def _within_one(outputs: Tensor) -> bool:
+    """Whether no output lies outside [0, 1]; what is not a number says nothing."""
+    return not bool(((outputs < 0) | (outputs > 1)).any())

@@ -195,7 +195,8 @@ def _fields_at(kind: Any, place: Sequence[str]) -> list[str]:
 def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[str, Any]:
     """`params` with the defaults of the dataclass `factory` filled in, as plain JSON values.
 
-    Things of the user's that are no dataclass have no defaults of ours: what is given is what they get.
+    Defaults that are no JSON (the set of an adversary's needs, say) are left out: they stand in the class, whose code a
+    run knows. Things of the user's that are no dataclass have no defaults of ours: what is given is what they get.
     """
     if not (isinstance(factory, type) and dataclasses.is_dataclass(factory)):
         return dict(params)
@@ -211,7 +212,15 @@ def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[
         message = first["msg"].removeprefix("Value error, ")
         shown = f"{place} = {first['input']!r}: " if place else ""
         raise UserError(f"{what}: {shown}{message[0].lower()}{message[1:]}") from None
+    except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation) as error:
+        line = str(error).splitlines()[0]
+        raise UserError(f"{what}: a field of {factory.__name__} has a type that cannot be checked: {line}") from None
     completed = {name: _plain(getattr(made, name)) for name in names}
+    for name in [name for name, value in completed.items() if not _is_json(value)]:
+        if name in params:
+            kind = type(getattr(made, name)).__name__
+            raise UserError(f"{what}: {name} is a {kind}, which a run file cannot hold: set it in the class")
+        del completed[name]
     for name, value in completed.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{what}: {name} = {value} is not a finite number")
@@ -222,3 +231,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -24,6 +24,7 @@ from forgetgauge.report.result import (
     ComparisonResult,
     DiagnosticResult,
     GameResult,
+    MethodResult,
     NoiseFloorResult,
     StrongResult,
     WorstPairResult,
@@ -76,7 +77,25 @@ def with_bounds(game: GameResult) -> GameResult:
                 advantage_floor=float(advantage_floor(by_pair, level)),
                 worst_pair=worst_pair(by_pair, list(method.by_adversary)),
             )
-    return replace(game, methods=methods)
+    return with_shared_retrain(replace(game, methods=methods))
+
+
+def with_shared_retrain(game: GameResult) -> GameResult:
+    """Where one retrained model serves both sides, nobody can tell it from itself: its Q is 1 by construction.
+
+    So it is in a run, in an audit, and in what earlier versions stored.
+    """
+    if not game.spec.get("share_retrain"):
+        return game
+    known = game.spec.get("methods", {})  # an audit knows Retrain by its name alone
+    blind = [name for name in game.methods if not known.get(name, {}).get("uses_original", name != "retrain")]
+    return replace(game, methods={**game.methods, **{name: _certain(game.methods[name]) for name in blind}})
+
+
+def _certain(method: MethodResult) -> MethodResult:
+    one = None if method.interval is None else (1.0, 1.0)
+    by_adversary = {name: replace(found, interval=(0.0, 0.0)) for name, found in method.by_adversary.items()}
+    return replace(method, interval=one, bounded_interval=one, by_adversary=by_adversary)
 
 
 def adversary_result(

@@ -10,7 +10,7 @@ from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
-from forgetgauge.game.intervals import agree
+from forgetgauge.game.supremum import counted_below
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import Game
 from forgetgauge.plan.record import game_to_json
@@ -22,6 +22,7 @@ from forgetgauge.report.assessed import (
     noise_floor_of,
     optimism_warnings,
     stability_of_ranks,
+    with_shared_retrain,
 )
 from forgetgauge.report.doubts import doubts, silence
 from forgetgauge.report.making import FactsOf
@@ -45,7 +46,7 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
     judged = {name: found for name, found in assessed.items() if len(silent[name]) < len(played.adversaries)}
     complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == game.pairs}
     methods = _Methods(played, facts_of)
-    return GameResult(
+    result = GameResult(
         value=game.value,
         spec=_readable_spec(game),
         methods={
@@ -65,6 +66,7 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
         ],
         not_covered=_not_covered(game),
     )
+    return with_shared_retrain(result)
 
 
 def _not_covered(game: Game) -> list[str]:
@@ -95,20 +97,11 @@ def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> di
     assessed = dict(zip(outcomes, each, strict=True))
     n_pilot = int((game.until or {}).get("pilot_pairs", 0))
     for method, found in assessed.items():
-        spreads = n_pilot and not agree(found.by_pair[:n_pilot]).any()  # else Stein's interval would have no width
-        if spreads and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
-            interval = stein_quality_interval(found.by_pair, n_pilot, game.level)
+        if n_pilot and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
+            counted = counted_below(list(outcomes[method].values()))
+            interval = stein_quality_interval(found.by_pair, n_pilot, game.level, counted)
             assessed[method] = replace(found, quality_interval=interval)
-        if game.share_retrain and not game.methods[method].uses_original:
-            assessed[method] = _certain(found)
     return assessed
-
-
-def _certain(found: Assessment) -> Assessment:
-    """Of one model on both sides, which nobody can tell from itself: Q is 1 by construction, not by measurement."""
-    interval = replace(found.quality_interval, low=1.0, high=1.0)
-    signed = tuple(replace(one, low=0.0, high=0.0) for one in found.intervals)
-    return replace(found, quality_interval=interval, bounded_interval=interval, intervals=signed)
 
 
 def _readable_spec(game: Game) -> dict[str, Any]:

@@ -82,12 +82,16 @@ def _game_table(game: GameResult) -> str:
     header = ["method", "Q", f"{level} interval", "pairs", "worst pair", "ε ≥", "adversary", *accuracies, "s/model"]
     rows = [[name, *_cells(game, method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
+    reading = []
     if game.noise_floor is not None:
-        lines.append(
+        reading.append(
             f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
-            f"(95 % of relabellings, {game.noise_floor.method}). "
-            f"Intervals: {interval_basis(game.interval_basis, game.spec.get('interval', 'student'))}."
+            f"(95 % of relabellings, {game.noise_floor.method})."
         )
+    if game.interval_basis is not None:
+        reading.append(f"Intervals: {interval_basis(game.interval_basis, game.spec.get('interval', 'student'))}.")
+    if reading:
+        lines.append(" ".join(reading))
     if worst := [method.worst_pair for method in game.methods.values() if method.worst_pair is not None]:
         known = any(found.noise_floor is not None for found in worst)
         lines.append(

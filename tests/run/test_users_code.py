@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import forgetgauge
+from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.run.resolve import resolve
 
@@ -341,6 +342,63 @@ def test_a_method_that_damages_what_all_share_changes_no_other_result(harm):
         assert all(failure.job.startswith("harm of") for failure in beside.failures)
     if harm not in (harms_settings, harms_and_raises):
         assert all("in place, which all methods share" in failure.error for failure in beside.failures)
+
+
+OWN_DATA = """
+    import copy
+    import numpy as np
+    import torch
+    from torch.utils.data import TensorDataset
+    from forgetgauge.data.dataset import Dataset
+    X = np.random.default_rng(0).normal(size=(120, 1, 8, 8)).astype(np.float32)
+    Y = np.arange(120) % 4
+    PAIR = X, Y
+    TENSORS = torch.from_numpy(X), torch.from_numpy(Y)
+    DATASET = Dataset.of("mine", *TENSORS)
+    TORCH = TensorDataset(*TENSORS)
+    def make():
+        return X, Y
+    def make_dataset():
+        return DATASET
+    def harm(model, retain, forget, context):
+        X[forget.index] = 0
+        Y[forget.index] = 0
+        return copy.deepcopy(model)
+"""
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("what", ["PAIR", "TENSORS", "DATASET", "TORCH", "make", "make_dataset"])
+def test_a_method_that_changes_the_users_own_arrays_changes_no_result(own_module, what, named):
+    others, arguments, alone = played_without_harm()
+    own_module(OWN_DATA)
+    import users_own
+
+    data = getattr(users_own, what)
+    if not named and callable(data):
+        data = data()
+    result = forgetgauge.evaluate(
+        unlearner={"harm": users_own.harm, **others},
+        on_failure="record",
+        **{**arguments, "data": f"users_own:{what}" if named else data},
+    )
+    assert (users_own.X[:, 0, 0, 0] == 0).any(), "the method was not run"
+    assert result.failures == []
+    for name in others:
+        assert result.methods[name].by_adversary == alone.methods[name].by_adversary
+    assert result.methods["harm"].by_adversary == result.methods["none"].by_adversary
+
+
+def test_a_data_set_whose_arrays_were_changed_is_named_by_what_it_holds_now():
+    _, arguments, alone = played_without_harm()
+    images, labels = (torch.from_numpy(part.copy()) for part in arguments["data"])
+    dataset = Dataset.of("mine", images, labels)
+    images.mul_(2)
+    given, anew = (
+        forgetgauge.evaluate(unlearner="none", **{**arguments, "data": data}).games[0].spec["data_digest"]
+        for data in (dataset, Dataset.of("mine", images, labels))
+    )
+    assert given == anew != alone.games[0].spec["data_digest"]
 
 
 def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modules):

@@ -15,16 +15,17 @@ Pair = tuple[Any, Any]
 CHANNELS = (1, 3, 4)
 
 
-def dataset_of(name: str, train: Pair, test: Pair | None = None) -> Dataset:
+def dataset_of(name: str, train: Pair, test: Pair | None = None, *, copy: bool = False) -> Dataset:
     """A Dataset of (inputs, labels), arrays or tensors, and perhaps of a test set of the same sort.
 
     Bytes of four dimensions (points, channels, height, width) are images: they stay bytes and are scaled by their own
-    mean and deviation over all of `train`. Other bytes become fractions of 255, other fractions float32.
+    mean and deviation over all of `train`. Other bytes become fractions of 255, other fractions float32. With `copy`,
+    the data set shares no memory with what is given.
     """
-    inputs, labels = _tensors(name, train)
+    inputs, labels = _tensors(name, train, copy=copy)
     if test is None:
         return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs))
-    test_inputs, test_labels = _tensors(name, test)
+    test_inputs, test_labels = _tensors(name, test, copy=copy)
     if test_inputs.shape[1:] != inputs.shape[1:] or test_inputs.dtype != inputs.dtype:
         raise UserError(f"data '{name}': test points are {_kind(test_inputs)}, but training points are {_kind(inputs)}")
     if len(labels) and len(test_labels) and int(test_labels.max()) > int(labels.max()):
@@ -35,9 +36,10 @@ def dataset_of(name: str, train: Pair, test: Pair | None = None) -> Dataset:
     return Dataset.of(name, inputs, labels, test=(test_inputs, test_labels), scaling=own_scaling(inputs))
 
 
-def _tensors(name: str, pair: Pair) -> tuple[Tensor, Tensor]:
+def _tensors(name: str, pair: Pair, *, copy: bool) -> tuple[Tensor, Tensor]:
     try:
-        inputs, labels = (torch.as_tensor(np.asarray(part)) for part in pair)
+        arrays = [np.asarray(part) for part in pair]
+        inputs, labels = (torch.as_tensor(array.copy() if copy else array) for array in arrays)
     except (TypeError, ValueError) as error:
         raise UserError(f"data '{name}': inputs and labels must be arrays of numbers: {error}") from None
     if labels.is_floating_point() and not torch.equal(labels, labels.trunc()):

@@ -149,6 +149,12 @@ class Dataset:
             test=Points.of(*test, scaling) if test else None,
         )
 
+    def copied(self) -> Dataset:
+        """The same with tensors of its own, checked and named by their content as it is now."""
+        points, test = self.points.copied(), None if self.test is None else self.test.copied()
+        tested = None if test is None else (test.whole_inputs, test.whole_labels)
+        return Dataset.of(self.name, points.whole_inputs, points.whole_labels, test=tested, scaling=self.points.scaling)
+
 
 def _problem(inputs: Tensor, labels: Tensor) -> str | None:
     if len(inputs) != len(labels):

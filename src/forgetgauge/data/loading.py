@@ -32,7 +32,8 @@ def load_dataset(name: str, params: Mapping[str, Any] = NOTHING) -> Dataset:
     made = plugins.data.load(name)
     if not callable(made) or is_torch_dataset(made):
         _refuse(name, params)
-        return as_dataset(made, name)
+        is_kept = isinstance(made, Dataset) and plugins.data.is_bound(name)
+        return made if is_kept else as_dataset(made, name)
     _check_params(name, made, params)
     return _read(made, name, json.dumps(dict(params), sort_keys=True))
 
@@ -43,9 +44,12 @@ def code_of_data(name: str) -> str:
 
 
 def as_dataset(thing: Any, name: str) -> Dataset:
-    """A Dataset as it is, or one of a pair (inputs, labels), a torch Dataset, or two of these (training, test)."""
+    """A Dataset, or one of a pair (inputs, labels), a torch Dataset, or two of these (training, test).
+
+    It is a copy: nothing that the user's code does to its own arrays later on reaches it.
+    """
     if isinstance(thing, Dataset):
-        return thing
+        return thing.copied()
     if is_torch_dataset(thing):
         return dataset_of(name, stacked(thing, name))
     if isinstance(thing, Path):
@@ -54,12 +58,14 @@ def as_dataset(thing: Any, name: str) -> Dataset:
         raise UserError(f"data '{name}' is neither a Dataset nor a pair (inputs, labels)")
     if all(is_torch_dataset(part) for part in thing):
         return dataset_of(name, stacked(thing[0], name), stacked(thing[1], name))
-    return dataset_of(name, (thing[0], thing[1]))
+    return dataset_of(name, (thing[0], thing[1]), copy=True)
 
 
 @functools.lru_cache(maxsize=2)
 def _read(read: Callable[..., Any], name: str, params: str) -> Dataset:
-    return as_dataset(read(**json.loads(params)), name)
+    made = read(**json.loads(params))
+    is_shipped = isinstance(made, Dataset) and name in plugins.data.entries
+    return made if is_shipped else as_dataset(made, name)
 
 
 @functools.lru_cache(maxsize=2)

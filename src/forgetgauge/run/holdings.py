@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from forgetgauge.data.dataset import Dataset, Points
 
-N_DATASETS_ON_DEVICE = 2
+N_DATASETS = 2
 """As many as are kept in memory, for sweeps over data sets."""
 
 
@@ -32,6 +32,7 @@ class Holdings:
     def __init__(self, sources: Sources, device: str = "cpu") -> None:
         self.sources = sources
         self._device_name = device
+        self._read: dict[str, Dataset] = {}
         self._on_device: dict[str, Dataset] = {}
         self._lent: dict[str, tuple[Points, dict[str, int]]] = {}
 
@@ -53,14 +54,17 @@ class Holdings:
         return "device" in vars(self) and self.device.type == "cuda"
 
     def dataset(self, job: Job) -> Dataset:
-        """The data set a job names, as it was when the run was planned."""
+        """The data set a job names, as it was when the run was planned; read before the user's methods can harm it."""
         from forgetgauge.data.loading import load_dataset
 
-        data = self.sources.datasets[job.params["data"]]
-        dataset = load_dataset(data.name, data.params)
-        if dataset.digest != job.params["data"]:
-            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
-        return dataset
+        digest = job.params["data"]
+        if digest not in self._read:
+            data = self.sources.datasets[digest]
+            dataset = load_dataset(data.name, data.params)
+            if dataset.digest != digest:
+                raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
+            _keep(self._read, digest, dataset)
+        return self._read[digest]
 
     def here(self, job: Job) -> Dataset:
         """The data set on the worker's device, moved there once."""
@@ -68,9 +72,7 @@ class Holdings:
         if digest not in self._on_device:
             dataset = self.dataset(job)
             test = dataset.test.on(self.device) if dataset.test is not None else None
-            while len(self._on_device) >= N_DATASETS_ON_DEVICE:
-                del self._on_device[next(iter(self._on_device))]
-            self._on_device[digest] = replace(dataset, points=dataset.points.on(self.device), test=test)
+            _keep(self._on_device, digest, replace(dataset, points=dataset.points.on(self.device), test=test))
         return self._on_device[digest]
 
     @contextmanager
@@ -108,3 +110,10 @@ class Holdings:
     def places(self, job: Job, points: Points | None = None) -> Places:
         """The job's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
         return Places(job.params, points or self.here(job).points, *self.halves(job))
+
+
+def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:
+    """Beside one other at most, the one held last."""
+    while len(held) >= N_DATASETS:
+        del held[next(iter(held))]
+    held[digest] = dataset

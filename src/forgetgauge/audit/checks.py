@@ -18,8 +18,9 @@ import numpy.typing as npt
 from forgetgauge.audit.opponents import models_alike
 from forgetgauge.audit.outputs import Array, AuditFile
 from forgetgauge.audit.rounds import Ints, Round
-from forgetgauge.data.doubts import fingerprints, label_gaps
+from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
+from forgetgauge.report.doubts import FALSE_ALARM
 
 BLIND = "retrain"
 """The method of this name is taken to know nothing of F, as in a run."""
@@ -27,14 +28,10 @@ FINE = 0.5
 """Outputs are a fingerprint of a model where at least this share of its points has outputs of its own."""
 NEARLY_ALL = 0.9
 """Share of points with the same outputs on both sides from which on one side is a copy of the other."""
-COPIES = 0.05
-"""Share of a model's points that have a copy, from which on it is said."""
 LARGEST_GROUP = 8
 """More points than this with the same outputs are points on which models are saturated, not copies of one input."""
 SAME_AGAIN = 0.9
 """Of the couples that look alike to one model, so many look alike to another too, if they are copies."""
-FALSE_ALARM = 0.002
-"""The chance that pairs drawn independently are called near copies of one another."""
 NEAR_COPY, COMMON = 0.75, 0.1
 """Two pairs are near copies if at least this share of their common points is divided alike, and so many are common."""
 PER_CLASS = 30

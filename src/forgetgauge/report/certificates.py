@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from forgetgauge.game.bounds import paper_bound_raw, tight_bound
 from forgetgauge.report.result import GameResult, MethodResult, Result
+from forgetgauge.report.roles import lacks_pairs
 from forgetgauge.report.wording import bound, bracket, percent, plain
 
 HEADS = (
@@ -145,7 +146,7 @@ def _certificate(game: GameResult, name: str, method: MethodResult) -> Certifica
         delta=facts.get("claimed_delta"),
         retrainings=facts.get("retrainings"),
         n_models=_n_models(game, method) if "retrainings" in facts else None,
-        complete=method.n_pairs >= game.spec.get("pairs", 0),
+        complete=not lacks_pairs(game, method),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from forgetgauge.report.budgets import spent_budget
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
 from forgetgauge.report.result import GameResult, MethodResult, Result, WorstPairResult
+from forgetgauge.report.roles import lacks_pairs
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.utility import damage, uneven_accuracy
 from forgetgauge.report.wording import bound, interval_basis, listed
@@ -54,11 +55,6 @@ def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult
         return method.quality is None, method.n_pairs < n_pairs, -quality, -plugin, name
 
     return sorted(methods.items(), key=order)
-
-
-def lacks_pairs(game: GameResult, method: MethodResult) -> bool:
-    """Whether pairs of the game are missing: such a Q is of other splits than the others', and carries no verdict."""
-    return method.n_pairs < int(game.spec.get("pairs", method.n_pairs))
 
 
 def pairs_behind(game: GameResult, method: MethodResult) -> str:

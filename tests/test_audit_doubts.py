@@ -86,6 +86,19 @@ def test_a_plain_file_is_not_warned_of(tmp_path):
     assert audited(with_logits(), tmp_path).games[0].warnings == []
 
 
+def test_a_method_that_lacks_pairs_changes_nothing_for_the_others(tmp_path):
+    raw = scored(memory=0.15, methods=("whole", "part"))
+    n, keep = len(raw["pair"]), (raw["method"] == "whole") | (raw["pair"] == 0)
+    both, alone = (
+        audited({name: part[rows] if len(part) == n else part for name, part in raw.items()}, tmp_path)
+        for rows in (keep, raw["method"] == "whole")
+    )
+    assert both.methods["part"].n_pairs == 1
+    assert both.methods["part"].noise_floor > both.methods["whole"].noise_floor
+    assert both.methods["whole"] == alone.methods["whole"]
+    assert both.games[0].noise_floor == alone.games[0].noise_floor
+
+
 # -- direction -------------------------------------------------------------------------------------------------------
 
 

@@ -414,3 +414,16 @@ def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modul
     assert result.methods["mine"].quality is None
     assert result.methods["none"].quality is not None
     assert all("is not the same in a worker process" in failure.error for failure in result.failures)
+
+
+def test_data_of_one_class_are_refused_before_anything_is_trained():
+    told = []
+    for label in (0, 3):
+        with pytest.raises(UserError, match="all points have one label, but a game needs at least two classes"):
+            forgetgauge.evaluate(
+                unlearner="none",
+                data=(np.random.default_rng(0).normal(size=(80, 4)), np.full(80, label)),
+                tell=told.append,
+                **{**TINY, "fraction": 1.0},
+            )
+    assert told == []

@@ -86,6 +86,19 @@ def test_a_plain_file_is_not_warned_of(tmp_path):
     assert audited(with_logits(), tmp_path).games[0].warnings == []
 
 
+def test_a_method_that_lacks_pairs_changes_nothing_for_the_others(tmp_path):
+    raw = scored(memory=0.15, methods=("whole", "part"))
+    n, keep = len(raw["pair"]), (raw["method"] == "whole") | (raw["pair"] == 0)
+    both, alone = (
+        audited({name: part[rows] if len(part) == n else part for name, part in raw.items()}, tmp_path)
+        for rows in (keep, raw["method"] == "whole")
+    )
+    assert both.methods["part"].n_pairs == 1
+    assert both.methods["part"].noise_floor > both.methods["whole"].noise_floor
+    assert both.methods["whole"] == alone.methods["whole"]
+    assert both.games[0].noise_floor == alone.games[0].noise_floor
+
+
 # -- direction -------------------------------------------------------------------------------------------------------
 
 
@@ -414,3 +427,73 @@ def test_pairs_that_are_near_copies_are_warned_of(tmp_path, swapped):
         raw["set"][second] = np.where(raw["set"][second] == "forget", "unseen", "forget")
     text = warned(audited(raw, tmp_path))
     assert "Near copies: pairs 1 and 4 (119 of 119 common points)" in text
+
+
+# -- one model evaluated twice ---------------------------------------------------------------------------------------
+
+
+def evaluated_twice(raw, column, jitter):
+    """Side 1 shows the model of side 0, as another evaluation of it gives its outputs."""
+    values, rng = raw[column].copy(), np.random.default_rng(5)
+    for pair in np.unique(raw["pair"]):
+        first, second = (np.flatnonzero((raw["pair"] == pair) & (raw["side"] == side)) for side in (0, 1))
+        values[second] = values[first] + jitter * rng.standard_normal(values[first].shape)
+    return raw | {column: values}
+
+
+@pytest.mark.parametrize("jitter", [1e-7, 1e-6, 1e-4])
+def test_one_model_on_both_sides_is_seen_through_rounding(tmp_path, jitter):
+    for raw, column in ((scored(), "score"), (with_logits(), "logits")):
+        line = warned(audited(evaluated_twice(raw, column, jitter), tmp_path))
+        assert "model: on pairs 0, 1, 2, 3, 4 and 5, the outputs of both sides are the same up to rounding." in line
+
+
+@pytest.mark.parametrize("jitter", [1e-7, 1e-6, 1e-4])
+def test_a_renamed_pair_is_seen_through_rounding(tmp_path, jitter):
+    rng = np.random.default_rng(5)
+    for raw, column in ((scored(), "score"), (with_logits(), "logits")):
+        values, points = raw[column].copy(), raw["point"].copy()
+        first, again = np.flatnonzero(raw["pair"] == 0), np.flatnonzero(raw["pair"] == 3)
+        values[again] = values[first] + jitter * rng.standard_normal(values[first].shape)
+        points[again] = points[first] + 3000  # of the same class
+        assert "Pairs 0 and 3 have models with the same outputs" in warned(
+            audited(raw | {column: values, "point": points}, tmp_path)
+        )
+
+
+@pytest.mark.parametrize(("column", "jitter"), [("score", 1e-7), ("score", 1e-6), ("logits", 1e-6), ("logits", 1e-4)])
+def test_copies_of_a_point_are_seen_through_rounding(tmp_path, column, jitter):
+    raw = scored() if column == "score" else with_logits()
+    values, rng = raw[column].copy(), np.random.default_rng(5)
+    for pair in range(6):
+        rows = [np.flatnonzero((raw["pair"] == pair) & (raw["side"] == side)) for side in (0, 1)]
+        for where in rows:
+            values[where[1::2]] = values[where[::2]]
+    values = values + jitter * rng.standard_normal(values.shape)
+    labels = {} if column == "score" else {"label": np.repeat(raw["label"][::2], 2)}
+    points = raw["point"] + 2000 * raw["pair"]  # no point is in two pairs, where it would have two labels
+    result = audited(raw | {column: values, "point": points, **labels}, tmp_path)
+    assert "the same inputs are in the data more than once" in warned(result)
+
+
+@pytest.mark.parametrize("shape", ["alike", "sure of one class", "sure of two", "loss", "few points", "many points"])
+def test_models_of_their_own_are_not_taken_for_one(tmp_path, shape):
+    """Two models that think alike of each point, most of which they are sure of."""
+    rng = np.random.default_rng(3)
+    raw = scored(n_shadow=400, **{"few points": {"pairs": 20, "k": 5}, "many points": {"k": 1000}}.get(shape, {}))
+
+    def seen(raw_score, difficulty):
+        z = difficulty + 0.1 * raw_score
+        return {
+            "sure of one class": 1 / (1 + np.exp(-4 * z - 12)),
+            "sure of two": 1 / (1 + np.exp(-12 * (z + 2 * np.sign(z)))),
+            "loss": np.log1p(np.exp(-4 * z - 8)),
+        }.get(shape, z)
+
+    difficulty = rng.standard_normal(2000)
+    raw["score"] = seen(raw["score"], difficulty[raw["point"]])
+    raw["shadow_score"] = seen(raw["shadow_score"], rng.standard_normal(400))
+    text = " ".join(audited(raw, tmp_path).games[0].warnings)
+    assert "rounding" not in text
+    assert "same outputs" not in text
+    assert "more than once" not in text

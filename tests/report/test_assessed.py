@@ -34,17 +34,25 @@ def floor(found, value):
 def test_the_noise_floor_is_that_of_a_blind_method_else_the_largest_of_all(assessed):
     values = {"retrain": 0.02, "ours": 0.01, "theirs": 0.03}
     found = {name: floor(assessed[name], value) for name, value in values.items()}
-    assert noise_floor_of(found, ["retrain"]).method == "retrain"
-    assert noise_floor_of(found, ["retrain", "ours"]).method == "retrain"
-    assert noise_floor_of(found, []).method == "theirs"
-    assert noise_floor_of({name: found[name] for name in ("ours", "theirs")}, ["retrain"]).q95 == 0.03
+    assert noise_floor_of(found, ["retrain"], 5).method == "retrain"
+    assert noise_floor_of(found, ["retrain", "ours"], 5).method == "retrain"
+    assert noise_floor_of(found, [], 5).method == "theirs"
+    assert noise_floor_of({name: found[name] for name in ("ours", "theirs")}, ["retrain"], 5).q95 == 0.03
 
 
 def test_a_model_shared_by_both_sides_says_nothing_about_chance(assessed):
     shared = {"retrain": floor(assessed["retrain"], 0.0), "ours": floor(assessed["ours"], 0.01)}
-    assert noise_floor_of(shared, ["retrain"]).method == "ours"
-    assert noise_floor_of({"retrain": shared["retrain"]}, ["retrain"]) is None
-    assert noise_floor_of({}, []) is None
+    assert noise_floor_of(shared, ["retrain"], 5).method == "ours"
+    assert noise_floor_of({"retrain": shared["retrain"]}, ["retrain"], 5) is None
+    assert noise_floor_of({}, [], 5) is None
+
+
+def test_chance_is_that_of_methods_with_all_pairs_where_there_are_any(assessed):
+    rng = np.random.default_rng(1)
+    blind = assess(simulate_pairs(make_world(0.0, (0.0, 0.5)), 1, 1, rng), rng, n_relabellings=100)
+    found = {"retrain": floor(blind, 0.3), "ours": floor(assessed["ours"], 0.01), "theirs": floor(blind, 0.4)}
+    assert noise_floor_of(found, ["retrain"], 5).q95 == 0.01
+    assert noise_floor_of({name: found[name] for name in ("retrain", "theirs")}, [], 5).method == "theirs"
 
 
 def test_few_forgotten_points_are_warned_of_where_an_adversary_is_chosen():

@@ -17,7 +17,7 @@ from forgetgauge.game.direction import (
     rank_differences,
     z_over_pairs,
 )
-from forgetgauge.report.doubts import Evidence, doubts, silence
+from forgetgauge.report.doubts import Evidence, doubts, is_copy, silence
 
 UP = Lean(0.7, 20.0)
 
@@ -165,3 +165,14 @@ def test_independent_pairs_are_not_called_copies(n_pairs, k, n_points):
         return side
 
     assert sum(bool(near_copies(game())) for _ in range(300)) <= 3 + 2 * np.sqrt(3)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-6, 1e-4])
+def test_margins_of_one_model_are_a_copy_up_to_rounding_and_those_of_two_are_not(jitter):
+    rng = np.random.default_rng(0)
+    first = rng.standard_normal((2, 200))
+    assert is_copy(first, first + jitter * rng.standard_normal(first.shape))
+    assert not is_copy(first, first + 0.05 * rng.standard_normal(first.shape))
+    assert not is_copy(np.round(first), np.round(first))  # too coarse to tell one model from two
+    huge = np.where(first > 1, 1e300, first)
+    assert not is_copy(huge, huge + 0.05 * rng.standard_normal(first.shape))

@@ -62,7 +62,7 @@ def test_over_forgetting_and_copied_models_are_named_and_plain_methods_are_not()
     assert "too_much: the shadow models and the game point in opposite directions" in text
     assert "over-forgets" in text
     assert "swapped" in text
-    assert "one_for_all: the models of both sides answer alike to the last bit on pairs 0, 1, 2, 3 and 4" in text
+    assert "one_for_all: the models of both sides answer alike up to rounding on pairs 0, 1, 2, 3 and 4" in text
     assert len(result.games[0].warnings) == 2  # none of them on retrain and none
 
 

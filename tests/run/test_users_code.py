@@ -496,3 +496,16 @@ def test_the_version_of_a_model_reaches_the_learner_that_a_method_brings(own_mod
         learner = {"model": "users_method:Net", "version": version}
         (game,) = resolve({**raw, "learner": learner}, "a test").games
         assert game.methods["sisa"].learner.version == version == game.learner.version
+
+
+def test_data_of_one_class_are_refused_before_anything_is_trained():
+    told = []
+    for label in (0, 3):
+        with pytest.raises(UserError, match="all points have one label, but a game needs at least two classes"):
+            forgetgauge.evaluate(
+                unlearner="none",
+                data=(np.random.default_rng(0).normal(size=(80, 4)), np.full(80, label)),
+                tell=told.append,
+                **{**TINY, "fraction": 1.0},
+            )
+    assert told == []

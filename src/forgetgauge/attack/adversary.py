@@ -177,7 +177,7 @@ def _checked_decisions(answer: Any, n_points: int) -> npt.NDArray[Any]:
 
 
 def _checked_margins(margin: Any, n_points: int) -> npt.NDArray[Any]:
-    margins = np.asarray(margin)
+    margins = np.asarray(margin, dtype=np.float64)
     if margins.shape != (n_points,):
         raise ValueError(f"margin gave an array of shape {margins.shape}, not one number for each of {n_points} points")
     if np.isnan(margins).any():

@@ -1,8 +1,9 @@
 """What is wrong with a file whose rows make a game: sides and pairs that are copies, points that are, labels with gaps.
 
 A copied side shows a difference of 0 on every point, Q = 1 whatever the method; copies of pairs and of points make
-evidence look like more than it is. Outputs are compared bit by bit, and only where they are fine enough to be a
-fingerprint: two models agree by chance on decisions, not on logits.
+evidence look like more than it is. Outputs are compared only where they are fine enough to be a fingerprint: two models
+agree by chance on decisions, not on logits. What agrees bit by bit is refused; what agrees up to rounding is warned of,
+because models that hardly differ, such as convex ones on many points, may do so too.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from forgetgauge.audit.outputs import Array, AuditFile
 from forgetgauge.audit.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
+from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
 from forgetgauge.report.doubts import FALSE_ALARM
+from forgetgauge.report.wording import listed
 
 BLIND = "retrain"
 """The method of this name is taken to know nothing of F, as in a run."""
 FINE = 0.5
 """Outputs are a fingerprint of a model where at least this share of its points has outputs of its own."""
-NEARLY_ALL = 0.9
-"""Share of points with the same outputs on both sides from which on one side is a copy of the other."""
+BY_CHANCE = 0.02
+"""About so large a share of a model's points may look like another one by chance, where outputs are compared."""
+FAR_CLOSER = 0.01
+"""Copies differ by less than this share of the distance to the next other point."""
 LARGEST_GROUP = 8
 """More points than this with the same outputs are points on which models are saturated, not copies of one input."""
 SAME_AGAIN = 0.9
@@ -63,6 +68,7 @@ def file_warnings(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> lis
         *file.notes,
         *_label_gaps(file),
         *_sides_that_agree(file, rounds),
+        *_sides_of_one_model(file, rounds),
         *_copies_of_points(file, rounds),
         *_copies_of_pairs(file, rounds),
         *_renamed_pairs(file, rounds),
@@ -95,6 +101,33 @@ def _kinds(outputs: npt.NDArray[np.float64]) -> Ints:
     return np.asarray(np.unique(fingerprints(outputs), return_inverse=True)[1], dtype=np.int64)
 
 
+def _kinds_up_to_rounding(outputs: npt.NDArray[np.float64]) -> Ints:
+    """(n,) equal numbers for rows that are the same up to rounding, and for few others.
+
+    The more points there are, and the fewer columns, the closer lie two of them by chance: the tolerance is smaller.
+    And copies lie far closer to each other than to their neighbours, unlike points that a model is equally sure of.
+    """
+    spread = outputs.std(axis=0)
+    columns = outputs[:, spread > 0] / spread[spread > 0]
+    if columns.shape[1] == 0:
+        return np.zeros(len(outputs), dtype=np.int64)
+    tolerance = min(ROUNDING, (BY_CHANCE / len(outputs)) ** (1 / columns.shape[1]))
+    order = np.argsort(_mixed(columns), kind="stable")
+    gaps = np.abs(np.diff(columns[order], axis=0)).max(axis=1)
+    ends = np.concatenate([[-1], np.flatnonzero(gaps > tolerance), [len(gaps)]])  # a group lies between two of them
+    outer = np.concatenate([[np.inf], gaps, [np.inf]])[ends + 1]
+    nearest = np.repeat(np.minimum(outer[:-1], outer[1:]), np.diff(ends))[:-1]  # of the group that a gap begins in
+    kinds = np.empty(len(outputs), dtype=np.int64)
+    kinds[order] = np.concatenate([[0], np.cumsum((gaps > tolerance) | (gaps > FAR_CLOSER * nearest))])
+    return kinds
+
+
+def _mixed(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(n,) a random combination of columns: rows that are nearly the same get nearly the same number."""
+    mixed: npt.NDArray[np.float64] = columns @ np.random.default_rng(0).uniform(0.5, 1.5, columns.shape[1])
+    return mixed
+
+
 def _fine(outputs: npt.NDArray[np.float64]) -> bool:
     return int(_kinds(outputs).max()) + 1 > max(2, FINE * len(outputs))
 
@@ -121,6 +154,26 @@ def _sides_that_agree(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
             found.append(
                 f"{method}: both sides have the same outputs on every point of every pair. If one side is a copy of "
                 "the other, or the outputs do not depend on the model, Q = 1 says nothing about the method."
+            )
+    return found
+
+
+def _sides_of_one_model(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
+    """Fine outputs that agree up to rounding, on all points or nearly all: one model evaluated twice, it seems."""
+    found = []
+    for method, its in rounds.items():
+        if file.share_retrain and method == BLIND:
+            continue
+        pairs = []
+        for played in its:
+            sides = [[_outputs(file, rows) for rows in side] for side in played.rows]
+            if any(_fine(one) and is_one_model(one, other) for one in sides[0] for other in sides[1]):
+                pairs.append(str(played.pair))
+        if pairs:
+            found.append(
+                f"{method}: on pair{'s' * (len(pairs) > 1)} {listed(pairs)}, the outputs of both sides are the same up "
+                "to rounding. If one model was evaluated twice, Q = 1 says nothing about the method; a split and its "
+                "swap need a model each."
             )
     return found
 
@@ -156,7 +209,7 @@ def _copies_of_points(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
 
 def _copies(views: Sequence[npt.NDArray[np.float64]]) -> Ints:
     """Which points have a copy, as two models' outputs of them say; none where a few may be alike by chance."""
-    each = [_kinds(view) for view in views]
+    each = [_kinds_up_to_rounding(view) for view in views]
     both = _kinds(np.column_stack(each).astype(np.float64))
     n_same = np.bincount(both)[both]  # (n,) how many points look like this one to both
     unsaturated = n_same <= LARGEST_GROUP
@@ -209,19 +262,31 @@ def _copies_of_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> 
 def _renamed_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     """Models of different pairs with the same outputs: one pair under two names, its points renamed as well."""
     found: dict[tuple[str, str], None] = {}
+    spread = _outputs(file, np.arange(len(file.outputs))).std(axis=0)
+    scale = np.where(spread > 0, spread, 1)
     for its in rounds.values():
-        seen: dict[bytes, str] = {}
-        for played in its:
-            for outputs in (_outputs(file, rows) for side in played.rows for rows in side):
-                if _fine(outputs):
-                    first = seen.setdefault(np.sort(fingerprints(outputs)).tobytes(), str(played.pair))
-                    if first != str(played.pair):
-                        found[first, str(played.pair)] = None
+        models = [
+            (str(played.pair), np.sort(_mixed(outputs / scale)))
+            for played in its
+            for outputs in (_outputs(file, rows) for side in played.rows for rows in side)
+            if _fine(outputs)
+        ]
+        means = np.array([outputs.mean() for _, outputs in models])
+        for which, (pair, outputs) in enumerate(models):
+            alike = np.abs(means[:which] - means[which]) <= ROUNDING * outputs.std()
+            others = (models[other] for other in np.flatnonzero(alike).tolist())
+            first = next((name for name, theirs in others if name != pair and _all_same(theirs, outputs)), None)
+            if first is not None:
+                found[first, pair] = None
     return [
         f"Pairs {first} and {second} have models with the same outputs under different names of points. Intervals take "
         "pairs for independent draws and are too narrow here."
         for first, second in found
     ]
+
+
+def _all_same(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> bool:
+    return len(first) == len(second) and bool(nearly_same(first, second).all())
 
 
 def _split_like(codes: Ints, parts: Sequence[Array]) -> list[Ints]:

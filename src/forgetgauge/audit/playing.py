@@ -122,7 +122,7 @@ class _Audit:
                 method: self._method_result(method, found, players[method], silent[method])
                 for method, found in assessed.items()
             },
-            noise_floor=noise_floor_of(judged, [BLIND]),
+            noise_floor=noise_floor_of(judged, [BLIND], n_pairs),
             comparisons=comparison_results(complete, self.level),
             rank_stability=stability_of_ranks(complete),
             interval_basis=next((found.quality_interval.basis for found in judged.values()), None),

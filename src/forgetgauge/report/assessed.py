@@ -135,13 +135,15 @@ def optimism_warnings(n_forget: int, n_pairs: int, n_adversaries: int) -> list[s
     ]
 
 
-def noise_floor_of(assessed: Mapping[str, Assessment], blind: Collection[str]) -> NoiseFloorResult | None:
+def noise_floor_of(assessed: Mapping[str, Assessment], blind: Collection[str], n_pairs: int) -> NoiseFloorResult | None:
     """What chance gives, in a run and in an audit: the largest 95 % quantile, so as to claim no less.
 
-    Among the ``blind`` methods, which know nothing of F, where there are any; else among all. One model shared by both
-    sides leaves nothing to chance and says nothing about it; None where every method is like that.
+    Among the ``blind`` methods, which know nothing of F, where there are any; else among all. Chance gives more on
+    fewer pairs: methods that lack some of all ``n_pairs`` are asked only where every method does. One model shared by
+    both sides leaves nothing to chance and says nothing about it; None where every method is like that.
     """
     loud = {name: found.noise for name, found in assessed.items() if found.noise.q95 > 0}
+    loud = {name: noise for name, noise in loud.items() if len(assessed[name].by_pair) == n_pairs} or loud
     asked = [name for name in loud if name in blind] or list(loud)
     if not asked:
         return None

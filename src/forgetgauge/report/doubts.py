@@ -15,6 +15,7 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.direction import Lean, rarer_than, z_by_pair, z_over_pairs
+from forgetgauge.game.likeness import is_one_model
 from forgetgauge.report.wording import listed, plain, signed
 
 FALSE_ALARM = 0.002
@@ -41,7 +42,7 @@ class Evidence:
     shadows: Sequence[Lean | None]
     """One for each adversary: which way its margins point on the shadow models; None where there are none."""
     copied: Sequence[object] = ()
-    """The pairs whose sides answer alike to the last bit, although each should have a model of its own."""
+    """The pairs whose sides answer alike up to rounding, although each should have a model of its own."""
 
 
 def doubts(methods: Mapping[str, Evidence]) -> list[str]:
@@ -147,7 +148,7 @@ def _misplaced_thresholds(method: str, evidence: Evidence, n_tests: int) -> str 
 def is_copy(first: Floats, second: Floats) -> bool:
     """Whether margins of two sides, (seeds, points) each, are of one model, and fine enough to show it."""
     n_kinds = len(np.unique(first[0]))
-    return bool(n_kinds > max(2, first.shape[1] / 2) and np.array_equal(first, second))
+    return n_kinds > max(2, first.shape[1] / 2) and all(map(is_one_model, first, second))
 
 
 def _copied_sides(method: str, evidence: Evidence) -> str | None:
@@ -155,7 +156,7 @@ def _copied_sides(method: str, evidence: Evidence) -> str | None:
         return None
     where = _pairs([str(pair) for pair in evidence.copied])
     return (
-        f"{method}: the models of both sides answer alike to the last bit on {where}."
+        f"{method}: the models of both sides answer alike up to rounding on {where}."
         " If the method returns the same model whatever it is given, Q = 1 says nothing about forgetting."
     )
 

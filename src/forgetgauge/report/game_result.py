@@ -53,7 +53,9 @@ def game_result(played: Played, facts_of: FactsOf) -> GameResult:
             method: methods.result(method, assessed.get(method), list(found), silent[method])
             for method, found in outcomes.items()
         },
-        noise_floor=noise_floor_of(judged, [name for name, how in game.methods.items() if not how.uses_original]),
+        noise_floor=noise_floor_of(
+            judged, [name for name, how in game.methods.items() if not how.uses_original], game.pairs
+        ),
         comparisons=comparison_results(complete, game.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in judged.values()), None),

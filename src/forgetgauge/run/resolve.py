@@ -64,6 +64,8 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     learner = _resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: _resolve_method(name, params, learner) for name, params in spec.unlearners.items()}
     dataset = load_dataset(spec.data.name, spec.data.params)
+    if len(np.unique(dataset.points.host_labels)) < 2:
+        raise UserError(f"data '{dataset.name}': all points have one label, but a game needs at least two classes")
     n_points = len(dataset.points)
     n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)

@@ -497,3 +497,64 @@ def test_models_of_their_own_are_not_taken_for_one(tmp_path, shape):
     assert "rounding" not in text
     assert "same outputs" not in text
     assert "more than once" not in text
+
+
+# -- spellings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "given", "suffix"),
+    [
+        ("shadow-in", "shadow_in", ".csv"),
+        ("shadow-out", "Shadow Out", ".csv"),
+        ("forget", "Forget", ".csv"),
+        ("unseen", "UNSEEN", ".csv"),
+        ("forget", "Forget", ".npz"),
+    ],
+)
+def test_another_spelling_of_a_set_is_answered_with_the_right_one(tmp_path, written, given, suffix):
+    raw = scored()
+    if suffix == ".npz":
+        assert f"did you mean '{written}'?" in refusal(
+            raw | {"set": np.char.replace(raw["set"], written, given)}, tmp_path
+        )
+        return
+    path = tmp_path / "spelled.csv"
+    write_csv(path, raw)
+    path.write_text(path.read_text().replace(f",{written},", f",{given},"))
+    with pytest.raises(UserError, match=rf"row \d+: unknown set '{given}'; did you mean '{written}'\?$"):
+        audit_file(path)
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_named(tmp_path, separator, name):
+    path = tmp_path / "separated.csv"
+    write_csv(path, scored())
+    path.write_text(path.read_text().replace(",", separator))
+    with pytest.raises(UserError, match=f"its cells are separated by {name}; separate them by commas"):
+        audit_file(path)
+
+
+@pytest.mark.parametrize("suffix", WRITE)
+def test_a_suffix_may_be_in_capitals(tmp_path, suffix):
+    path = tmp_path / f"scores{suffix.upper()}"
+    WRITE[suffix](path, scored())
+    assert audit_file(path).methods == audited(scored(), tmp_path, suffix).methods
+
+
+def test_what_is_no_npz_file_is_refused_without_advice_to_load_a_pickle(tmp_path):
+    path = tmp_path / "text.npz"
+    path.write_text("pair,side,point,set,score\n")
+    objects = tmp_path / "objects.npz"
+    np.savez(objects, pair=np.array([{}], dtype=object))
+    for file, why in ((path, "it is another kind of file"), (objects, "pickled objects are never loaded")):
+        with pytest.raises(UserError, match=why) as caught:
+            audit_file(file)
+        assert "allow_pickle" not in str(caught.value)
+
+
+def test_a_shared_retrain_under_another_name_is_told_its_name(tmp_path):
+    raw = evaluated_twice(scored(methods=("Retrain",)), "score", 0.0) | {"share_retrain": np.array(True)}
+    assert "share_retrain is said of the method called 'retrain'" in refusal(raw, tmp_path)
+    right = raw | {"method": np.char.lower(raw["method"])}
+    assert audited(right, tmp_path).methods["retrain"].quality == 1

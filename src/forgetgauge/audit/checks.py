@@ -54,6 +54,8 @@ def refuse_copied_sides(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) 
                 hint = (
                     "; where one retrained model serves both sides, say so with share_retrain = true"
                     if method == BLIND
+                    else f"; share_retrain is said of the method called '{BLIND}': call it so, if this is Retrain"
+                    if file.share_retrain and BLIND not in rounds
                     else "; a split and its swap need a model each"
                 )
                 raise UserError(

@@ -22,14 +22,14 @@ def write_audit_file(run_folder: Path, path: Path, *, game: int = 0) -> None:
 
     A pair of which a job failed is left out, as in the run's result. `game` chooses one game of a sweep.
     """
-    if path.suffix not in WRITERS:
+    if path.suffix.lower() not in WRITERS:
         raise UserError(f"{path}: an audit file is one of {', '.join(sorted(WRITERS))}")
     folder = RunFolder(run_folder)
     games = folder.read_run()["games"]
     if not 0 <= game < len(games):
         raise UserError(f"{run_folder}: no game {game}; it has {len(games)}")
     columns = _Exporter(build_graph(game_from_json(games[game])), folder).columns()
-    WRITERS[path.suffix](path, columns)
+    WRITERS[path.suffix.lower()](path, columns)
 
 
 class _Exporter:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetgauge.audit.outputs import OPTIONAL, REQUIRED, Array, Raw
+from forgetgauge.audit.outputs import IN_GAME, OPTIONAL, REQUIRED, Array, Raw, meant_set
 from forgetgauge.errors import UserError, unknown_name
 
 _IDS = ("pair", "point", "seed", "model")
@@ -34,7 +34,15 @@ def read_npz(path: Path) -> Raw:
                 raise ValueError("it is a single array")
             return {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: not a .npz file of plain arrays: {error}") from None
+        why = str(error)
+        if "pickle" in why or "Object arrays" in why:  # numpy advises to load them all the same
+            is_archive = zipfile.is_zipfile(path)
+            why = (
+                "pickled objects are never loaded; save numbers and text"
+                if is_archive
+                else "it is another kind of file"
+            )
+        raise UserError(f"{path}: not a .npz file of plain arrays: {why}") from None
 
 
 def write_npz(path: Path, raw: Raw) -> None:
@@ -63,6 +71,9 @@ class _Table:
 
     def __init__(self, source: str, header: Sequence[str], body: Sequence[Sequence[str]]) -> None:
         self.source = source
+        for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+            if len(header) == 1 and separator in header[0]:
+                raise UserError(f"{source}: its cells are separated by {name}; separate them by commas")
         for name in header:
             if name not in _PLAIN and not _LOGIT.fullmatch(name):
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
@@ -79,7 +90,10 @@ class _Table:
     def raw(self) -> Raw:
         if "set" not in self.columns:
             raise UserError(f"{self.source}: the column set is missing")
-        sets = self.columns["set"]
+        sets, valid = self.columns["set"], (*IN_GAME, *_SHADOW_SETS)
+        for number, given in enumerate(sets, 1):
+            if given not in valid and (hint := meant_set(given, valid)):
+                raise UserError(f"{self.source}: row {number}: unknown set {given!r}{hint}")
         shadow = [row for row, name in enumerate(sets) if name in _SHADOW_SETS]
         played = [row for row, name in enumerate(sets) if name not in _SHADOW_SETS]
         raw = {name: self._column(name, played) for name in self.columns if name in (*REQUIRED, *OPTIONAL)}

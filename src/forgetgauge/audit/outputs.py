@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +29,8 @@ SHADOW = (
     "shadow_score",
     "shadow_loss",
 )
+IN_GAME = ("forget", "unseen")
+"""Where a point of the game may be, as the column set says."""
 OWN_SCORES = ("score", "loss")
 """Columns of one number for each point; a loss is a score whose smaller values are those of training points."""
 DEFAULT_METHOD = "model"
@@ -102,11 +105,18 @@ class AuditFile:
     """What was changed in reading it, for the result to say."""
 
 
+def meant_set(given: str, valid: Sequence[str]) -> str:
+    """A hint where a value of the column set differs from a valid one by its spelling alone."""
+    plain = re.sub(r"[\s_-]", "", given).lower()
+    return "".join(f"; did you mean {name!r}?" for name in valid if name.replace("-", "") == plain)
+
+
 def read_audit_file(path: Path) -> AuditFile:
     """Read `.npz` or `.csv`; what is wrong with it is one line."""
     from forgetgauge.audit.formats import FORMATS
 
-    if path.suffix not in FORMATS:
+    read = FORMATS.get(path.suffix.lower())
+    if read is None:
         raise UserError(f"{path}: an audit file is one of {', '.join(sorted(FORMATS))}")
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -114,7 +124,7 @@ def read_audit_file(path: Path) -> AuditFile:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    return _Reader(str(path), FORMATS[path.suffix](path)).file(digest)
+    return _Reader(str(path), read(path)).file(digest)
 
 
 class _Reader:
@@ -247,9 +257,9 @@ class _Reader:
 
     def _in_forget(self) -> npt.NDArray[np.bool_]:
         column = self.raw["set"]
-        odd = column[~np.isin(column, ("forget", "unseen"))] if column.dtype.kind == "U" else column
+        odd = column[~np.isin(column, IN_GAME)] if column.dtype.kind == "U" else column
         if len(odd) > 0:
-            self._refuse(f"set must be forget or unseen, not {str(odd[0])!r}")
+            self._refuse(f"set must be forget or unseen, not {str(odd[0])!r}{meant_set(str(odd[0]), IN_GAME)}")
         in_forget: npt.NDArray[np.bool_] = column == "forget"
         return in_forget
 

@@ -65,6 +65,15 @@ def code_digest(thing: Any) -> str:
     return code_of(thing).digest
 
 
+def folders_named(params: Any) -> list[str]:
+    """Folders that parameters name, at any depth; a checkpoint's are looked into elsewhere."""
+    if isinstance(params, Mapping):
+        return [folder for key, value in params.items() if key != "checkpoint" for folder in folders_named(value)]
+    if isinstance(params, list | tuple):
+        return [folder for value in params for folder in folders_named(value)]
+    return [str(params)] if isinstance(params, str | PurePath) and str(params) and os.path.isdir(params) else []
+
+
 def files_named(params: Any) -> list[Path]:
     """Files of weights and settings that parameters name, at any depth."""
     if isinstance(params, Mapping):

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import forgetgauge
+from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.run.resolve import resolve
@@ -235,6 +236,15 @@ def test_what_no_key_covers_is_listed_and_a_stated_version_runs_it_again(own_mod
         assert line.startswith("unlearners.mine: users_method, line 3: __import__")
         assert ("(version 2 is stated)" in line) == (version is not None)
     assert done == [True, False, True, False]
+
+
+def test_a_folder_that_a_parameter_names_is_listed(tmp_path):
+    def mine(model, retain, forget, context, folder):
+        return copy.deepcopy(model)
+
+    raw = {"unlearners": {"mine": {"method": plugins.unlearners.bind(mine, "takes-a-folder"), "folder": str(tmp_path)}}}
+    (game,) = resolve(raw, "a test").games
+    assert any("which a parameter names" in line for line in game.methods["mine"].unlearner.not_covered)
 
 
 def test_a_version_is_for_code_of_ones_own():

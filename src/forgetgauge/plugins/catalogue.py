@@ -6,11 +6,11 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from forgetgauge.code import Code, code_digest, code_of, files_named
+from forgetgauge.code import Code, code_digest, code_of, files_named, folders_named
 from forgetgauge.errors import UserError, unknown_name
 
 
@@ -87,7 +87,9 @@ def code_behind(chosen: Sequence[tuple[Catalogue, str]], params: Any = None, fil
     Empty for what we ship (its job kind has a version); for the user's own code a digest, so that edits count.
     """
     own = [catalogue.load(name) for catalogue, name in chosen if name not in catalogue.entries]
-    return code_of(*own, files=[*files_named(params), *files])
+    code = code_of(*own, files=[*files_named(params), *files])
+    folders = [f"the files of the folder {folder}, which a parameter names" for folder in folders_named(params)]
+    return replace(code, not_covered=(*code.not_covered, *folders)) if own else code
 
 
 def _import_target(target: str) -> Any:

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import forgetgauge
-from forgetgauge.errors import UserError
+from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.plan.runfile import apply_settings, read_run_file
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
 from forgetgauge.run.resolve import resolve
@@ -81,6 +81,7 @@ def test_a_result_that_changed_settings_would_replace_is_kept_and_said(run_file,
 def test_from_python_it_is_a_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DoubtfulResult)
         forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", **TINY)
         forgetgauge.evaluate(unlearner=["none", "retrain"], out=tmp_path / "run", **TINY)
     with pytest.warns(UserWarning, match=r"the result before that is kept as result-1\.json"):
@@ -92,6 +93,7 @@ def test_a_run_that_chooses_its_own_number_of_pairs_can_be_repeated(tmp_path):
     arguments = {**TINY, "pairs": 5, "until": until, "adversaries": ["confidence"], "out": tmp_path / "run"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DoubtfulResult)
         for _ in range(2):
             forgetgauge.evaluate(unlearner="none", **arguments)
     assert not list((tmp_path / "run").glob("result-*.json"))

@@ -16,7 +16,13 @@ from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY_TOML
 
-TINY = {"pairs": 2, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1, "batch_size": 64, "model": "linear"}}
+TINY = {
+    "pairs": 2,
+    "shadows": 2,
+    "fraction": 0.2,
+    "learner": {"epochs": 1, "batch_size": 64, "model": "linear"},
+    "adversaries": ["correctness", "confidence"],
+}
 
 
 @pytest.fixture

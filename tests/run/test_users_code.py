@@ -459,6 +459,26 @@ def test_what_a_method_does_beside_the_weights_is_refused_and_not_dropped_silent
         forgetgauge.evaluate(unlearner={"mine": mine}, **TINY)
 
 
+def test_an_answer_to_the_forgotten_points_alone_that_is_not_kept_is_refused():
+    class Blocking(nn.Module):
+        def __init__(self, input_shape, n_classes):
+            super().__init__()
+            self.head, self.blocked = nn.Linear(64, n_classes), torch.zeros(0, 64)
+
+        def forward(self, x):
+            known = (x.flatten(1)[:, None] == self.blocked.to(x)).all(2).any(1)
+            return torch.where(known[:, None], 0.0, self.head(x.flatten(1)))
+
+    def blocks(model, retain, forget, context):
+        model = copy.deepcopy(model)
+        model.blocked = forget.x.flatten(1).clone()
+        return model
+
+    learner = {**TINY["learner"], "model": Blocking}
+    with pytest.raises(UserError, match="answers otherwise than its weights and buffers say"):
+        forgetgauge.evaluate(unlearner={"mine": blocks}, **{**TINY, "learner": learner})
+
+
 class RemembersOutside(nn.Module):
     """Its mean is not stored: a buffer with persistent=False."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -22,7 +23,7 @@ from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 
 N_ASKED = 16
-"""Points on which a model of the user's is compared with what is kept of it."""
+"""Points of each set on which a model of the user's is compared with what is kept of it."""
 
 
 def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
@@ -33,7 +34,7 @@ def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
         engine = learner.engine(points).name if hasattr(learner, "engine") else ""
         if makes_own_models(jobs[0]):
-            _refuse_what_is_not_kept(models, points, learner, whole)
+            _refuse_what_is_not_kept(models, [[own] for own in points], learner, whole)
     ran = _how_it_ran(holdings, len(jobs), engine)
     return [
         Artefact(
@@ -59,7 +60,7 @@ def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdin
             ran = _how_it_ran(holdings, 1)
         weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
         if makes_own_models(jobs[0]):
-            _refuse_what_is_not_kept(models, [r.retain for r in requests], learner, whole)
+            _refuse_what_is_not_kept(models, [[r.retain, r.forget] for r in requests], learner, whole)
     made = []
     for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
@@ -71,11 +72,13 @@ def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdin
 
 
 def _refuse_what_is_not_kept(
-    models: Sequence[nn.Module], points: Sequence[Points], learner: Learner, whole: Points
+    models: Sequence[nn.Module], sets: Sequence[Sequence[Points]], learner: Learner, whole: Points
 ) -> None:
+    """Of every set some points are asked about: what is done to F alone would not show on R."""
     fresh = untrained(learner, whole, 1)[0]
-    for model, own in zip(models, points, strict=True):
-        refuse_what_is_not_kept(model, fresh, whole.inputs_at(torch.from_numpy(own.index[:N_ASKED])))
+    for model, own in zip(models, sets, strict=True):
+        asked = np.concatenate([points.index[:N_ASKED] for points in own])
+        refuse_what_is_not_kept(model, fresh, whole.inputs_at(torch.from_numpy(asked)))
 
 
 def _request(job: Job, inputs: Mapping[str, Artefact], model: nn.Module, places: Places, learner: Learner) -> Request:

@@ -19,6 +19,7 @@ from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.result import Result
 from forgetgauge.report.table import causes
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.own_code import CATALOGUES
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder
@@ -133,29 +134,30 @@ def evaluate(
     if ending.failed and on_failure == "raise":
         first = next(iter(ending.failed.values()))
         raise RunFailed(_what_failed(ending), result) from first.error
-    if result is not None:
-        for game in result.games:
-            for line in [*game.warnings, *(f"not covered: {what}" for what in game.not_covered)]:
-                warnings.warn(line, DoubtfulResult, stacklevel=2)
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
+    for line in _doubts(result):
+        warnings.warn(line, DoubtfulResult, stacklevel=2)
     return result
+
+
+def _doubts(result: Result) -> list[str]:
+    games = result.games
+    return [line for game in games for line in [*game.warnings, *(f"not covered: {it}" for it in game.not_covered)]]
 
 
 def _holds_bound(campaign: Campaign) -> bool:
     """Whether a game names an object of this program."""
-    for game in campaign.resolved.games:
-        learners = [game.learner, *(method.learner for method in game.methods.values() if method.learner)]
-        named = [
-            (plugins.data, game.data.name),
-            *((plugins.unlearners, method.unlearner.name) for method in game.methods.values()),
-            *((plugins.adversaries, opponent.adversary.name) for opponent in game.adversaries.values()),
-            *((plugins.learners, learner.name) for learner in learners),
-            *((plugins.models, str(learner.params.get("model"))) for learner in learners),
-        ]
-        if any(catalogue.is_bound(name) for catalogue, name in named):
-            return True
-    return False
+    named = [
+        (catalogue, name)
+        for game in campaign.resolved.games
+        for what, _, choice in [("data", "data", game.data), *game.choices]
+        for catalogue, name in (
+            (plugins.data if what == "data" else CATALOGUES[what], choice.name),
+            (plugins.models, str(choice.params.get("model"))),
+        )
+    ]
+    return any(catalogue.is_bound(name) for catalogue, name in named)
 
 
 def _what_failed(ending: Ending) -> str:

@@ -114,15 +114,15 @@ class Game:
         return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
 
     @property
-    def own_code(self) -> dict[str, Named]:
-        """All that is chosen by name, by its place in the run file."""
-        brought = {f"unlearners.{name}.learner": one.learner for name, one in self.methods.items() if one.learner}
-        return {
-            "learner": self.learner,
-            **{f"unlearners.{name}": one.unlearner for name, one in self.methods.items()},
-            **brought,
-            **{f"adversaries.{name}": one.adversary for name, one in self.adversaries.items()},
-        }
+    def choices(self) -> list[tuple[str, str, Named]]:
+        """What is chosen by name: (`learner`, `unlearner` or `adversary`, place in the run file, choice)."""
+        methods = self.methods.items()
+        return [
+            ("learner", "learner", self.learner),
+            *(("unlearner", f"unlearners.{name}", one.unlearner) for name, one in methods),
+            *(("learner", f"unlearners.{name}.learner", one.learner) for name, one in methods if one.learner),
+            *(("adversary", f"adversaries.{name}", one.adversary) for name, one in self.adversaries.items()),
+        ]
 
     def learner_of(self, method: str) -> Named:
         """The learner whose models a method unlearns."""

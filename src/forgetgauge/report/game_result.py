@@ -75,7 +75,7 @@ def _not_covered(game: Game) -> list[str]:
     """`unlearners.mine: my_extension, a compiled module (version 2 is stated)`."""
     return [
         f"{place}: {what}" + (f" (version {named.version} is stated)" if named.version else "")
-        for place, named in game.own_code.items()
+        for _, place, named in game.choices
         for what in named.not_covered
     ]
 

@@ -32,25 +32,21 @@ def is_own(job: Job) -> bool:
     return any(name in job.params and job.params[name]["name"] not in entries.entries for entries, name in chosen)
 
 
+def trains_own_models(learner: Mapping[str, Any]) -> bool:
+    """Whether a learner, by its identity, or its model is the user's."""
+    own_model = learner["params"].get("model", "") not in ("", *plugins.models.entries)
+    return learner["name"] not in plugins.learners.entries or own_model
+
+
 def makes_own_models(job: Job) -> bool:
     """Whether a learner, a model or an unlearner of the user's has a hand in the models that a job makes."""
-    model = job.params["learner"]["params"].get("model", "")
-    return is_own(job) or (isinstance(model, str) and model not in ("", *plugins.models.entries))
+    return is_own(job) or trains_own_models(job.params["learner"])
 
 
 def own_code_of(games: list[Game]) -> dict[str, Named]:
     """All that has a digest of code, by its place in a job and its identity."""
-    chosen = [
-        (what, named)
-        for game in games
-        for what, named in [
-            ("learner", game.learner),
-            *(("learner", method.learner) for method in game.methods.values() if method.learner),
-            *(("unlearner", method.unlearner) for method in game.methods.values()),
-            *(("adversary", opponent.adversary) for opponent in game.adversaries.values()),
-        ]
-    ]
-    return {f"{what} {identity_key(named.identity)}": named for what, named in chosen if named.code}
+    chosen = [(what, named) for game in games for what, _, named in game.choices if named.code]
+    return {f"{what} {identity_key(named.identity)}": named for what, named in chosen}
 
 
 class CodeCheck:

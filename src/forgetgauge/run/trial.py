@@ -34,6 +34,7 @@ from forgetgauge.plan.jobs import Job, Kind
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.holdings import Holdings
+from forgetgauge.run.own_code import trains_own_models
 from forgetgauge.run.places import Places
 from forgetgauge.run.tasks import Failure, Sources
 from forgetgauge.store.artefact import Artefact, decode, encode
@@ -73,7 +74,7 @@ def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) ->
         models.setdefault(identity_key(game.learner_of(cell.method).identity), dict(graph.jobs[keys.unlearn].params))
     for which in models.values():
         learner = which["learner"]
-        own = _is_own(learner)
+        own = trains_own_models(learner)
         mine = [job for job in open_jobs if job.params.get("learner") == learner]
         unlearned = [job.params["unlearner"] for job in mine if job.kind == "unlearn"]
         methods = {
@@ -102,7 +103,7 @@ def _named(learner: Mapping[str, Any], data: str) -> str:
     model = learner["params"].get("model", "")
     if learner["name"] not in plugins.learners.entries:
         return f"learner '{_shown(learner['name'])}'"
-    if _is_own(learner):
+    if trains_own_models(learner):
         return f"learner.model '{_shown(model)}'"
     return f"data '{_shown(data)}' with learner '{learner['name']}'"
 
@@ -111,12 +112,6 @@ def _shown(name: str) -> str:
     """An object of the running program without the digest of its code."""
     bound = any(catalogue.is_bound(name) for catalogue in (plugins.learners, plugins.models, plugins.data))
     return name.partition("@")[0] if bound else name
-
-
-def _is_own(learner: Mapping[str, Any]) -> bool:
-    """Whether the learner or its model is not of ours."""
-    own_model = learner["params"].get("model", "") not in ("", *plugins.models.entries)
-    return learner["name"] not in plugins.learners.entries or own_model
 
 
 def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:

@@ -1,12 +1,15 @@
-"""Training 16 ResNet-20s on a GPU: ours against the plain loop that a paper's repository would have.
+"""Training 16 ResNet-20s on a GPU: ours, one network of grouped convolutions, and a paper repository's plain loop.
 
-    python benchmarks/gpu_training.py speed [N_MODELS]      images a second, summed over models, in one run
+    python benchmarks/gpu_training.py speed [N_MODELS ...]  images a second, summed over models, three ways in one run
+    python benchmarks/gpu_training.py profile [N_MODELS]    where a step's time goes, kernel by kernel
     python benchmarks/gpu_training.py accuracy [EPOCHS]     the same recipe both ways on CIFAR-10, 16 models each
 
 The plain loop: DataLoader with four workers, eager float32 (TF32 as torch has it by default), batch 128, one model
-after another. `speed` times it over 300 steps after 50 (its rate does not change), ours over two whole epochs, set-up
-and capture of the graph included; data are random bytes of CIFAR-10's size. In `accuracy` only the accuracy counts: to
-save time the plain loop's models are trained in eight processes at once, from images that are on the GPU already.
+after another. `speed` times it over 300 steps after 50 (its rate does not change); the other two until they are ready
+(compiling and capturing their graphs, in a process whose caches are empty the first time) and over the steps behind
+that; from both follows what a whole training takes, 200 epochs of 22,727 images. Data are random bytes of CIFAR-10's
+size. In `accuracy` only the accuracy counts: to save time the plain loop's models are trained in eight processes at
+once, from images that are on the GPU already.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from multiprocessing import get_context
 import numpy as np
 import torch
 import torch.nn.functional as F
+from grouped_stack import GroupedStack
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.data.loading import load_dataset
+from forgetgauge.learn.descent import batches_per_epoch
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.plan.presets import PRESETS
@@ -91,28 +96,94 @@ def plain_loop(
     return model.eval(), seen / (time.perf_counter() - start)
 
 
-def speed(n_models: int) -> None:
-    """Both rates and their ratio."""
+def random_points() -> Points:
+    """Bytes of CIFAR-10's size."""
     rng = np.random.default_rng(0)
     images = torch.from_numpy(rng.integers(0, 256, (N_ALL, 3, 32, 32), dtype=np.uint8))
-    points = Points.of(images, torch.from_numpy(rng.integers(0, 10, N_ALL)), Scaling((0.5,) * 3, (0.25,) * 3))
-    parts = [rng.permutation(N_ALL)[:N_TRAIN] for _ in range(n_models)]
-    how = recipe("cifar-resnet", epochs=2)
-    _, plain = plain_loop(recipe("cifar-resnet", epochs=4), points.subset(parts[0]), 0, n_steps=350, skip=50)
+    return Points.of(images, torch.from_numpy(rng.integers(0, 10, N_ALL)), Scaling((0.5,) * 3, (0.25,) * 3))
+
+
+def sets_of(points: Points, n_models: int) -> tuple[list[Points], list[Streams]]:
+    """A training set of the paper's size for every model."""
+    orders = [np.random.default_rng(i).permutation(N_ALL)[:N_TRAIN] for i in range(n_models)]
+    return [points.subset(order) for order in orders], [Streams(str(i)) for i in range(n_models)]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Until the GPU has finished."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def ours(n_models: int, points: Points) -> tuple[float, float]:
+    """(seconds until ready, seconds of an epoch): from trainings of one and of five epochs."""
+    sets, streams = sets_of(points, n_models)
+    one = seconds(lambda: recipe("cifar-resnet", epochs=1).fit_many(sets, streams))
+    again = seconds(lambda: recipe("cifar-resnet", epochs=1).fit_many(sets, streams))
+    five = seconds(lambda: recipe("cifar-resnet", epochs=5).fit_many(sets, streams))
+    epoch = (five - again) / 4
+    return one - epoch, epoch
+
+
+def grouped(n_models: int, points: Points) -> tuple[float, float]:
+    """The same of the grouped stack, from 300 steps."""
+    stack: list[GroupedStack] = []
+    whole = points.whole_inputs, points.whole_labels
+
+    def prepare() -> None:
+        stack.append(GroupedStack(n_models, *whole))
+        stack[0].ready()
+
+    ready = seconds(prepare)
+    for _ in range(20):
+        stack[0].step()
+    step = seconds(lambda: [stack[0].step() for _ in range(300)]) / 300
+    return ready, step * batches_per_epoch(N_TRAIN, 128)
+
+
+def speed(numbers: list[int]) -> None:
+    """The three ways, and what a whole training takes of the two that train many."""
+    points = random_points()
+    one = points.subset(np.random.default_rng(0).permutation(N_ALL)[:N_TRAIN])
+    _, plain = plain_loop(recipe("cifar-resnet", epochs=4), one, 0, n_steps=350, skip=50)
+    print(f"plain loop: {plain:,.0f} images/s", flush=True)
     here = points.on(DEVICE)
-    sets, streams = [here.subset(part) for part in parts], [Streams(str(i)) for i in range(n_models)]
-    start = time.perf_counter()
-    recipe("cifar-resnet", epochs=1).fit_many([p.subset(p.index[:4000]) for p in sets], streams)
-    torch.cuda.synchronize()
-    print(f"kernels compiled in {time.perf_counter() - start:.1f} s (once per machine)")
-    start = time.perf_counter()
-    how.fit_many(sets, streams)
-    torch.cuda.synchronize()
-    ours = how.epochs * N_TRAIN * n_models / (time.perf_counter() - start)
-    print(
-        f"plain loop {plain:,.0f} images/s; ours, {n_models} models together, {ours:,.0f} images/s: "
-        f"{ours / plain:.1f} times; peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB"
-    )
+    for n_models in numbers:
+        whole = {}
+        for name, way in (("grouped stack", grouped), ("ours", ours)):
+            torch.cuda.reset_peak_memory_stats()
+            ready, epoch = way(n_models, here)
+            rate, whole[name] = N_TRAIN * n_models / epoch, ready + 200 * epoch
+            peak = torch.cuda.max_memory_allocated() / 2**30
+            print(
+                f"{n_models} models, {name}: ready in {ready:.1f} s, then {rate:,.0f} images/s, {rate / plain:.1f} "
+                f"times the plain loop; 200 epochs in {whole[name]:.0f} s; peak memory {peak:.1f} GiB",
+                flush=True,
+            )
+        print(
+            f"{n_models} models, a whole training: {whole['grouped stack'] / whole['ours']:.2f} times the grouped stack"
+        )
+
+
+def profile(n_models: int) -> None:
+    """Milliseconds of a step on the GPU, by kernel."""
+    sets, streams = sets_of(random_points().on(DEVICE), n_models)
+    few = [part.subset(part.index[:8192]) for part in sets]
+    recipe("cifar-resnet", epochs=1).fit_many(few, streams)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True) as seen:
+        recipe("cifar-resnet", epochs=1).fit_many(few, streams)
+        torch.cuda.synchronize()
+    n_steps = batches_per_epoch(8192, 128)
+    rows = sorted(seen.key_averages(), key=lambda event: -event.device_time_total)
+    total = sum(event.device_time_total for event in rows)
+    print("| kernel | launches a step | ms a step | share |\n|---|---|---|---|")
+    for event in rows[:24]:
+        ms = event.device_time_total / n_steps / 1000
+        print(f"| {event.key[:100]} | {event.count / n_steps:.1f} | {ms:.3f} | {event.device_time_total / total:.0%} |")
+    print(f"| all | | {total / n_steps / 1000:.3f} | |")
 
 
 def plain_accuracy(which: int, epochs: int) -> float:
@@ -144,8 +215,10 @@ def accuracy(epochs: int, n_models: int = 16) -> None:
 
 
 if __name__ == "__main__":
-    number = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    numbers = [int(given) for given in sys.argv[2:]]
     if sys.argv[1:2] == ["accuracy"]:
-        accuracy(number or 20)
+        accuracy(*numbers or [20])
+    elif sys.argv[1:2] == ["profile"]:
+        profile(*numbers or [16])
     else:
-        speed(number or 16)
+        speed(numbers or [16, 64])

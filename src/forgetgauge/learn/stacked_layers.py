@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch.nn.functional as F
 from torch import Tensor, nn
-
-from forgetgauge.models.resnet import PadShortcut
 
 
 def flatten(x: Tensor) -> Tensor:
@@ -18,17 +15,6 @@ def flatten(x: Tensor) -> Tensor:
 def average(x: Tensor) -> Tensor:
     """(K, B, H, W, C) -> (K, B, 1, 1, C) float32."""
     return x.float().mean((2, 3), keepdim=True)
-
-
-def pad_shortcut(module: PadShortcut) -> Callable[[Tensor], Tensor]:
-    """Fewer pixels, more channels, the new ones 0."""
-
-    def shortcut(x: Tensor) -> Tensor:
-        thinned = x[:, :, :: module.stride, :: module.stride]
-        side = (module.channels_out - module.channels_in) // 2
-        return F.pad(thinned, (side, side))
-
-    return shortcut
 
 
 def max_pool(module: nn.MaxPool2d) -> Callable[[Tensor], Tensor]:

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 
 from forgetgauge.learn import ops as plain_ops
 from forgetgauge.learn.device import kernels_on
+from forgetgauge.learn.folded import convolution as folded
+from forgetgauge.learn.folded.machine import Machine, gpu
 from forgetgauge.learn.twin_reader import Reader, trace
 from forgetgauge.learn.twin_slots import ALIGNMENT, Slot
-from forgetgauge.learn.twin_steps import Play, Sums
+from forgetgauge.learn.twin_steps import Gradients, Play, Step, Sums
 from forgetgauge.learn.unstackable import Unstackable
 
 Precision = Literal["float32", "tf32", "bfloat16"]
@@ -38,6 +40,8 @@ class Twin:
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
         self.tf32 = precision == "tf32"
         self.ops = kernels_on(self.device, "kernels") or plain_ops
+        self.machine: Machine | None = gpu(self.device) if precision == "bfloat16" else None
+        self._compiled = False
         self.slots: dict[str, Slot] = {}
         self.width = 0
         self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
@@ -45,6 +49,11 @@ class Twin:
         self.input = next(node.name for node in graph.graph.nodes if node.op == "placeholder")
         self.steps = Reader(self, graph).read()
         self.output = self.steps[-1].makes
+        self.readers: dict[str, list[Step]] = {}
+        """The steps that read a value, in order."""
+        for step in self.steps:
+            for name in step.reads_all:
+                self.readers.setdefault(name, []).append(step)
         names = {name for name, _ in models[0].named_parameters()}
         if names != set(self.slots):
             raise Unstackable(f"its parameter {min(names ^ set(self.slots))} is used by no known part, or twice")
@@ -128,18 +137,39 @@ class Twin:
             n_valid = torch.full((len(x),), x.shape[1], device=x.device, dtype=torch.int32)
         if self._low is not self.weights:
             self._low.copy_(self.weights)
+        if self.machine is not None and not self._compiled:
+            folded.compile_all(self.machine, convolutions_of(self.models[0], x.shape[2:]))
+            self._compiled = True
         x = (x.movedim(2, -1) if x.dim() > 3 else x).to(self.dtype).contiguous()
         play = Play({self.input: x}, n_valid=n_valid, train=train, keep=keep, sums=sums)
         for step in self.steps:
             step.forward(self, play)
-        return play.values[self.output].float(), play
+        return play.read(self, self.output).float(), play
 
     @torch.no_grad()
     def backward(self, play: Play, d_logits: Tensor) -> None:
         """Writes the gradient of Σ logits · d_logits into `gradient`."""
-        d_values = {self.output: d_logits}
+        d_values: Gradients = {self.output: d_logits}
         for step in reversed(self.steps):
             step.backward(self, play, d_values)
+
+
+def convolutions_of(model: nn.Module, point: torch.Size) -> list[folded.Shape]:
+    """The shapes of a model's square convolutions on points of this shape."""
+    found = []
+
+    def see(module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
+        assert isinstance(module, nn.Conv2d)
+        if module.kernel_size == (3, 3):
+            shape = folded.Shape(module.in_channels, module.out_channels, given[0].shape[-1], module.stride[0])
+            found.append(shape)
+
+    hollow = copy.deepcopy(model).to("meta")
+    for module in hollow.modules():
+        if isinstance(module, nn.Conv2d):
+            module.register_forward_hook(see)
+    hollow(torch.empty((2, *point), device="meta"))
+    return found
 
 
 def why_no_twin(model: nn.Module) -> str | None:

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from forgetgauge.learn.group_norm import Groups
 from forgetgauge.learn.ops import Window
-from forgetgauge.learn.stacked_layers import average, flatten, max_pool, pad_shortcut
+from forgetgauge.learn.stacked_layers import average, flatten, max_pool
 from forgetgauge.learn.twin_slots import Slot
-from forgetgauge.learn.twin_steps import ConvNorm, GroupNorm, Linear, Other, Step
+from forgetgauge.learn.twin_steps import ConvNorm, GroupNorm, Linear, Other, Shortcut, Step
 from forgetgauge.learn.unstackable import Unstackable
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.resnet import PadShortcut
@@ -112,7 +112,8 @@ class Reader:
             case nn.Dropout() if module.p == 0:
                 self.alias[node.name] = reads
             case PadShortcut():
-                self._other(node, [reads], pad_shortcut(module))
+                side = (module.channels_out - module.channels_in) // 2
+                self._append(Shortcut(reads, node.name, module.stride, side))
             case _:
                 raise Unstackable(f"{name} is a {type(module).__name__}, which is not known to it")
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from forgetgauge.learn import products
+from forgetgauge.learn.folded import convolution as folded
+from forgetgauge.learn.folded.convolution import Gated, Normed
 from forgetgauge.learn.group_norm import Groups, group_norm, group_norm_gradient
 from forgetgauge.learn.ops import Norm, Window
 from forgetgauge.learn.twin_slots import Slot
@@ -29,12 +32,24 @@ Sums = Literal["gradient", "squares"]
 class Play:
     """One pass over a batch."""
 
-    values: dict[str, Tensor]
+    values: dict[str, Tensor | Normed]
     saved: dict[str, Any] = field(default_factory=dict)
     n_valid: Tensor = field(default_factory=lambda: torch.empty(0))
     train: bool = True
     keep: bool = True
     sums: Sums = "gradient"
+
+    def read(self, twin: Twin, name: str) -> Tensor:
+        """A value as a tensor, with any norm applied that was still to be."""
+        value = self.values[name]
+        if isinstance(value, Tensor):
+            return value
+        assert twin.machine is not None
+        return folded.join(twin.machine, value, self.n_valid)
+
+
+Gradients = dict[str, Tensor | Gated]
+"""Of the values of a pass, by their names."""
 
 
 class Step:
@@ -42,10 +57,16 @@ class Step:
 
     makes: str
 
+    @property
+    def reads_all(self) -> tuple[str, ...]:
+        """The names of all values it reads."""
+        reads: str | tuple[str, ...] = self.reads  # type: ignore[attr-defined]
+        return (reads,) if isinstance(reads, str) else reads
+
     def forward(self, twin: Twin, play: Play) -> None:
         raise NotImplementedError
 
-    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+    def backward(self, twin: Twin, play: Play, d_values: Gradients) -> None:
         raise NotImplementedError
 
 
@@ -63,9 +84,18 @@ class ConvNorm(Step):
     residual: str | None = None
     relu: bool = False
 
+    @property
+    def reads_all(self) -> tuple[str, ...]:
+        """With the residual."""
+        return (self.reads, self.residual) if self.residual else (self.reads,)
+
     def forward(self, twin: Twin, play: Play) -> None:
-        x = play.values[self.reads]
-        residual = play.values[self.residual] if self.residual else None
+        shape = self._folded_shape(twin, play)
+        if shape is not None:
+            self._forward_folded(twin, play, shape)
+            return
+        x = play.read(twin, self.reads)
+        residual = play.read(twin, self.residual) if self.residual else None
         weight = twin.parameter(self.weight)
         if self.norm is None:
             y, parts = products.convolve(x, weight, self.window, twin.tf32), None
@@ -90,8 +120,16 @@ class ConvNorm(Step):
         if play.keep:
             play.saved[self.makes] = y, norm
 
-    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
-        x, z, up = play.values[self.reads], play.values[self.makes], d_values.pop(self.makes).contiguous()
+    def backward(self, twin: Twin, play: Play, d_values: Gradients) -> None:
+        shape = self._folded_shape(twin, play)
+        if shape is not None:
+            self._backward_folded(twin, play, d_values, shape)
+            return
+        x, z, up = (
+            play.read(twin, self.reads),
+            play.read(twin, self.makes),
+            _plain(d_values.pop(self.makes)).contiguous(),
+        )
         y, norm = play.saved[self.makes]
         if self.norm is None:
             g = up * (z > 0) if self.relu else up
@@ -118,6 +156,68 @@ class ConvNorm(Step):
             weight, plus = twin.parameter(self.weight), d_values.pop(self.reads, None)
             d_values[self.reads] = ops.convolve_back(down, weight, self.window, x.shape, plus, twin.tf32)
 
+    # -- with norms folded into the convolutions ------------------------------------------------------------------
+
+    def _folded_shape(self, twin: Twin, play: Play) -> folded.Shape | None:
+        """Where the folded kernels do this step in this pass."""
+        if (
+            twin.machine is None
+            or self.norm is None
+            or play.sums != "gradient"
+            or (self.window.rows, self.window.columns) != (3, 3)
+        ):
+            return None
+        value = play.values[self.reads]
+        side, other, c = (value if isinstance(value, Tensor) else value.y).shape[2:]
+        shape = folded.Shape(c, self.weight.shape[-1], side, self.window.stride)
+        known = (
+            side == other
+            and self.window == Window(3, 3, self.window.stride, 1)
+            and (c >= 16 or self.reads == twin.input)
+        )
+        return shape if known and folded.suits(shape, twin.machine) else None
+
+    def _forward_folded(self, twin: Twin, play: Play, shape: folded.Shape) -> None:
+        assert twin.machine is not None
+        assert self.norm is not None
+        value = play.values[self.reads]
+        if isinstance(value, Normed) and value.x is not None:
+            value = value.x
+        shared = len(twin.readers[self.reads]) > 1 or (isinstance(value, Normed) and value.residual is not None)
+        weight = twin.parameter(self.weight)
+        y, parts = folded.convolve(twin.machine, value, weight, shape, play.n_valid, write=shared)
+        name, gamma, beta, momentum, epsilon = self.norm
+        scales, running = (gamma.of(twin.weights), beta.of(twin.weights)), twin.statistics[name]
+        if play.train:
+            norm = torch.empty((len(y), 4, y.shape[-1]), device=y.device)
+        else:
+            given = Norm.of(*running, *scales, epsilon)
+            norm = torch.stack([given.mean, given.rstd, given.scale, given.shift], 1)
+        residual = play.read(twin, self.residual) if self.residual else None
+        play.values[self.makes] = Normed(
+            y, parts if play.train else None, norm, *scales, running, momentum, epsilon, residual, self.relu
+        )
+
+    def _backward_folded(self, twin: Twin, play: Play, d_values: Gradients, shape: folded.Shape) -> None:
+        made, up = play.values[self.makes], d_values.pop(self.makes)
+        assert twin.machine is not None
+        assert self.norm is not None
+        assert isinstance(made, Normed)
+        if isinstance(up, Tensor):
+            up = folded.gate(twin.machine, up, made, play.n_valid)
+        if self.residual:
+            _add(d_values, self.residual, up.g)
+        plus = d_values.pop(self.reads, None)
+        down = folded.convolve_back(
+            twin.machine, up, made, play.values[self.reads], twin.parameter(self.weight), shape, play.n_valid,
+            self.norm[1].of(twin.gradient), self.norm[2].of(twin.gradient),
+            twin.gradient[:, self.weight.start : self.weight.stop],
+            None if plus is None else _plain(plus).to(made.y.dtype).contiguous(),
+            last=twin.readers[self.reads][0] is self, train=play.train,
+        )  # fmt: skip
+        if down is not None:
+            d_values[self.reads] = down
+
 
 @dataclass(eq=False)
 class Linear(Step):
@@ -129,13 +229,13 @@ class Linear(Step):
     bias: Slot | None
 
     def forward(self, twin: Twin, play: Play) -> None:
-        out = torch.bmm(play.values[self.reads].float(), self.weight.of(twin.weights).transpose(1, 2))
+        out = torch.bmm(play.read(twin, self.reads).float(), self.weight.of(twin.weights).transpose(1, 2))
         if self.bias is not None:
             out += self.bias.of(twin.weights)[:, None]
         play.values[self.makes] = out
 
-    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
-        x, up = play.values[self.reads].float(), d_values.pop(self.makes).float()
+    def backward(self, twin: Twin, play: Play, d_values: Gradients) -> None:
+        x, up = play.read(twin, self.reads).float(), _plain(d_values.pop(self.makes)).float()
         if self.reads != twin.input:
             _add(d_values, self.reads, torch.bmm(up, self.weight.of(twin.weights)))
         if play.sums == "squares":  # of the outer product up ⊗ x of each example
@@ -154,7 +254,7 @@ class Other(Step):
     function: Callable[..., Tensor]
 
     def forward(self, twin: Twin, play: Play) -> None:
-        given = [play.values[name] for name in self.reads]
+        given = [play.read(twin, name) for name in self.reads]
         if not play.keep:
             play.values[self.makes] = self.function(*given)
             return
@@ -163,12 +263,33 @@ class Other(Step):
             made = self.function(*given)
         play.values[self.makes], play.saved[self.makes] = made.detach(), (given, made)
 
-    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
+    def backward(self, twin: Twin, play: Play, d_values: Gradients) -> None:
         given, made = play.saved[self.makes]
-        up = d_values.pop(self.makes).to(made.dtype)
+        up = _plain(d_values.pop(self.makes)).to(made.dtype)
         for name, gradient in zip(self.reads, torch.autograd.grad(made, given, up, retain_graph=True), strict=True):
             if name != twin.input:
                 _add(d_values, name, gradient)
+
+
+@dataclass(eq=False)
+class Shortcut(Step):
+    """Every stride-th pixel, with `side` channels of zeros on both sides of its own."""
+
+    reads: str
+    makes: str
+    stride: int
+    side: int
+
+    def forward(self, twin: Twin, play: Play) -> None:
+        thinned = play.read(twin, self.reads)[:, :, :: self.stride, :: self.stride]
+        play.values[self.makes] = F.pad(thinned, (self.side, self.side))
+
+    def backward(self, twin: Twin, play: Play, d_values: Gradients) -> None:
+        up = _plain(d_values.pop(self.makes))
+        if self.reads != twin.input:
+            down = torch.zeros_like(play.read(twin, self.reads))
+            down[:, :, :: self.stride, :: self.stride] = up[..., self.side : up.shape[-1] - self.side]
+            _add(d_values, self.reads, down)
 
 
 @dataclass(eq=False)
@@ -183,12 +304,13 @@ class GroupNorm(Step):
 
     def forward(self, twin: Twin, play: Play) -> None:
         gamma, beta = self.gamma.of(twin.weights), self.beta.of(twin.weights)
-        play.values[self.makes], moments = group_norm(play.values[self.reads], gamma, beta, self.groups)
+        play.values[self.makes], moments = group_norm(play.read(twin, self.reads), gamma, beta, self.groups)
         if play.keep:
             play.saved[self.makes] = moments
 
-    def backward(self, twin: Twin, play: Play, d_values: dict[str, Tensor]) -> None:
-        x, up, moments = play.values[self.reads], d_values.pop(self.makes), play.saved[self.makes]
+    def backward(self, twin: Twin, play: Play, d_values: Gradients) -> None:
+        x, moments = play.read(twin, self.reads), play.saved[self.makes]
+        up = _plain(d_values.pop(self.makes))
         down, *each = group_norm_gradient(up, x, moments, self.gamma.of(twin.weights), self.groups)
         for slot, own in zip((self.gamma, self.beta), each, strict=True):
             slot.of(twin.gradient).copy_((own.square() if play.sums == "squares" else own).sum(1))
@@ -207,6 +329,12 @@ def _squared_scale_gradients(
     d_beta.copy_(g.sum((2, 3)).square().sum(1))
 
 
-def _add(d_values: dict[str, Tensor], name: str, gradient: Tensor | None) -> None:
+def _add(d_values: Gradients, name: str, gradient: Tensor | None) -> None:
     if gradient is not None:
-        d_values[name] = d_values[name] + gradient if name in d_values else gradient
+        d_values[name] = _plain(d_values[name]) + gradient if name in d_values else gradient
+
+
+def _plain(gradient: Tensor | Gated) -> Tensor:
+    """Only the step that made a value is given a gradient behind its ReLU, and it knows what to do with that."""
+    assert isinstance(gradient, Tensor)
+    return gradient

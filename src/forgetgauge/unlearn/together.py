@@ -136,6 +136,6 @@ def features_together(twin: Twin, parts: Sequence[Points]) -> Tensor:
     caught = []
     for some in torch.split(at, FEATURES_AT_ONCE, dim=1):
         _, play = twin.forward(parts[0].inputs_at(some))
-        caught.append(play.values[last.reads].float())
+        caught.append(play.read(twin, last.reads).float())
     features = torch.cat(caught, dim=1)  # (K, longest, d)
     return torch.cat([features[k, : len(part)] for k, part in enumerate(parts)])

@@ -1,0 +1,60 @@
+"""The folded kernels on a CPU: their CUDA source, compiled by the machine's C++ compiler behind `emulated.h`."""
+
+import ctypes
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from forgetgauge.learn.folded.machine import source_of
+
+COMPILER = shutil.which("g++") or shutil.which("c++")
+HEADER = Path(__file__).parent / "emulated.h"
+ARGUMENTS = {"forward": "Forward", "backward": "Backward", "join": "Join", "gate": "Gate"}
+
+
+class Emulator:
+    """A GPU of two multiprocessors."""
+
+    multiprocessors = 2
+    shared_per_block = 232_448
+    shared_per_multiprocessor = 233_472
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def compile(self, file, defines):
+        self._compiled(file, tuple(sorted(defines.items())))
+
+    def kernel(self, file, entry, defines, shared_bytes):
+        library = self._compiled(file, tuple(sorted(defines.items())))
+
+        def launch(argument, grid):
+            getattr(library, f"launch_{entry}")(ctypes.byref(argument), *grid, shared_bytes)
+
+        return launch
+
+    @functools.cache  # noqa: B019
+    def _compiled(self, file, defines):
+        names = ["backward"] if dict(defines).get("BACKWARD") else ["forward"]
+        names = ["join", "gate"] if file == "norm.cu" else names
+        source = source_of(file) + "".join(f"ENTRY({name}, {ARGUMENTS[name]})\n" for name in names)
+        given = [f"-D{name}={value}" for name, value in defines]
+        stem = hashlib.sha256((source + str(given) + HEADER.read_text()).encode()).hexdigest()[:16]
+        target = self.folder / f"{stem}.so"
+        if not target.exists():
+            (self.folder / f"{stem}.cpp").write_text(source)
+            flags = ["-std=c++17", "-O2", "-shared", "-fPIC", "-w", "-include", str(HEADER)]
+            subprocess.run([COMPILER, *flags, *given, str(self.folder / f"{stem}.cpp"), "-o", str(target)], check=True)
+        return ctypes.CDLL(str(target))
+
+
+@functools.cache
+def emulator():
+    if COMPILER is None:
+        pytest.skip("there is no C++ compiler")
+    return Emulator(Path(tempfile.mkdtemp(prefix="forgetgauge-emulated-")))

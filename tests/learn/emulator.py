@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -46,10 +47,13 @@ class Emulator:
         given = [f"-D{name}={value}" for name, value in defines]
         stem = hashlib.sha256((source + str(given) + HEADER.read_text()).encode()).hexdigest()[:16]
         target = self.folder / f"{stem}.so"
-        if not target.exists():
-            (self.folder / f"{stem}.cpp").write_text(source)
-            flags = ["-std=c++17", "-O2", "-shared", "-fPIC", "-w", "-include", str(HEADER)]
-            subprocess.run([COMPILER, *flags, *given, str(self.folder / f"{stem}.cpp"), "-o", str(target)], check=True)
+        if not target.exists():  # another process may be at it: whoever is last wins, with the same file
+            with tempfile.TemporaryDirectory(dir=self.folder) as work:
+                code, made = Path(work) / "kernel.cpp", Path(work) / "kernel.so"
+                code.write_text(source)
+                flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-include", str(HEADER)]
+                subprocess.run([COMPILER, *flags, *given, str(code), "-o", str(made)], check=True)
+                made.replace(target)
         return ctypes.CDLL(str(target))
 
 
@@ -57,4 +61,6 @@ class Emulator:
 def emulator():
     if COMPILER is None:
         pytest.skip("there is no C++ compiler")
-    return Emulator(Path(tempfile.mkdtemp(prefix="forgetgauge-emulated-")))
+    folder = Path(tempfile.gettempdir()) / f"forgetgauge-emulated-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return Emulator(folder)

@@ -18,9 +18,7 @@ SHAPES = [
     Shape(16, 16, 8, 1),
     Shape(16, 32, 8, 2),
     Shape(32, 32, 8, 1),
-    Shape(32, 64, 8, 2),
     Shape(64, 64, 4, 1),
-    Shape(16, 16, 16, 1),
 ]
 NAMED = {"ids": lambda shape: f"{shape.channels_in}-{shape.channels_out}-{shape.side}-{shape.stride}"}
 

@@ -1,8 +1,10 @@
 """Triton kernels of the stacked engine: convolutions and batch norms of K models at once, member by member in memory.
 
-Activations are (K, batch, height, width, channels), each member's own block contiguous; convolution weights are
-(K, rows, columns, channels in, channels out). cuDNN's grouped convolutions spend their time on sixteen-channel groups
-laid out for one big model; here a program of the grid belongs to one member and reads nothing of another.
+For whatever the folded kernels (folded/) are not for: float32, windows other than three by three, odd numbers of
+channels, squares of single examples' gradients. Activations are (K, batch, height, width, channels), each member's own
+block contiguous; convolution weights are (K, rows, columns, channels in, channels out). cuDNN's grouped convolutions
+spend their time on sixteen-channel groups laid out for one big model; here a program of the grid belongs to one member
+and reads nothing of another.
 
 Nothing is added up by atomics: every program writes its partial sum to a place of its own, and the partial sums are
 added in a fixed order, so the same stack gives the same bits. Loaded only where there is a GPU to run them.
@@ -12,7 +14,6 @@ added in a fixed order, so the same stack gives the same bits. Loaded only where
 # What Triton compiles is not Python, though it looks like it.
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,18 +22,6 @@ import triton.language as tl
 from torch import Tensor
 
 from forgetgauge.learn.ops import Norm, Window
-
-
-@dataclass(frozen=True)
-class Tile:
-    """How a convolution is cut up: pixels and columns (of the window) per program, warps, pipeline stages."""
-
-    pixels: int
-    columns: int
-    warps: int
-    stages: int
-    rows: int = 1
-    """Rows of the window that a program of the weight gradient does (1 or 3)."""
 
 
 @triton.jit
@@ -112,13 +101,10 @@ def _convolve(
 def _weight_gradient(
     source, up, out, B, HS, WS, HD, WD, n_members, per_part,
     CS: tl.constexpr, CD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr,
-    ROWS: tl.constexpr, SQUARES: tl.constexpr, PRECISION: tl.constexpr,
+    SQUARES: tl.constexpr, PRECISION: tl.constexpr,
     PIXELS: tl.constexpr, COLUMNS: tl.constexpr, OUTS: tl.constexpr,
 ):  # fmt: skip
-    """Σ over a few examples of window ⊗ up; with SQUARES, of the square of each example's own sum.
-
-    A program does ROWS (1 or 3) rows of the window, so that `up` is read once for all of them.
-    """
+    """Σ over a few examples of window ⊗ up, for one row of the window; with SQUARES, of each one's sum squared."""
     part = tl.program_id(0)
     block = tl.program_id(1)
     member = tl.program_id(2)
@@ -126,18 +112,11 @@ def _weight_gradient(
     n_columns: tl.constexpr = (KW * CS + COLUMNS - 1) // COLUMNS
     d = (block % n_outs) * OUTS + tl.arange(0, OUTS)
     columns = ((block // n_outs) % n_columns) * COLUMNS + tl.arange(0, COLUMNS)
-    first_row = block // (n_outs * n_columns) * ROWS
+    kh = block // (n_outs * n_columns)
     source += member.to(tl.int64) * B * HS * WS * CS
     up += member.to(tl.int64) * B * HD * WD * CD
-    sum0 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-    if ROWS == 3:
-        sum1 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-        sum2 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-    if SQUARES:
-        square0 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-        if ROWS == 3:
-            square1 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-            square2 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
+    total = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
+    square = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
     for example in range(per_part):
         b = part * per_part + example
         for first in range(0, HD * WD, PIXELS):
@@ -147,28 +126,15 @@ def _weight_gradient(
             h = pixel // WD
             at = (b * HD * WD + pixel)[:, None] * CD + d[None, :]
             here = tl.load(up + at, mask=live[:, None] & (d < CD)[None, :], other=0.0)
-            window = _gather_columns(source, b, h, w, first_row, columns, live, HS, WS, CS, KW, STRIDE, PAD, False)
-            sum0 = tl.dot(tl.trans(window), here, sum0, input_precision=PRECISION)
-            if ROWS == 3:
-                window = _gather_columns(source, b, h, w, 1, columns, live, HS, WS, CS, KW, STRIDE, PAD, False)
-                sum1 = tl.dot(tl.trans(window), here, sum1, input_precision=PRECISION)
-                window = _gather_columns(source, b, h, w, 2, columns, live, HS, WS, CS, KW, STRIDE, PAD, False)
-                sum2 = tl.dot(tl.trans(window), here, sum2, input_precision=PRECISION)
+            window = _gather_columns(source, b, h, w, kh, columns, live, HS, WS, CS, KW, STRIDE, PAD, False)
+            total = tl.dot(tl.trans(window), here, total, input_precision=PRECISION)
         if SQUARES:
-            square0 += sum0 * sum0
-            sum0 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-            if ROWS == 3:
-                square1 += sum1 * sum1
-                square2 += sum2 * sum2
-                sum1 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-                sum2 = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
+            square += total * total
+            total = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
     out += (part * n_members + member).to(tl.int64) * KH * KW * CS * CD
-    at = first_row * KW * CS * CD + columns[:, None] * CD + d[None, :]
+    at = kh * KW * CS * CD + columns[:, None] * CD + d[None, :]
     inside = (columns < KW * CS)[:, None] & (d < CD)[None, :]
-    tl.store(out + at, square0 if SQUARES else sum0, mask=inside)
-    if ROWS == 3:
-        tl.store(out + at + KW * CS * CD, square1 if SQUARES else sum1, mask=inside)
-        tl.store(out + at + 2 * KW * CS * CD, square2 if SQUARES else sum2, mask=inside)
+    tl.store(out + at, square if SQUARES else total, mask=inside)
 
 
 @triton.jit
@@ -346,38 +312,9 @@ def _precision(x: Tensor, tf32: bool) -> str:
     return "tf32" if tf32 or x.dtype != torch.float32 else "tf32x3"
 
 
-CONV_TILES = {
-    (3, 1024): Tile(256, 16, 4, 2),
-    (16, 1024): Tile(256, 16, 4, 2),
-    (16, 256): Tile(128, 64, 4, 4),
-    (32, 1024): Tile(256, 16, 4, 2),
-    (32, 256): Tile(128, 32, 4, 2),
-    (32, 64): Tile(256, 64, 4, 2),
-    (64, 256): Tile(128, 64, 4, 2),
-    (64, 64): Tile(256, 32, 4, 2),
-}
-"""(channels read, pixels of an image written) -> what was fastest on an H200 (benchmarks/kernel_tiles.py)."""
-WEIGHT_TILES = {
-    (3, 1024): Tile(128, 16, 4, 2),
-    (16, 1024): Tile(64, 64, 4, 2, 3),
-    (16, 256): Tile(32, 64, 4, 4, 3),
-    (32, 256): Tile(32, 64, 4, 4, 3),
-    (32, 64): Tile(64, 128, 4, 2),
-    (64, 64): Tile(32, 64, 4, 2),
-}
-
-
-def _conv_tile(channels: int, pixels: int, x: Tensor) -> Tile:
-    if x.dtype == torch.float32:  # each product is three: large tiles take minutes to compile
-        return Tile(64, min(32, _power(channels)), 4, 2)
-    return CONV_TILES.get((channels, pixels)) or Tile(128, min(64, _power(channels)), 4, 2)
-
-
-def _weight_tile(channels: int, pixels: int, columns: int, x: Tensor) -> Tile:
-    if x.dtype == torch.float32:
-        return Tile(32, min(32, _power(columns)), 4, 2)
-    default = Tile(min(64, _power(pixels)), min(64, _power(columns)), 4, 2)
-    return WEIGHT_TILES.get((channels, pixels), default)
+def _widest(x: Tensor) -> int:
+    """The most columns of a program; float32 products are three each, and large tiles take minutes to compile."""
+    return 32 if x.dtype == torch.float32 else 64
 
 
 def convolve(
@@ -388,18 +325,17 @@ def convolve(
     cd = weight.shape[-1]
     hd, wd = window.out(hs, window.rows), window.out(ws, window.columns)
     out = torch.empty((k, n, hd, wd, cd), device=x.device, dtype=x.dtype)
-    tile = _conv_tile(cs, hd * wd, x)
-    n_parts = triton.cdiv(n * hd * wd, tile.pixels)
+    pixels, columns = 2 * _widest(x), min(_widest(x), _power(cs))
+    n_parts = triton.cdiv(n * hd * wd, pixels)
     outs = min(64, _power(cd))
     moments = None
     if n_valid is not None:
-        moments = (*torch.empty((2, k, n_parts, cd), device=x.device, dtype=torch.float32), tile.pixels)
+        moments = (*torch.empty((2, k, n_parts, cd), device=x.device, dtype=torch.float32), pixels)
     _convolve[(n_parts, triton.cdiv(cd, outs), k)](
         x, weight, out, x, moments[0] if moments else x, moments[1] if moments else x,
         n_valid if n_valid is not None else x, n, hs, ws, hd, wd, n_parts, weight.stride(0),
         cs, cd, window.rows, window.columns, window.stride, window.pad,
-        False, moments is not None, False, _precision(x, tf32), tile.pixels, tile.columns, outs,
-        num_warps=tile.warps, num_stages=tile.stages,
+        False, moments is not None, False, _precision(x, tf32), pixels, columns, outs, num_stages=2,
     )  # fmt: skip
     return out, moments
 
@@ -411,14 +347,13 @@ def convolve_back(
     k, n, hd, wd, cd = shape
     _, _, hs, ws, cs = up.shape
     out = torch.empty(shape, device=up.device, dtype=up.dtype)
-    tile = _conv_tile(cs, hd * wd, up)
-    n_parts = triton.cdiv(n * hd * wd, tile.pixels)
+    pixels, columns = 2 * _widest(up), min(_widest(up), _power(cs))
+    n_parts = triton.cdiv(n * hd * wd, pixels)
     outs = min(64, _power(cd))
     _convolve[(n_parts, triton.cdiv(cd, outs), k)](
         up, weight, out, up if plus is None else plus, up, up, up, n, hs, ws, hd, wd, n_parts, weight.stride(0),
         cs, cd, window.rows, window.columns, window.stride, window.pad,
-        True, False, plus is not None, _precision(up, tf32), tile.pixels, tile.columns, outs,
-        num_warps=tile.warps, num_stages=tile.stages,
+        True, False, plus is not None, _precision(up, tf32), pixels, columns, outs, num_stages=2,
     )  # fmt: skip
     return out
 
@@ -430,9 +365,8 @@ def weight_gradient(
     k, n, hs, ws, cs = x.shape
     _, _, hd, wd, cd = up.shape
     outs = min(64, _power(cd))
-    tile = _weight_tile(cs, hd * wd, window.columns * cs, x)
-    rows = tile.rows if window.rows == 3 and not squares else 1
-    n_blocks = triton.cdiv(cd, outs) * triton.cdiv(window.columns * cs, tile.columns) * (window.rows // rows)
+    pixels, columns = (min(_widest(x), _power(size)) for size in (hd * wd, window.columns * cs))
+    n_blocks = triton.cdiv(cd, outs) * triton.cdiv(window.columns * cs, columns) * window.rows
     n_parts = max(1, min(n, 1056 // (k * n_blocks)))  # eight programs for each of 132 multiprocessors
     per_part = triton.cdiv(n, n_parts)
     n_parts = triton.cdiv(n, per_part)
@@ -440,8 +374,7 @@ def weight_gradient(
     _weight_gradient[(n_parts, n_blocks, k)](
         x, up, parts, n, hs, ws, hd, wd, k, per_part,
         cs, cd, window.rows, window.columns, window.stride, window.pad,
-        rows, squares, _precision(x, tf32), tile.pixels, tile.columns, outs,
-        num_warps=tile.warps, num_stages=tile.stages,
+        squares, _precision(x, tf32), pixels, columns, outs, num_stages=2,
     )  # fmt: skip
     torch.sum(parts, 0, out=out)
 

@@ -61,7 +61,8 @@ class GPU:
         self, file: str, entry: str, defines: tuple[tuple[str, int], ...], shared_bytes: int
     ) -> ctypes.c_void_p:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._do("cuModuleLoadData", ctypes.byref(module), self._compiled(file, defines))
+        with torch.cuda.device(self.device):
+            self._do("cuModuleLoadData", ctypes.byref(module), self._compiled(file, defines))
         self._do("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
         self._do("cuFuncSetAttribute", function, 8, shared_bytes)  # the most dynamic shared memory
         return function
@@ -78,7 +79,8 @@ class GPU:
         def launch(argument: ctypes.Structure, grid: tuple[int, int, int]) -> None:
             arguments = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
             stream = ctypes.c_void_p(torch.cuda.current_stream(self.device).cuda_stream)
-            self._do("cuLaunchKernel", function, *grid, threads, 1, 1, shared_bytes, stream, arguments, None)
+            with torch.cuda.device(self.device):
+                self._do("cuLaunchKernel", function, *grid, threads, 1, 1, shared_bytes, stream, arguments, None)
 
         return launch
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from forgetgauge import cli
+from forgetgauge.run import executors
 
 TINY: dict[str, Any] = {
     "adversaries": ["correctness", "confidence", "entropy", "modified-entropy"],
@@ -48,6 +49,12 @@ def tiny_file(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.toml"
     path.write_text(TINY_TOML)
     return path
+
+
+@pytest.fixture
+def one_worker(monkeypatch):
+    """A worker process takes seconds to start; where one shows what two would, there is one."""
+    monkeypatch.setattr(executors, "usable_cores", lambda: 1)
 
 
 @pytest.fixture

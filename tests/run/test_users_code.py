@@ -146,7 +146,7 @@ def test_objects_of_this_program_are_not_sent_to_other_processes():
         forgetgauge.evaluate(unlearner=lambda m, r, f, c: m, executor="processes", **TINY)
 
 
-def test_a_path_with_an_at_sign_is_no_object_of_this_program(tmp_path):
+def test_a_path_with_an_at_sign_is_no_object_of_this_program(tmp_path, one_worker):
     images, labels = np.random.default_rng(0).normal(size=(80, 1, 8, 8)).astype(np.float32), np.arange(80) % 4
     np.savez(tmp_path / "a@b.npz", x=images, y=labels)
     result = forgetgauge.evaluate(
@@ -411,7 +411,7 @@ def test_a_data_set_whose_arrays_were_changed_is_named_by_what_it_holds_now():
     assert given == anew != alone.games[0].spec["data_digest"]
 
 
-def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modules):
+def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modules, one_worker):
     own_modules(users_method=METHOD, users_helper="FACTOR = 1.0\ndef rate():\n    return FACTOR\n")
     import users_helper
 

@@ -43,6 +43,17 @@ count = 2
 """
 
 
+ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "store"))
+"""Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Coverage is measured in the quick tests of the rooms it is asked of."""
+    for item in items:
+        if item.get_closest_marker("slow") or not any(item.path.is_relative_to(room) for room in ROOMS):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture
 def tiny_file(tmp_path: Path) -> Path:
     """A run file of a few seconds."""

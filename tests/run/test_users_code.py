@@ -19,14 +19,7 @@ from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.run.resolve import resolve
-
-TINY = {
-    "pairs": 2,
-    "shadows": 2,
-    "fraction": 0.2,
-    "learner": {"epochs": 1, "batch_size": 64},
-    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
-}
+from tests.own_code import TINY
 
 
 def test_nothing_public_of_what_an_unlearner_is_given_holds_another_point():

@@ -18,6 +18,7 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
+from forgetgauge.run.isolation import settings_kept
 from forgetgauge.run.resolve import resolve
 from tests.own_code import TINY
 
@@ -418,6 +419,23 @@ def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modul
     assert result.methods["mine"].quality is None
     assert result.methods["none"].quality is not None
     assert all("is not the same in a worker process" in failure.error for failure in result.failures)
+
+
+@pytest.mark.parametrize("before", [(False, False), (True, True), (True, False)])
+def test_how_exact_the_caller_wants_torch_to_be_outlives_a_job(before):
+    def told():
+        return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+    try:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        with settings_kept("unlearn"):
+            pass
+        assert told() == before
+        with settings_kept("unlearn"):
+            torch.use_deterministic_algorithms(not before[0])
+        assert told() == before
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def hooked(model):

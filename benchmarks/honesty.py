@@ -1,6 +1,6 @@
 """Do the numbers hold what they say? Games whose truth is known, played many times; prints the tables of docs.
 
-    python benchmarks/honesty.py          # 2,000 games per row: about five minutes on one core
+    python benchmarks/honesty.py          # 2,000 games per row: about eight minutes on one core
     python benchmarks/honesty.py 200      # a quick look
 
 Nothing is trained: a model is what it answers. `F` and `T` have `K` points each; an answer is right where it says
@@ -333,7 +333,7 @@ if __name__ == "__main__":
     show(epsilon_rows(repetitions))
     show(failure_rows(repetitions))
     show(alarm_rows(repetitions))
-    show(likeness_rows(repetitions))
+    show(likeness_rows(min(repetitions, 1000)))
     show(floor_rows(repetitions))
     show(optimism_rows(min(repetitions, 500)))
     show(need_rows())

@@ -38,7 +38,7 @@ def measure(root: Path) -> tuple[float, float, int]:
     import numpy  # noqa: F401
     import torch  # noqa: F401
 
-    from forgetgauge.code import _Look
+    from forgetgauge.code.digest import _Look
 
     start = time.perf_counter()
     module = importlib.import_module("bigproject.m0")

@@ -1,13 +1,13 @@
 """Do the numbers hold what they say? Games whose truth is known, played many times; prints the tables of docs.
 
-    python benchmarks/honesty.py          # 2,000 games per row: about five minutes on one core
+    python benchmarks/honesty.py          # 2,000 games per row: about eight minutes on one core
     python benchmarks/honesty.py 200      # a quick look
 
 Nothing is trained: a model is what it answers. `F` and `T` have `K` points each; an answer is right where it says
 "forgotten" of a point of F and "unseen" of a point of T. Tables: the lower bound on ε for three mechanisms whose ε is
-known; the intervals of Q for a method that fails in a few of its models; false alarms under Retrain; methods that lie
-above the noise floor and are not Retrain's equal; how optimistic cross-fitting is when F is small; how many pairs the
-bounded interval needs, and its width beside other bounds.
+known; the intervals of Q for a method that fails in a few of its models; false alarms under Retrain; games in which two
+models are taken for one; methods that lie above the noise floor and are not Retrain's equal; how optimistic
+cross-fitting is when F is small; how many pairs the bounded interval needs, and its width beside other bounds.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.game.permutation import noise_floor
 from forgetgauge.game.supremum import bounded_quality_interval, supremum_interval
+from forgetgauge.report.doubts import is_copy
 
 K = 50
 K_OF_FAILURES = 300
@@ -36,6 +37,17 @@ FLIPPED = 0.02
 MECHANISMS = ("one bit per model", "one bit per model, 2 % flipped", "randomised response")
 FAILURES = ((0.05, 1.0), (0.1, 0.5))
 """(share of models in which the method does nothing, advantage against those): Q = 0.95 both times."""
+OUTPUTS = {
+    "logit": lambda z: z,
+    "confidence, sure of most points": lambda z: 1 / (1 + np.exp(-4 * z - 12)),
+    "confidence, sure of all points": lambda z: 1 / (1 + np.exp(-6 * z - 20)),
+    "confidence, sure of two classes": lambda z: 1 / (1 + np.exp(-12 * (z + 2 * np.sign(z)))),
+    "loss": lambda z: np.log1p(np.exp(-4 * z - 8)),
+    "product": lambda z: np.exp(3 * z),
+}
+"""What a score makes of a model's standard normal logit of a point."""
+OWN = (0.3, 0.1, 0.03, 0.01)
+"""How far two models of one split differ on a point, in standard deviations between points."""
 
 
 # -- the lower bound on ε ----------------------------------------------------------------------------------------
@@ -188,6 +200,26 @@ def floor_rows(n_games: int) -> Iterator[list[str]]:
         yield [f"{1 - advantage:.3f}", *(f"{share:.1%}" for share in above_the_floor(advantage, n_games))]
 
 
+def taken_for_one(k: int, own: float, n_pairs: int, n_games: int) -> dict[str, float]:
+    """Score -> in how many games two models, trained apart, are said to answer alike up to rounding, on any pair."""
+    rng = np.random.default_rng([k, int(1000 * own), n_pairs])
+    alarms = dict.fromkeys(OUTPUTS, 0)
+    for _ in range(n_games):
+        difficulty = rng.standard_normal((n_pairs, 1, 2 * k))
+        models = difficulty + own * rng.standard_normal((n_pairs, 2, 2 * k))
+        for name, score in OUTPUTS.items():
+            alarms[name] += any(is_copy(pair[:1], pair[1:]) for pair in score(models))
+    return {name: n / n_games for name, n in alarms.items()}
+
+
+def likeness_rows(n_games: int) -> Iterator[list[str]]:
+    """By size of F and by how much two models differ: the worst of the scores."""
+    yield ["\\|F\\|, eight pairs", *(f"models that differ by {own:g} SD" for own in OWN)]
+    for k in (3, 5, 10, 20, 100):
+        each = [max(taken_for_one(k, own, 8, n_games).values()) for own in OWN]
+        yield [f"{k}", *(f"{share:.1%}" for share in each)]
+
+
 # -- cross-fitting on few points ---------------------------------------------------------------------------------
 
 
@@ -301,6 +333,7 @@ if __name__ == "__main__":
     show(epsilon_rows(repetitions))
     show(failure_rows(repetitions))
     show(alarm_rows(repetitions))
+    show(likeness_rows(min(repetitions, 1000)))
     show(floor_rows(repetitions))
     show(optimism_rows(min(repetitions, 500)))
     show(need_rows())

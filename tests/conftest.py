@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from forgetgauge import cli
+from forgetgauge.run import executors
 
 TINY: dict[str, Any] = {
     "adversaries": ["correctness", "confidence", "entropy", "modified-entropy"],
@@ -42,12 +43,29 @@ count = 2
 """
 
 
+ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "store"))
+"""Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Coverage is measured in the quick tests of the rooms it is asked of."""
+    for item in items:
+        if item.get_closest_marker("slow") or not any(item.path.is_relative_to(room) for room in ROOMS):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture
 def tiny_file(tmp_path: Path) -> Path:
     """A run file of a few seconds."""
     path = tmp_path / "tiny.toml"
     path.write_text(TINY_TOML)
     return path
+
+
+@pytest.fixture
+def one_worker(monkeypatch):
+    """A worker process takes seconds to start; where one shows what two would, there is one."""
+    monkeypatch.setattr(executors, "usable_cores", lambda: 1)
 
 
 @pytest.fixture

@@ -25,29 +25,38 @@ def forgetgauge(*arguments: object, cwd: Path | None = None, **options) -> subpr
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A run in a process of its own: its folder, and what it said."""
     folder = tmp_path_factory.mktemp("cli")
     (folder / "tiny.toml").write_text(TINY_TOML)
     done = forgetgauge("run", "tiny.toml", "--executor", "inline", cwd=folder)
     assert done.returncode == 0, done.stderr
-    return folder
+    return folder, done
 
 
-def test_a_run_prints_the_table_and_writes_result_and_report(finished):
-    done = forgetgauge("run", "tiny.toml", "--executor", "inline", cwd=finished)
-    rows = [line.split()[0] for line in done.stdout.splitlines()[1:4]]
-    qualities = json.loads((finished / "runs/tiny/result.json").read_text())["methods"]
-    assert rows == sorted(qualities, key=lambda name: (-qualities[name]["quality"], name))
-    assert "runs/tiny/report.html" in done.stdout
-    assert "<svg" in (finished / "runs/tiny/report.html").read_text()
+@pytest.fixture
+def finished(printed) -> Path:
+    return printed[0]
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal(finished, tmp_path):
-    done = forgetgauge("run", finished / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline")
+def test_a_run_prints_the_table_and_writes_result_and_report(printed, call, monkeypatch):
+    folder, done = printed
+    monkeypatch.chdir(folder)
+    _, again, _ = call("run", "tiny.toml", "--executor", "inline")
+    qualities = json.loads((folder / "runs/tiny/result.json").read_text())["methods"]
+    for out in (done.stdout, again):
+        rows = [line.split()[0] for line in out.splitlines()[1:4]]
+        assert rows == sorted(qualities, key=lambda name: (-qualities[name]["quality"], name))
+        assert "runs/tiny/report.html" in out
+    assert "<svg" in (folder / "runs/tiny/report.html").read_text()
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(printed, call, tmp_path):
+    folder, done = printed
     assert re.search(r"^\[0:\d\d\] \d+/\d+ models, \d+/\d+ jobs", done.stderr, re.M)
     assert "\x1b" not in done.stderr
-    quiet = forgetgauge("run", finished / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline", "--quiet")
-    assert quiet.stderr == ""
+    quiet = call("run", folder / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline", "--quiet")
+    assert (quiet[0], quiet[2]) == (0, "")
 
 
 def test_the_command_line_starts_without_heavy_imports():
@@ -173,6 +182,16 @@ def test_every_mistake_is_one_line_and_exit_code_2(call, tiny_file, monkeypatch,
     assert [p for p in sorted(tiny_file.parent.rglob("*")) if p not in before and p.is_file()] == []
 
 
+@pytest.fixture
+def own_folder(tiny_file, monkeypatch):
+    """The current folder, with a run file and with modules `mine` that are forgotten afterwards."""
+    monkeypatch.chdir(tiny_file.parent)
+    monkeypatch.syspath_prepend(str(tiny_file.parent))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tiny_file.parent
+    sys.modules.pop("mine", None)
+
+
 def test_a_folder_in_use_is_refused(finished, call):
     from forgetgauge.store.runfolder import RunFolder
 
@@ -181,21 +200,18 @@ def test_a_folder_in_use_is_refused(finished, call):
     assert (code, "another forgetgauge run" in err) == (2, True)
 
 
-def test_a_failing_method_exits_with_1_and_is_named(tiny_file):
-    (tiny_file.parent / "mine.py").write_text(
-        "def method(model, retain, forget, context):\n    raise OSError('gone')\n"
+def test_a_failing_method_exits_with_1_and_is_named(call, own_folder, one_worker):
+    (own_folder / "mine.py").write_text("def method(model, retain, forget, context):\n    raise OSError('gone')\n")
+    code, out, err = call(
+        *("run", "tiny.toml", "--set", "unlearners.mine.method=mine:method", "--executor", "processes", "--no-trial")
     )
-    done = forgetgauge(
-        *("run", "tiny.toml", "--set", "unlearners.mine.method=mine:method", "--executor", "processes", "--no-trial"),
-        cwd=tiny_file.parent,
-    )
-    assert done.returncode == 1
-    told = [line for line in (done.stdout + done.stderr).splitlines() if "gone" in line]
+    assert code == 1
+    told = [line for line in (out + err).splitlines() if "gone" in line]
     assert told == ["failed: mine: OSError: gone (4 jobs, the first of them: mine of pair 0 side 0 seed 0)"]
-    assert "jobs could not be done; tracebacks: runs/tiny/failures" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "mine of pair" in (tiny_file.parent / "runs/tiny/report.html").read_text()
-    assert "failed: mine: OSError" in forgetgauge("status", "runs/tiny", cwd=tiny_file.parent).stdout
+    assert "jobs could not be done; tracebacks: runs/tiny/failures" in err
+    assert "Traceback" not in err
+    assert "mine of pair" in (own_folder / "runs/tiny/report.html").read_text()
+    assert "failed: mine: OSError" in call("status", "runs/tiny")[1]
 
 
 def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_path):
@@ -237,11 +253,12 @@ def test_durations_are_read(text, seconds):
 
 
 @pytest.mark.slow
-def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
+def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path, call, one_worker):
     # A shell that runs its jobs in the background makes them ignore Ctrl-C, and so their children: undo that first.
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     script = f"{listen}; from forgetgauge.cli import main; main()"
-    command = [sys.executable, "-c", script, "run", str(finished / "tiny.toml"), "--out", str(tmp_path / "run")]
+    arguments = ["run", str(finished / "tiny.toml"), "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-c", script, *arguments]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -253,7 +270,7 @@ def test_ctrl_c_is_one_line_and_the_same_command_continues(finished, tmp_path):
     assert process.returncode == 130
     assert err.splitlines()[-1] == "stopped; the same command continues"
     assert "Traceback" not in err
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert call(*arguments)[0] == 0
 
 
 @pytest.mark.parametrize("command", ["plan", "validate"])
@@ -301,12 +318,8 @@ def test_looking_at_a_run_keeps_no_tokens_and_asks_no_hub(call, tmp_path, monkey
         (("--device", "cuda:999"), "device 'cuda:999'"),
     ],
 )
-def test_a_run_that_fails_at_once_leaves_no_folder(call, tiny_file, monkeypatch, arguments, words):
-    monkeypatch.chdir(tiny_file.parent)
-    monkeypatch.syspath_prepend(str(tiny_file.parent))
-    (tiny_file.parent / "mine.py").write_text("def method(model, retain, forget, context):\n    return model.absent\n")
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    code, _, err = call("run", tiny_file, *arguments)
-    sys.modules.pop("mine", None)
+def test_a_run_that_fails_at_once_leaves_no_folder(call, own_folder, one_worker, arguments, words):
+    (own_folder / "mine.py").write_text("def method(model, retain, forget, context):\n    return model.absent\n")
+    code, _, err = call("run", own_folder / "tiny.toml", *arguments)
     assert (code, words in err, len(err.splitlines())) == (2, True, 1)
-    assert sorted(path.name for path in tiny_file.parent.iterdir()) == ["mine.py", "tiny.toml"]
+    assert sorted(path.name for path in own_folder.iterdir()) == ["mine.py", "tiny.toml"]

@@ -15,17 +15,10 @@ from torch import nn
 import forgetgauge
 from forgetgauge.data.digits import load_digits
 from forgetgauge.errors import UserError
-from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.version import VERSION
+from tests.own_code import TINY, Constant
 
-TINY = {
-    "pairs": 2,
-    "shadows": 2,
-    "fraction": 0.2,
-    "learner": {"epochs": 1, "batch_size": 64},
-    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
-}
 QUALITIES = ["retrain", "none"]
 
 
@@ -100,30 +93,12 @@ def test_own_models_learners_and_adversaries_take_the_places_of_names():
         def forward(self, x):
             return self.head(x.flatten(1))
 
-    class AlwaysForget:
-        access = Access.BLACK_BOX
-
-        def fit(self, shadows, target):
-            return self.load({})
-
-        def load(self, arrays):
-            return self
-
-        def arrays(self):
-            return {}
-
-        def score(self, signals):
-            return np.ones(len(signals))
-
-        def decide(self, signals):
-            return np.ones(len(signals), dtype=bool)
-
     learner = {**TINY["learner"], "model": Linear}
     result = forgetgauge.evaluate(
-        unlearner=["none"], **{**TINY, "adversaries": [AlwaysForget(), "confidence"], "learner": learner}
+        unlearner=["none"], **{**TINY, "adversaries": [Constant(), "confidence"], "learner": learner}
     )
-    assert set(result.methods["none"].by_adversary) == {"AlwaysForget", "confidence"}
-    assert result.methods["none"].by_adversary["AlwaysForget"].advantage == 0.0
+    assert set(result.methods["none"].by_adversary) == {"Constant", "confidence"}
+    assert result.methods["none"].by_adversary["Constant"].advantage == 0.0
     # An own object has another name, so other random streams: the same distribution, not the same numbers.
     own = {**TINY, "learner": Minibatch(epochs=1, batch_size=64)}
     assert qualities(forgetgauge.evaluate(**own)) == qualities(forgetgauge.evaluate(**own))

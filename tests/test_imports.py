@@ -310,7 +310,7 @@ def test_a_constant_that_was_edited_after_it_was_imported_is_refused(project, tm
 
 
 def test_the_version_of_an_installed_package_counts_and_those_that_are_recorded_do_not(project, monkeypatch):
-    from forgetgauge import imports
+    from forgetgauge.code import imports
 
     method = project(
         {"usermain.py": "import numpy, torch, scipy, sklearn\nimport rich\ndef method():\n    return rich\n"}

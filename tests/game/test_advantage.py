@@ -82,6 +82,7 @@ def test_the_scale_of_the_weights_and_the_order_of_the_points_do_not_matter(case
     assert shuffled == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=3000, deadline=None)
 @given(
     n=st.integers(3, 80),

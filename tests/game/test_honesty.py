@@ -36,6 +36,13 @@ def test_a_method_that_fails_in_a_few_models_is_covered_by_the_bounded_interval_
     assert found["bounded"][0] >= 1 - at_most(0.05)
 
 
+@pytest.mark.parametrize("own", [0.1, 0.01])
+@pytest.mark.parametrize("k", [3, 20])
+def test_two_models_that_are_sure_of_most_points_are_not_taken_for_one(k, own):
+    alarms = honesty.taken_for_one(k, own, 8, GAMES // 10)
+    assert max(alarms.values()) <= at_most(0.01, GAMES // 10), alarms
+
+
 @pytest.mark.slow
 def test_false_alarms_of_the_worst_pair_are_as_rare_as_its_floor_says():
     assert max(honesty.false_alarms(5, 400)) <= at_most(0.05, 400)

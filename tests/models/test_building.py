@@ -6,7 +6,7 @@ from torch import nn
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
-from forgetgauge.models.building import build_model
+from forgetgauge.models.building import build_model, torch_seeded
 from tests.models.zoo import SHIPPED, params_of, points_for, shape_of
 
 SHAPES = [(1, 8, 8), (3, 32, 32)]
@@ -145,3 +145,13 @@ def test_a_factory_that_makes_no_module_is_refused():
     name = plugins.models.bind(lambda input_shape, n_classes: "a model", "mine")
     with pytest.raises(UserError, match="model 'mine' made a str, not a torch module"):
         build_model(name, {}, (1, 8, 8), 10, seed=0)
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="a GPU has a generator of its own")
+def test_seeding_gives_torchs_own_numbers_without_the_cost_of_seeding_devices_that_are_not_there(monkeypatch):
+    """For a GPU that may yet appear torch notes the whole stack of calls, which takes longer than drawing weights."""
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    monkeypatch.setattr("traceback.format_stack", lambda *_: pytest.fail("a stack of calls is written down"))
+    with torch_seeded(7):
+        assert torch.equal(torch.rand(3), expected)

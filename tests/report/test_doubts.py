@@ -37,8 +37,8 @@ def evidence(rng, *, pairs, k, adversaries=4, memory=0.0, threshold=0.0, shadows
             margins[side, forgotten] += memory[pair]
         says = margins[:, None] >= threshold
         decided.append(outcome_of_decisions(says[0], says[1], in_forget, np.ones(2 * k)))
-        columns = [rank_differences(*margins[:, None, :, one]) for one in range(adversaries)]
-        ranked.append(PairOutcome(np.stack(columns, axis=1), in_forget, np.ones(2 * k)))
+        ranks = margins.argsort(axis=1).argsort(axis=1)  # no two margins are equal
+        ranked.append(PairOutcome((ranks[0] - ranks[1]) / (2 * k), in_forget, np.ones(2 * k)))
     names = [f"a{one}" for one in range(adversaries)]
     return Evidence(names, list(range(pairs)), decided, ranked, [shadows] * adversaries)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -22,12 +20,12 @@ def test_the_examples_sweep_the_papers_epsilons_at_its_delta(name):
     assert raw["game"]["delta"] == raw["unlearners"]["certified-removal"]["delta"] == 1e-4
 
 
-def test_the_embedded_example_shows_each_claim_beside_what_was_measured(tmp_path):
+def test_the_embedded_example_shows_each_claim_beside_what_was_measured(call, tmp_path):
     small = ["game.pairs=5", "shadows.count=2", "shadows.references=4"]
     options = [part for setting in small for part in ("--set", setting)]
-    command = [sys.executable, "-m", "forgetgauge", "run", EXAMPLES / NAMES[0], "--out", tmp_path, "--quiet"]
-    done = subprocess.run([*map(str, command), "--executor", "inline", *options], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command = ["run", EXAMPLES / NAMES[0], "--out", tmp_path, "--quiet", "--executor", "inline"]
+    code, said, error = call(*command, *options)
+    assert code == 0, error
     games = json.loads((tmp_path / "result.json").read_text())["games"]
     facts = [game["methods"]["certified-removal"]["facts"] for game in games]
     assert [found["claimed_epsilon"] for found in facts] == pytest.approx(VALUES)
@@ -37,7 +35,7 @@ def test_the_embedded_example_shows_each_claim_beside_what_was_measured(tmp_path
     retrained = [found["retrainings"] for found in facts]
     assert retrained == sorted(retrained)
     assert retrained[0] == 0 < retrained[-1]
-    for text in (done.stdout, (tmp_path / "report.html").read_text()):
+    for text in (said, (tmp_path / "report.html").read_text()):
         assert "tight bound" in text
         assert "0.551" in text  # 1 − (1 − 2δ)e^−0.8
         assert "0.760" in text  # the paper's

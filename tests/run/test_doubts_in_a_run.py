@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
@@ -12,9 +10,10 @@ from torch import nn
 from forgetgauge import evaluate
 from forgetgauge.data.doubts import copied_inputs, label_gaps
 from forgetgauge.errors import UserError
-from forgetgauge.game.adversary import Access
+from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
+from tests.own_code import Constant
 
 
 def blobs(n=240, n_classes=3, seed=0) -> tuple[np.ndarray, np.ndarray]:
@@ -72,32 +71,6 @@ def test_one_retrained_model_for_both_sides_is_no_copy():
     assert result.games[0].warnings == []
 
 
-@dataclass(frozen=True)
-class Constant:
-    """An adversary that says yes to everything."""
-
-    access = Access.BLACK_BOX
-    needs = frozenset()
-
-    def fit(self, shadows, target):
-        return self.load({})
-
-    def load(self, arrays):
-        return self
-
-    def arrays(self):
-        return {}
-
-    def score(self, signals):
-        return np.zeros(len(signals))
-
-    def margin(self, signals):
-        return np.zeros(len(signals))
-
-    def decide(self, signals):
-        return np.ones(len(signals), dtype=bool)
-
-
 def test_adversaries_that_decide_nothing_are_no_evidence():
     how = HOW | {"adversaries": {"yes": Constant()}, "learner": {**LEARNER, "epochs": 1}}
     result = evaluate(unlearner=["retrain", "none"], data=blobs(), **how)
@@ -132,10 +105,16 @@ def softmax_at_the_end(input_shape, n_classes):
     return nn.Sequential(nn.Linear(12, 3), nn.Softmax(dim=1))
 
 
-def test_a_model_that_gives_probabilities_is_refused_before_training():
+class WithSoftmax(Minibatch):
+    def build(self, points, seed):
+        return softmax_at_the_end((12,), 3)
+
+
+@pytest.mark.parametrize("learner", [{"model": softmax_at_the_end}, WithSoftmax()])
+def test_a_model_that_gives_probabilities_is_refused_before_training(learner):
     began = []
     with pytest.raises(UserError, match=r"gives probabilities.*leave out the softmax"):
-        evaluate(unlearner="none", data=blobs(), **HOW | {"learner": {"model": softmax_at_the_end}}, tell=began.append)
+        evaluate(unlearner="none", data=blobs(), **HOW | {"learner": learner}, tell=began.append)
     assert began == []
 
 

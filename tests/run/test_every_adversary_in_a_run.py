@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ import numpy as np
 import pytest
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import UserError
 from forgetgauge.game.adaptive import stein_quality_interval
-from forgetgauge.game.adversary import Access
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
@@ -113,30 +110,10 @@ def test_an_adaptive_run_adds_pairs_until_the_interval_is_narrow_enough_or_the_l
     assert enough.games[0].spec["pairs"] == 5
 
 
-@dataclass(frozen=True)
-class Constant:
-    """Accuses every point: its advantage is 0 on every pair. Written as the adversaries of this package are."""
-
-    access: Access = Access.BLACK_BOX
-    needs: frozenset[Need] = frozenset()
-
-    def fit(self, shadows, target):
-        return self
-
-    def decide(self, signals):
-        return np.ones(len(signals.labels), dtype=bool)
-
-    def arrays(self):
-        return {}
-
-    def load(self, arrays):
-        return self
-
-
 def test_an_adversary_whose_pilot_pairs_agree_takes_stein_s_interval_from_no_method(tmp_path):
     """N was chosen on the pilot, so the plain interval claims too much; one that decides nothing widens nothing."""
     settings = ("game.pairs=5", "until.half_width=0.05", "until.max_pairs=7")
-    adversaries = {"confidence": {}, "constant": {"method": f"{__name__}:Constant"}}
+    adversaries = {"confidence": {}, "constant": {"method": "tests.own_code:Constant"}}
     _, result = play(campaign(*settings, adversaries=adversaries), RunFolder(tmp_path / "run"))
     for method in result.methods.values():
         by_pair = np.array([found.by_pair for found in method.by_adversary.values()]).T
@@ -183,6 +160,7 @@ def test_an_adversary_that_cannot_be_fitted_is_named_and_the_others_keep_their_n
 def test_every_method_of_the_catalogue_plays_the_game(tmp_path):
     names = set(plugins.unlearners.entries) - {"certified-removal"}  # which tells two classes apart, and no more
     raw = {**copy.deepcopy(TINY), "unlearners": sorted(names)}
+    raw["game"]["pairs"] = 1
     ending, result = play(Campaign.plan(resolve(raw, "tiny")), RunFolder(tmp_path / "run"))
     assert ending.failed == {}
     assert result is not None

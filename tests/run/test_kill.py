@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.report.result import without_timings
+from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY_TOML
 
@@ -71,7 +74,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path, executor, n_kills):
     for folder in (calm, stormy):
         folder.mkdir()
         (folder / "tiny.toml").write_text(TINY_TOML.replace("epochs = 1", "epochs = 20"))
-    assert start(calm, executor).wait() == 0
+    play(Campaign.plan(resolve(*read_run_file(calm / "tiny.toml"))), RunFolder(calm / "run"))  # in this process
     moments = random.Random(0)
     n_killed = 0
     while n_killed < n_kills:

@@ -18,15 +18,9 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
+from forgetgauge.run.isolation import settings_kept
 from forgetgauge.run.resolve import resolve
-
-TINY = {
-    "pairs": 2,
-    "shadows": 2,
-    "fraction": 0.2,
-    "learner": {"epochs": 1, "batch_size": 64},
-    "adversaries": ("correctness", "confidence", "entropy", "modified-entropy"),
-}
+from tests.own_code import TINY
 
 
 def test_nothing_public_of_what_an_unlearner_is_given_holds_another_point():
@@ -146,7 +140,7 @@ def test_objects_of_this_program_are_not_sent_to_other_processes():
         forgetgauge.evaluate(unlearner=lambda m, r, f, c: m, executor="processes", **TINY)
 
 
-def test_a_path_with_an_at_sign_is_no_object_of_this_program(tmp_path):
+def test_a_path_with_an_at_sign_is_no_object_of_this_program(tmp_path, one_worker):
     images, labels = np.random.default_rng(0).normal(size=(80, 1, 8, 8)).astype(np.float32), np.arange(80) % 4
     np.savez(tmp_path / "a@b.npz", x=images, y=labels)
     result = forgetgauge.evaluate(
@@ -411,7 +405,7 @@ def test_a_data_set_whose_arrays_were_changed_is_named_by_what_it_holds_now():
     assert given == anew != alone.games[0].spec["data_digest"]
 
 
-def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modules):
+def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modules, one_worker):
     own_modules(users_method=METHOD, users_helper="FACTOR = 1.0\ndef rate():\n    return FACTOR\n")
     import users_helper
 
@@ -425,6 +419,23 @@ def test_a_worker_process_that_has_other_code_than_was_planned_says_so(own_modul
     assert result.methods["mine"].quality is None
     assert result.methods["none"].quality is not None
     assert all("is not the same in a worker process" in failure.error for failure in result.failures)
+
+
+@pytest.mark.parametrize("before", [(False, False), (True, True), (True, False)])
+def test_how_exact_the_caller_wants_torch_to_be_outlives_a_job(before):
+    def told():
+        return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+    try:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        with settings_kept("unlearn"):
+            pass
+        assert told() == before
+        with settings_kept("unlearn"):
+            torch.use_deterministic_algorithms(not before[0])
+        assert told() == before
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def hooked(model):

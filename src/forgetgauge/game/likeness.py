@@ -1,7 +1,7 @@
 """Whether two lists of outputs are one model's up to rounding: evaluated twice, a model seldom agrees bit by bit.
 
 Two trained models may both be sure of most points and give nearly equal numbers there. So outputs count as the same
-only where they differ by little of the column's spread and where few other points have outputs between the two.
+only where they differ by little of the column's spread and by little of the distance to the outputs of other points.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ ROUNDING = 1e-3
 """Differences below this share of the standard deviation are taken for rounding."""
 NEARLY_ALL = 0.9
 """Share of points with the same outputs from which on two lists are of one model."""
-FEW = 0.01
-"""Of the points may so many, and always one, have outputs between two that count as the same."""
+NEIGHBOURS = 0.1
+"""The nearest of the outputs, so large a share of them, are a point's neighbourhood."""
+FAR_CLOSER = 0.01
+"""Two outputs that are the same differ by less than this share of a neighbourhood's width."""
 
 
 def nearly_same(first: Floats, second: Floats) -> Bools:
@@ -25,11 +27,20 @@ def nearly_same(first: Floats, second: Floats) -> Bools:
     for mine, theirs in zip(one.T, other.T, strict=True):
         pooled = np.sort(np.concatenate([mine, theirs]))
         low, high = np.minimum(mine, theirs), np.maximum(mine, theirs)
-        n_between = np.searchsorted(pooled, high, "left") - np.searchsorted(pooled, low, "right")
         with np.errstate(over="ignore", invalid="ignore"):  # margins may be as large as numbers are
-            near = high - low <= ROUNDING * pooled.std()
-        same &= (low == high) | (near & (n_between <= max(1, int(FEW * len(mine)))))
+            apart = high - low
+            near = (apart <= ROUNDING * pooled.std()) & (apart <= FAR_CLOSER * _width(pooled, low, high))
+        same &= (low == high) | near
     return same
+
+
+def _width(pooled: Floats, low: Floats, high: Floats) -> Floats:
+    """(n,) how far a neighbourhood of each couple of outputs reaches, below the lower or above the higher."""
+    n_neighbours = max(1, int(NEIGHBOURS * len(pooled)))
+    ends = np.concatenate([np.full(n_neighbours, -np.inf), pooled, np.full(n_neighbours, np.inf)])
+    below = ends[np.searchsorted(pooled, low, "left")]
+    above = ends[np.searchsorted(pooled, high, "right") + 2 * n_neighbours - 1]
+    return np.asarray(np.minimum(low - below, above - high), dtype=np.float64)
 
 
 def is_one_model(first: Floats, second: Floats) -> bool:

@@ -28,7 +28,7 @@ def torch_seeded(seed: int) -> Iterator[None]:
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     with _ONE_AT_A_TIME:
         states = torch.get_rng_state(), [torch.cuda.get_rng_state(device) for device in devices]
-        torch.manual_seed(seed)
+        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
     try:
         yield
     finally:

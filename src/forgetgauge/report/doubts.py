@@ -1,7 +1,8 @@
 """What makes a number doubtful although nothing failed: found in a method's answers, for a run and for an audit alike.
 
 Every rule is a test of chance. The alarms of a whole game go off in at most one honest game of a hundred, however many
-methods and adversaries it has (tests/report/test_doubts.py); an honest game is one whose F and T were drawn at random.
+methods and adversaries it has (tests/report/test_doubts.py; of models taken for one: tests/game/test_honesty.py); an
+honest game is one whose F and T were drawn at random.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def settings_kept(kind: Kind) -> Iterator[None]:
 
     backends = torch.backends
     dtype, gradients, device = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_default_device()
-    exact, precision = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+    exact, precision = torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()
     cudnn = (backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32)
     folder, errors = os.getcwd(), np.geterr()
     try:
@@ -59,7 +59,8 @@ def settings_kept(kind: Kind) -> Iterator[None]:
         torch.set_grad_enabled(gradients)
         if torch.get_default_device() != device:
             torch.set_default_device(device)
-        torch.use_deterministic_algorithms(exact)
+        if torch.get_deterministic_debug_mode() != exact:  # 0: off, 1: warn, 2: on
+            torch.use_deterministic_algorithms(exact > 0, warn_only=exact == 1)
         torch.set_float32_matmul_precision(precision)
         backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32 = cudnn
         os.chdir(folder)

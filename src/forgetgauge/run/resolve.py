@@ -13,7 +13,6 @@ import numpy as np
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
-from forgetgauge.attack.signals import are_probabilities
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
@@ -30,8 +29,6 @@ from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from forgetgauge.data.dataset import Dataset
 
 
@@ -281,24 +278,7 @@ def _model_bytes(learner: Named, dataset: Dataset) -> int:
     if not isinstance(made, Learner):
         raise UserError(f"learner '{learner.name}' lacks one of build, fit, fit_many, n_gradients")
     model = mould(made, dataset.points)
-    _refuse_probabilities(model, learner, dataset)
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
-
-
-def _refuse_probabilities(model: nn.Module, learner: Named, dataset: Dataset) -> None:
-    """A model that ends in a softmax: losses and attacks would take a second one. Other faults are met elsewhere."""
-    from forgetgauge.learn.predict import logits_of
-
-    try:
-        outputs = logits_of(model, dataset.points.subset(np.arange(min(64, len(dataset.points)))))
-    except Exception:
-        return
-    if outputs.ndim == 2 and outputs.shape[1] > 1 and are_probabilities(outputs, rounding=1e-4):
-        name = learner.params.get("model", learner.name)
-        raise UserError(
-            f"model '{name}' gives probabilities (its outputs lie in [0, 1] and add up to 1), but logits are needed: "
-            "leave out the softmax at its end"
-        )
 
 
 def environment() -> dict[str, str]:

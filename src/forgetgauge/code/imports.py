@@ -1,0 +1,192 @@
+"""The modules that the user's code imports, transitively: their source, and the versions of installed packages.
+
+A module is the user's own unless it is part of the standard library or of a package installed in a site-packages
+folder; an editable install lies elsewhere and so is the user's own. Of 300 modules this takes a few hundredths of a
+second.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from forgetgauge.code.source import Source, file_digest, read_source, really_imports
+from forgetgauge.code.stale import refuse_stale
+
+NOT_KEYED = frozenset({"torch", "numpy", "scipy", "sklearn", "forgetgauge"})
+"""Recorded with every artefact, and in no key: a run may go on on a machine that has other versions of these."""
+
+_STANDARD = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
+
+
+class Imports:
+    """Collects modules, packages and files, beginning with those it is given; nothing is imported that is not needed
+    to find a module inside a package."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, str] = {}
+        """Own module -> digest of its source."""
+        self.packages: dict[str, str] = {}
+        """Installed package -> version; `absent` where code asks for one that is not there."""
+        self.files: dict[str, str] = {}
+        """File of weights -> digest of its content."""
+        self.not_covered: set[str] = set()
+        self._seen: set[str] = set()
+
+    def add(self, name: str) -> None:
+        """Take a module in, with all that it imports."""
+        waiting = [name]
+        while waiting:
+            found = waiting.pop()
+            if found not in self._seen:
+                self._seen.add(found)
+                waiting += self._take(found)
+
+    def add_file(self, named: str, path: str | os.PathLike[str]) -> None:
+        """Take in the content of a file, by the name that code or parameters have for it."""
+        self.files[named] = file_digest(Path(path))
+
+    def _take(self, name: str) -> list[str]:
+        top = name.partition(".")[0]
+        if kind_of(name) == "standard" or top in NOT_KEYED:
+            return []
+        origin = _origin(name)
+        if origin is None:
+            if top not in sys.modules:
+                self.packages[top] = "absent"
+                self.not_covered.add(f"the module {name}, which is imported somewhere and not found from here")
+            return []
+        if kind_of(name) == "package":
+            self.packages[top] = _version(top) or "unknown"
+            return []
+        parents = [name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]
+        if origin.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
+            self.not_covered.add(f"{name}, a compiled module")
+            return parents
+        if not origin.endswith(".py"):
+            if origin:  # empty for a folder without __init__.py, which runs nothing
+                self.not_covered.add(f"{name}, whose source is not there")
+            return parents
+        source = read_source(origin)
+        refuse_stale(name, origin, source)
+        self.sources[name] = source.digest
+        self.not_covered.update(f"{name}, {loose}" for loose in source.loose)
+        places = {"": Path(), "beside its module: ": Path(origin).parent}
+        found = {(said, text) for said, place in places.items() for text in source.files if (place / text).is_file()}
+        for said, text in found:
+            self.add_file(f"{said}{text}", places[said] / text)
+        missing = [call for text, call in source.wanted if not any(text == named for _, named in found)]
+        self.not_covered.update(f"{name}, {call}" for call in missing)
+        return [*parents, *_imported_by(name, origin, source)]
+
+
+def kind_of(module: str) -> str:
+    """`standard`, `package` (installed, not editable) or `own`; `none` where there is no such module."""
+    top = module.partition(".")[0]
+    if top == "__main__":
+        return "own"
+    origin = _origin(top)
+    if top in sys.stdlib_module_names and (not origin or origin.startswith(_STANDARD)):
+        return "standard"  # a file of the user's may have the name of a module of Python's
+    if origin is None:
+        return "own" if top in sys.modules else "none"
+    inside = origin.startswith(_site_folders()) or (not origin and _is_namespace_of_package(top))
+    return "package" if inside and (_version(top) is not None or top in NOT_KEYED) else "own"
+
+
+def _is_namespace_of_package(top: str) -> bool:
+    spec = getattr(sys.modules.get(top), "__spec__", None) or importlib.util.find_spec(top)
+    places = list(getattr(spec, "submodule_search_locations", None) or ())
+    return bool(places) and all(str(place).startswith(_site_folders()) for place in places)
+
+
+def source_file(module: str) -> str | None:
+    """The file of an own module's source."""
+    origin = _origin(module) if kind_of(module) == "own" else None
+    return origin if origin and origin.endswith(".py") else None
+
+
+@functools.cache
+def _site_folders() -> tuple[str, ...]:
+    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()}
+    folders |= set(site.getsitepackages())
+    return tuple(os.path.join(os.path.realpath(folder), "") for folder in folders if folder) + tuple(
+        os.path.join(folder, "") for folder in folders if folder
+    )
+
+
+def _origin(name: str) -> str | None:
+    """The file of a module, loaded or not; empty for a namespace package; None where there is none."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        file = getattr(loaded, "__file__", None)
+        return os.path.abspath(file) if file else "" if hasattr(loaded, "__path__") else None
+    parent = name.rpartition(".")[0]
+    if parent and _origin(parent) is None:
+        return None
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:  # a parent package that raises while it is imported: the code that asks for it will tell
+        return None
+    if spec is None:
+        return None
+    return os.path.abspath(spec.origin) if spec.origin and spec.has_location else ""
+
+
+@functools.cache
+def _version(top: str) -> str | None:
+    """Of the distribution that a top-level module belongs to; None where no distribution has it."""
+    try:
+        return importlib.metadata.version(top)
+    except importlib.metadata.PackageNotFoundError:
+        owners = _distributions().get(top, [])
+        return importlib.metadata.version(owners[0]) if owners else None
+
+
+@functools.cache
+def _distributions() -> Any:
+    return importlib.metadata.packages_distributions()
+
+
+def _imported_by(name: str, origin: str, source: Source) -> Iterator[str]:
+    is_package = Path(origin).name == "__init__.py"
+    for base, names in source.imports:
+        dots = len(base) - len(base.lstrip("."))
+        if dots:
+            parts = name.split(".")
+            kept = parts[: len(parts) - dots + is_package]
+            base = ".".join([*kept, *filter(None, [base[dots:]])])
+        if not base or (kind_of(base) == "none" and not really_imports(source, base)):
+            continue
+        yield base
+        if kind_of(base) == "own":
+            yield from (f"{base}.{one}" for one in names if _is_module(base, one))
+
+
+def _is_module(base: str, name: str) -> bool:
+    """Whether a name taken from a package is a module of it."""
+    if f"{base}.{name}" in sys.modules:
+        return True
+    if name in vars(sys.modules.get(base, ModuleType("none"))):
+        return False
+    places = getattr(sys.modules.get(base), "__path__", None) or _places_of(base)
+    return any(os.path.exists(os.path.join(place, name + end)) for place in places for end in ("", ".py"))
+
+
+def _places_of(package: str) -> list[str]:
+    """The folders of a package that is not loaded."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except Exception:  # a parent that raises while it is imported
+        return []
+    return list(spec.submodule_search_locations or ()) if spec else []

@@ -25,10 +25,13 @@ def nearly_same(first: Floats, second: Floats) -> Bools:
     for mine, theirs in zip(one.T, other.T, strict=True):
         pooled = np.sort(np.concatenate([mine, theirs]))
         low, high = np.minimum(mine, theirs), np.maximum(mine, theirs)
-        n_between = np.searchsorted(pooled, high, "left") - np.searchsorted(pooled, low, "right")
         with np.errstate(over="ignore", invalid="ignore"):  # margins may be as large as numbers are
             near = high - low <= ROUNDING * pooled.std()
-        same &= (low == high) | (near & (n_between <= max(1, int(FEW * len(mine)))))
+        near = np.flatnonzero(near & (low != high))  # mostly few, and only of these the neighbours need be counted
+        n_between = np.searchsorted(pooled, high[near], "left") - np.searchsorted(pooled, low[near], "right")
+        alike = low == high
+        alike[near] = n_between <= max(1, int(FEW * len(mine)))
+        same &= alike
     return same
 
 

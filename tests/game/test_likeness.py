@@ -1,0 +1,37 @@
+"""Two lists of outputs as one model's: against the definition, point by point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forgetgauge.game.likeness import FEW, ROUNDING, nearly_same
+
+
+def by_definition(first, second):
+    """Every point by itself: near, and few of all outputs strictly between the two."""
+    pooled = np.concatenate([first, second])
+    same = []
+    for one, other in zip(first, second, strict=True):
+        low, high = sorted([one, other])
+        n_between = int(((pooled > low) & (pooled < high)).sum())
+        near = high - low <= ROUNDING * np.sort(pooled).std()
+        same.append(low == high or (near and n_between <= max(1, int(FEW * len(first)))))
+    return np.array(same)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5, 3e-4, 1e-3, 1.0])
+@pytest.mark.parametrize("ties", [False, True])
+def test_outputs_are_the_same_where_they_are_near_and_few_lie_between(noise, ties):
+    rng = np.random.default_rng(5)
+    first = rng.normal(size=400)
+    first[200:] *= 1e-4  # a crowd around 0, where near is not enough
+    second = first + noise * rng.normal(size=400)
+    if ties:
+        first, second = first.round(4), second.round(4)
+        second[::7] = first[::7]
+    expected = by_definition(first, second)
+    np.testing.assert_array_equal(nearly_same(first, second), expected)
+    np.testing.assert_array_equal(nearly_same(second, first), expected)
+    if noise == 3e-4:
+        assert 0.1 < expected.mean() < 0.9  # both sorts are met

@@ -57,13 +57,13 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
-    from forgetgauge.run.campaign import play
+    from forgetgauge.run.campaign import play, start_ahead
     from forgetgauge.run.progress import told
 
     limit = None if time_limit is None else parse_duration(time_limit)
     folder = _run_folder(file, out)
     folder.check()
-    plugins.executors.load(executor)
+    start_ahead(executor, device)
     campaign = _campaign(file, settings)
     with told(quiet) as tell:
         ending, result = play(

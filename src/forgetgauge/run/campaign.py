@@ -75,6 +75,13 @@ class Campaign:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
 
+def start_ahead(executor: str, device: str) -> None:
+    """Let the executor, where it can, get ready while the run is still planned."""
+    hire = plugins.executors.load(executor)
+    if hasattr(hire, "start_ahead"):
+        hire.start_ahead(device)
+
+
 def play(
     campaign: Campaign,
     folder: RunFolder,

@@ -100,7 +100,10 @@ def company(job: Job) -> str:
 def pack(
     jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState, width: int = WIDTH["train"]
 ) -> list[Task]:
-    """The tasks that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once."""
+    """The tasks that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once.
+
+    What only the result needs comes last: a GPU's worker does it while others decide.
+    """
     tasks: dict[str, Task] = {}
     free = [key for key in to_do if not jobs[key].coupled]
     for group in _groups(jobs, free):
@@ -113,15 +116,20 @@ def pack(
             members = stack_members(jobs, state, key)
             tasks[members[0]] = Task(tuple(jobs[m] for m in members), frozenset(wanted.intersection(members)))
     order = {key: place for place, key in enumerate(jobs)}
-    return [tasks[first] for first in sorted(tasks, key=order.__getitem__)]
+    return [tasks[first] for first in sorted(tasks, key=lambda key: (jobs[key].kind == "initialise", order[key]))]
 
 
 def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:
-    """Jobs of one company whose inputs can be ready at the same time, in the order of the plan."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    of = {key: company(job) for key, job in jobs.items()}
+    """Jobs of one company whose inputs can be ready at the same time, in the order of the plan.
+
+    They can where the inputs are of one company too, and theirs, and so on: decisions about one method do not wait for
+    the models of another.
+    """
+    groups: dict[str, list[str]] = {}
+    descent: dict[str, str] = {}
+    for key, job in jobs.items():  # inputs come before the jobs that read them
+        makers = sorted({descent[read] for read in job.inputs.values() if read in descent})
+        descent[key] = identity_key({"company": company(job), "makers": makers})
     for key in keys:
-        job = jobs[key]
-        makers = "+".join(sorted({of[read] for read in job.inputs.values() if read in of}))
-        groups.setdefault((of[key], makers), []).append(key)
+        groups.setdefault(descent[key], []).append(key)
     return list(groups.values())

@@ -26,8 +26,8 @@ WIDTH: dict[Kind, int] = {
     "try-adversary": 1,
 }
 """Most jobs in one task. A model of the embedded run, five epochs on one thread, took 206 ms alone and 81, 62 and 51 ms
-in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy. As many decisions
-as signals: they begin when one task of signals is done."""
+in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy. As many
+decisions as signals: they begin when one task of signals is done."""
 
 STACK_ON_GPU = 64
 """Most models in one stack on a GPU: there is one worker to keep busy, and small models leave it idle otherwise."""

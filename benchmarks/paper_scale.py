@@ -21,7 +21,7 @@ from forgetgauge import plugins
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.reproduce.playing import play_suite
 from forgetgauge.reproduce.suites import suite
-from forgetgauge.run.campaign import Campaign, play, start_ahead
+from forgetgauge.run.campaign import Campaign, play, started_ahead
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 
@@ -43,10 +43,10 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/paper-scale")
     plugins.executors.bind(Timed, "timed")
     begin = time.perf_counter()
-    start_ahead("timed", "auto")
-    campaign = (
-        play_suite(suite(*sys.argv[2:4]), folder, executor="timed").campaign if sys.argv[2:] else swap_test(folder)
-    )
+    with started_ahead("timed", "auto"):
+        campaign = (
+            play_suite(suite(*sys.argv[2:4]), folder, executor="timed").campaign if sys.argv[2:] else swap_test(folder)
+        )
     end = time.perf_counter()
     done = RunFolder(folder).open_ledger().state.done
     stages: Counter[str] = Counter()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
@@ -75,11 +76,10 @@ class Campaign:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
 
-def start_ahead(executor: str, device: str) -> None:
-    """Let the executor, where it can, get ready while the run is still planned."""
-    hire = plugins.executors.load(executor)
-    if hasattr(hire, "start_ahead"):
-        hire.start_ahead(device)
+def started_ahead(executor: str, device: str) -> AbstractContextManager[None]:
+    """Within, a run is planned and played: an executor that can gets ready while it is planned."""
+    start = getattr(plugins.executors.load(executor), "started_ahead", None)
+    return nullcontext() if start is None else cast(AbstractContextManager[None], start(device))
 
 
 def play(

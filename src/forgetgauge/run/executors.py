@@ -119,13 +119,21 @@ class Processes:
     """Worker processes, each with one thread: as many tasks at once as there are cores."""
 
     @staticmethod
-    def start_ahead(device: str) -> None:
-        """Start a worker that loads torch and opens a device while the run is still planned, which takes as long.
+    @contextmanager
+    def started_ahead(device: str) -> Iterator[None]:
+        """With a worker that loads torch and opens a device while the run is still planned, which takes as long.
 
-        The next `Processes` hires it for what needs torch; one that nobody hires ends with this program.
+        The first `Processes` within hires it for what needs torch; one that nobody hired is ended.
         """
-        if not _AHEAD:
-            _AHEAD.append(_started(device))
+        _AHEAD.append(_started(device))
+        try:
+            yield
+        finally:
+            while _AHEAD:
+                process, pipe = _AHEAD.pop()
+                pipe.close()
+                process.terminate()
+                process.join()
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
         self._arguments = (objects, sources)

@@ -1,15 +1,21 @@
-"""Training 32 of the embedded default's models as a stack, against the plain loop that trains one after another.
+"""Training the embedded default's models as a stack, against the plain loop that trains one after another.
 
-    python benchmarks/stacked.py [N_MODELS] [EPOCHS]
+    python benchmarks/stacked.py [N_MODELS] [EPOCHS] [ROUNDS]
 
-Both on all cores, in one run, the plain loop written as a paper's repository would have it (DataLoader, model, SGD,
-scheduler). Prints seconds, images a second summed over models, the ratio, and the accuracy both reach on unseen points.
+Three ways, interleaved: each round trains all models each way, so that a machine that is busy for a while is busy for
+all three. The plain loop is written as a paper's repository would have it (DataLoader, model, SGD, scheduler). Prints
+the median seconds with the smallest and largest, images a second summed over models, the accuracy on unseen points, and
+the median over rounds of the ratio within a round; above them the number of threads and the load of the machine, on
+which the ratio depends.
 """
 
 from __future__ import annotations
 
+import os
+import statistics
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -42,10 +48,16 @@ def plain_loop(recipe: Minibatch, points: Points, seed: int) -> nn.Module:
     return model.eval()
 
 
+def spread(values: list[float], form: str) -> str:
+    """The median, with the smallest and the largest."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
 def main() -> None:
     """Measure and print."""
-    n_models = int(sys.argv[1]) if len(sys.argv) > 1 else 32
-    recipe = Minibatch(epochs=int(sys.argv[2]) if len(sys.argv) > 2 else Minibatch().epochs)
+    given = [int(word) for word in sys.argv[1:]]
+    n_models, epochs, rounds = [*given, *(32, 10, 5)[len(given) :]]
+    recipe = Minibatch(epochs=epochs)
     dataset = load_digits()
     orders = [np.random.default_rng(i).permutation(len(dataset.points)) for i in range(n_models)]
     sets = [dataset.points.subset(order[:N_TRAIN]) for order in orders]
@@ -53,29 +65,39 @@ def main() -> None:
     assert recipe.engine(sets).name == "vmap"
 
     warm_up = Minibatch(epochs=1)
+    plain_loop(warm_up, sets[0], 0)
     warm_up.fit(sets[0], Streams("warm-up"))
     warm_up.fit_many(sets, [Streams(f"warm-up {i}") for i in range(n_models)])
 
-    def alone() -> list[nn.Module]:
-        return [recipe.fit(points, Streams(str(i))) for i, points in enumerate(sets)]
+    ways: dict[str, Callable[[], list[nn.Module]]] = {
+        "plain loop": lambda: [plain_loop(recipe, points, i) for i, points in enumerate(sets)],
+        "our loop, one by one": lambda: [recipe.fit(points, Streams(str(i))) for i, points in enumerate(sets)],
+        "our stack": lambda: recipe.fit_many(sets, [Streams(str(i)) for i in range(n_models)]),
+    }
+    load = os.getloadavg()[0]
+    print(
+        f"{n_models} models, {epochs} epochs of {N_TRAIN} images, {rounds} rounds; {torch.get_num_threads()} threads, "
+        f"{os.cpu_count()} cores, load average before the first round {load:.1f}"
+    )
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    accuracy: dict[str, float] = {}
+    for number in range(rounds):
+        for name, train in ways.items():
+            begin = time.perf_counter()
+            models = train()
+            seconds[name].append(time.perf_counter() - begin)
+            right = [accuracy_of(logits_of(m, p), p.y.numpy()) for m, p in zip(models, unseen, strict=True)]
+            accuracy[name] = float(np.mean(right))
+        took = ", ".join(f"{name} {of_way[-1]:.1f} s" for name, of_way in seconds.items())
+        print(f"round {number + 1}: {took}; load average {os.getloadavg()[0]:.1f}", flush=True)
 
-    def plain() -> list[nn.Module]:
-        return [plain_loop(recipe, points, i) for i, points in enumerate(sets)]
-
-    def stacked() -> list[nn.Module]:
-        return recipe.fit_many(sets, [Streams(str(i)) for i in range(n_models)])
-
-    seconds = {}
-    print(f"{n_models} models, {recipe.epochs} epochs of {N_TRAIN} images, {torch.get_num_threads()} threads")
-    for name, train in (("plain loop", plain), ("our loop, one by one", alone), ("our stack", stacked)):
-        begin = time.perf_counter()
-        models = train()
-        seconds[name] = time.perf_counter() - begin
-        accuracy = np.mean([accuracy_of(logits_of(m, p), p.y.numpy()) for m, p in zip(models, unseen, strict=True)])
-        rate = n_models * recipe.epochs * N_TRAIN / seconds[name]
-        print(f"{name:22s} {seconds[name]:7.2f} s  {rate:9,.0f} images/s  accuracy {accuracy:.3f}", flush=True)
-    print(f"stack against the plain loop: {seconds['plain loop'] / seconds['our stack']:.1f}×")
-    print(f"stack against our own loop:   {seconds['our loop, one by one'] / seconds['our stack']:.1f}×")
+    print("\n| | seconds | images/s, summed | accuracy on unseen points |\n|---|---|---|---|")
+    for name, of_way in seconds.items():
+        rate = n_models * epochs * N_TRAIN / statistics.median(of_way)
+        print(f"| {name} | {spread(of_way, '.1f')} | {rate:,.0f} | {accuracy[name]:.3f} |")
+    for name in ("plain loop", "our loop, one by one"):
+        ratios = [other / ours for other, ours in zip(seconds[name], seconds["our stack"], strict=True)]
+        print(f"stack against {name}: {spread(ratios, '.1f')} times as fast")
 
 
 if __name__ == "__main__":

@@ -57,25 +57,25 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
-    from forgetgauge.run.campaign import play
+    from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.progress import told
 
     limit = None if time_limit is None else parse_duration(time_limit)
     folder = _run_folder(file, out)
     folder.check()
-    plugins.executors.load(executor)
-    campaign = _campaign(file, settings)
-    with told(quiet) as tell:
-        ending, result = play(
-            campaign,
-            folder,
-            executor=executor,
-            device=device,
-            deterministic=deterministic,
-            time_limit_s=limit,
-            trial=trial,
-            tell=tell,
-        )
+    with started_ahead(executor, device):
+        campaign = _campaign(file, settings)
+        with told(quiet) as tell:
+            ending, result = play(
+                campaign,
+                folder,
+                executor=executor,
+                device=device,
+                deterministic=deterministic,
+                time_limit_s=limit,
+                trial=trial,
+                tell=tell,
+            )
     for note in ending.notes:
         typer.echo(note, err=True)
     if result is None:

@@ -140,13 +140,14 @@ def _one(
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
     from forgetgauge.reproduce.origin import command
+    from forgetgauge.run.campaign import started_ahead
     from forgetgauge.run.progress import told
 
     if name == TOY:
         return _toy(folder)
     if name == ACCURACY:
         return _accuracy(scale, folder, columns, time_limit_s, device, quiet)
-    with told(quiet) as tell:
+    with started_ahead(executor, device), told(quiet) as tell:
         how: dict[str, Any] = {
             "executor": executor,
             "device": device,

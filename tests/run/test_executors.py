@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import USES_TORCH, Job, Kind
+from forgetgauge.run import executors
 from forgetgauge.run.executors import KINDS, Inline, Processes, places
 from forgetgauge.run.tasks import Sources, Task
 
@@ -54,3 +56,45 @@ def test_this_process_does_one_task_at_a_time(tmp_path):
     executor.start(task("train"), {})
     assert not executor.has_room(task("decide"))
     assert executor.n_workers(task("decide")) == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_was_started_ahead_is_hired_for_what_needs_torch(tmp_path):
+    with Processes.started_ahead("cpu"):
+        ((process, _),) = executors._AHEAD
+        workers = Processes(tmp_path, Sources({}), n_workers=2)
+        try:
+            assert executors._AHEAD == []
+            assert [member.process is process for member in workers._members] == [True, False]
+            workers.start(task("train"), {})
+            done, outcome = workers.next()  # there is no such data set
+            assert (done, list(outcome.failures)) == (task("train"), list(done.wanted))
+        finally:
+            workers.close()
+    assert not process.is_alive()
+
+
+def test_a_worker_that_nobody_hired_is_ended_whatever_went_wrong():
+    started = []
+
+    def plan_badly():
+        with Processes.started_ahead("cpu"):
+            started.extend(executors._AHEAD)
+            raise UserError("no such data")
+
+    with pytest.raises(UserError):
+        plan_badly()
+    assert [process.is_alive() for process, _ in started] == [False]
+    assert executors._AHEAD == []
+
+
+def test_a_worker_that_died_before_it_was_hired_is_replaced(tmp_path):
+    with Processes.started_ahead("cpu"):
+        ((process, _),) = executors._AHEAD
+        process.kill()
+        process.join()
+        workers = Processes(tmp_path, Sources({}), n_workers=1)
+        try:
+            assert workers._members[0].process.is_alive()
+        finally:
+            workers.close()

@@ -133,3 +133,23 @@ def test_weights_are_made_only_for_those_who_read_them(kind):
     assert jobs_to_do({lonely.key: lonely}, LedgerState()) == []
     assert jobs_to_do({lonely.key: lonely}, LedgerState(), keep_weights=True) == [lonely.key]
     assert jobs_to_do({lonely.key: lonely}, finished(lonely.key, dropped=True), keep_weights=True) == []
+
+
+def test_what_only_the_result_needs_is_done_last_so_that_no_training_waits_for_it():
+    graph = build_graph(GAME)
+    tasks = pack(graph.jobs, list(graph.jobs), LedgerState())
+    kinds = [task.jobs[0].kind for task in tasks]
+    assert kinds[0] == "train"
+    assert kinds.index("initialise") == len(kinds) - 1
+    assert not any(graph.initialise in job.inputs.values() for job in graph.jobs.values())
+
+
+def test_decisions_wait_for_one_task_of_signals_alone():
+    """So that they are made while the next models are at work, and not all at the end."""
+    graph = build_graph(replace(GAME, pairs=11))
+    tasks = pack(graph.jobs, list(graph.jobs), LedgerState())
+    taken_by = {job.key: i for i, task in enumerate(tasks) for job in task.jobs if job.kind == "signals"}
+    decisions = [task for task in tasks if task.jobs[0].kind == "decide"]
+    assert max(len(task.jobs) for task in decisions) > 1
+    for task in decisions:
+        assert len({taken_by[job.inputs["signals"]] for job in task.jobs}) == 1

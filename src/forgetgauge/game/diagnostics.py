@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forgetgauge.game.arrays import Bools, Floats, frozen_bools, frozen_floats
+from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
 from forgetgauge.game.sensitivity import checked
 
 _TOLERANCE = 1e-12  # sums of weights in another order differ by rounding; a limit must still include its own value
@@ -94,12 +94,12 @@ class _Sets:
 class _Tail:
     """The scores of one set, sorted: how much of the set lies at or above any threshold."""
 
-    scores: Floats
-    """(k,) as they came."""
     share: Floats
-    """(k,) of the set's mass."""
+    """(k,) of the set's mass, as the points came."""
+    order: Ints
+    """(k,) which of them has the smallest score, the second smallest, …"""
     ascending: Floats
-    """(k,) the scores again."""
+    """(k,) the scores in that order."""
     at_or_above: Floats
     """(k + 1,) mass of each of ``ascending`` and all that follow; 0 at the end."""
 
@@ -108,7 +108,7 @@ class _Tail:
         order = np.argsort(scores)
         at_or_above = np.zeros(len(scores) + 1)
         at_or_above[:-1] = np.cumsum(share[order][::-1])[::-1]
-        return _Tail(scores, share, scores[order], at_or_above)
+        return _Tail(share, order, scores[order], at_or_above)
 
     def beyond(self, thresholds: Floats) -> Floats:
         """The share at or above each threshold; quickest when these ascend."""
@@ -128,8 +128,10 @@ def _auc(ranked: _Ranked) -> float:
     first = np.concatenate([[True], ascending[1:] != ascending[:-1]])  # where each distinct score of T begins
     mass = -np.diff(ranked.unseen.at_or_above[:-1][first], append=0.0)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
-    below, up_to = (ascending[first].searchsorted(forget.scores, side=end) for end in ("left", "right"))
-    return float(forget.share @ (cumulative[below] + cumulative[up_to]) / 2)
+    below, up_to = (ascending[first].searchsorted(forget.ascending, side=end) for end in ("left", "right"))
+    beaten = np.empty(len(forget.order))  # searched in ascending order, which is several times as fast
+    beaten[forget.order] = cumulative[below] + cumulative[up_to]
+    return float(forget.share @ beaten / 2)
 
 
 def _tpr_at_fpr(ranked: _Ranked, limit: float) -> float:

@@ -29,8 +29,10 @@ def nearly_same(first: Floats, second: Floats) -> Bools:
         low, high = np.minimum(mine, theirs), np.maximum(mine, theirs)
         with np.errstate(over="ignore", invalid="ignore"):  # margins may be as large as numbers are
             apart = high - low
-            near = (apart <= ROUNDING * pooled.std()) & (apart <= FAR_CLOSER * _width(pooled, low, high))
-        same &= (low == high) | near
+            near = np.flatnonzero((low != high) & (apart <= ROUNDING * pooled.std()))  # mostly few
+            alike = low == high
+            alike[near] = apart[near] <= FAR_CLOSER * _width(pooled, low[near], high[near])
+        same &= alike
     return same
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
@@ -73,6 +74,12 @@ class Campaign:
             return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], *told))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
+
+
+def started_ahead(executor: str, device: str) -> AbstractContextManager[None]:
+    """Within, a run is planned and played: an executor that can gets ready while it is planned."""
+    start = getattr(plugins.executors.load(executor), "started_ahead", None)
+    return nullcontext() if start is None else cast(AbstractContextManager[None], start(device))
 
 
 def play(

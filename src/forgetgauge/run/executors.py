@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -109,11 +109,33 @@ def places(device: str, n_workers: int) -> list[_Place]:
     return [_Place(device, frozenset(KINDS))] * n_workers
 
 
+Started = tuple[SpawnProcess, "Connection[object, object]"]
+
+_AHEAD: list[Started] = []
+"""Processes that were started before anybody knew what for."""
+
+
 class Processes:
     """Worker processes, each with one thread: as many tasks at once as there are cores."""
 
+    @staticmethod
+    @contextmanager
+    def started_ahead(device: str) -> Iterator[None]:
+        """With a worker that loads torch and opens a device while the run is still planned, which takes as long.
+
+        The first `Processes` within hires it for what needs torch; one that nobody hired is ended.
+        """
+        _AHEAD.append(_started(device))
+        try:
+            yield
+        finally:
+            while _AHEAD:
+                process, pipe = _AHEAD.pop()
+                pipe.close()
+                process.terminate()
+                process.join()
+
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
-        self._context = multiprocessing.get_context("spawn")
         self._arguments = (objects, sources)
         self._members = [self._hire(place) for place in places(device, n_workers or usable_cores())]
 
@@ -157,13 +179,21 @@ class Processes:
             member.process.join()
 
     def _hire(self, place: _Place) -> _Member:
-        ours, theirs = self._context.Pipe()
-        arguments = (theirs, *self._arguments, place.device)
-        process = self._context.Process(target=_serve, args=arguments, daemon=True)
-        with _interrupts_held_back():
-            process.start()
-        theirs.close()
-        return _Member(place, process, ours)
+        ready = _AHEAD.pop() if _AHEAD and "train" in place.kinds else None
+        process, pipe = ready if ready and ready[0].is_alive() else _started()
+        pipe.send((*self._arguments, place.device))
+        return _Member(place, process, pipe)
+
+
+def _started(device: str = "") -> Started:
+    """A process that waits to be told what it works for; where a device is named, with torch and the device loaded."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, device), daemon=True)
+    with _interrupts_held_back():
+        process.start()
+    theirs.close()
+    return process, ours
 
 
 @contextmanager
@@ -180,16 +210,30 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection[object, object], objects: Path, sources: Sources, device: str) -> None:
-    """A worker's life: tasks in, outcomes out, until the other end of the pipe is gone (even by `kill -9`)."""
+def _serve(pipe: Connection[object, object], ahead: str) -> None:
+    """A worker's life: what it works for, then tasks in, outcomes out, until the other end of the pipe is gone (even by
+    `kill -9`)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    worker = Worker(objects, sources, device, CodeCheck(sources.own_code))
-    while True:
-        try:
+    if ahead:
+        with suppress(Exception):  # what is wrong with the device is told by whoever plans the run
+            _load(ahead)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        objects, sources, device = cast(tuple[Path, Sources, str], pipe.recv())
+        worker = Worker(objects, sources, device, CodeCheck(sources.own_code))
+        while True:
             task, digests = cast(tuple[Task, dict[str, str]], pipe.recv())
             pipe.send(_without_errors(worker.perform(task, digests)))
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            return
+
+
+def _load(device: str) -> None:
+    """Import all that models are made with, and open the device."""
+    import torch
+
+    import forgetgauge.run.challenger
+    import forgetgauge.run.signals  # noqa: F401
+    from forgetgauge.learn.device import choose_device
+
+    torch.zeros(1, device=choose_device(device))
 
 
 def _without_errors(outcome: Outcome) -> Outcome:

@@ -21,12 +21,13 @@ WIDTH: dict[Kind, int] = {
     "unlearn": 16,
     "signals": 16,
     "fit": 1,
-    "decide": 64,
+    "decide": 16,
     "try-model": 1,
     "try-adversary": 1,
 }
 """Most jobs in one task. A model of the embedded run, five epochs on one thread, took 206 ms alone and 81, 62 and 51 ms
-in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy."""
+in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy. As many
+decisions as signals: they begin when one task of signals is done."""
 
 STACK_ON_GPU = 64
 """Most models in one stack on a GPU: there is one worker to keep busy, and small models leave it idle otherwise."""
@@ -100,7 +101,10 @@ def company(job: Job) -> str:
 def pack(
     jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState, width: int = WIDTH["train"]
 ) -> list[Task]:
-    """The tasks that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once."""
+    """The tasks that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once.
+
+    What only the result needs comes last: a GPU's worker does it while others decide.
+    """
     tasks: dict[str, Task] = {}
     free = [key for key in to_do if not jobs[key].coupled]
     for group in _groups(jobs, free):
@@ -113,15 +117,20 @@ def pack(
             members = stack_members(jobs, state, key)
             tasks[members[0]] = Task(tuple(jobs[m] for m in members), frozenset(wanted.intersection(members)))
     order = {key: place for place, key in enumerate(jobs)}
-    return [tasks[first] for first in sorted(tasks, key=order.__getitem__)]
+    return [tasks[first] for first in sorted(tasks, key=lambda key: (jobs[key].kind == "initialise", order[key]))]
 
 
 def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:
-    """Jobs of one company whose inputs can be ready at the same time, in the order of the plan."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    of = {key: company(job) for key, job in jobs.items()}
+    """Jobs of one company whose inputs can be ready at the same time, in the order of the plan.
+
+    They can where the inputs are of one company too, and theirs, and so on: decisions about one method do not wait for
+    the models of another.
+    """
+    groups: dict[str, list[str]] = {}
+    descent: dict[str, str] = {}
+    for key, job in jobs.items():  # inputs come before the jobs that read them
+        makers = sorted({descent[read] for read in job.inputs.values() if read in descent})
+        descent[key] = identity_key({"company": company(job), "makers": makers})
     for key in keys:
-        job = jobs[key]
-        makers = "+".join(sorted({of[read] for read in job.inputs.values() if read in of}))
-        groups.setdefault((of[key], makers), []).append(key)
+        groups.setdefault(descent[key], []).append(key)
     return list(groups.values())

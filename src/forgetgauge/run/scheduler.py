@@ -165,7 +165,7 @@ class _Scheduler:
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1
-            if self.tries[key] < N_TRIES:
+            if self.tries[key] < N_TRIES and not failure.final:
                 again.append(key)
             else:
                 self._give_up(key, failure)

@@ -21,8 +21,10 @@ from forgetgauge.run.weights import pour_weights, untrained
 from forgetgauge.store.artefact import Artefact
 
 
-def take_signals(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
-    """What models say, all of them in one pass where they are alike."""
+def take_signals(
+    jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
+) -> list[Artefact | ValueError]:
+    """What models say, all of them in one pass where they are alike; an error in the place of one that diverged."""
     with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
         models = untrained(make_learner(jobs[0]), whole, len(jobs))
     for model, inputs in zip(models, given, strict=True):
@@ -58,11 +60,11 @@ def _signals(
     model: nn.Module,
     asked: Mapping[str, Points],
     said: Mapping[str, npt.NDArray[np.float32]],
-) -> Artefact:
+) -> Artefact | ValueError:
     places, points = holdings.places(job), asked["seen"]
     arrays: dict[str, npt.NDArray[Any]] = {"logits": said["seen"], "labels": points.y.cpu().numpy()}
     if not np.isfinite(arrays["logits"]).all():
-        raise ValueError("the model's logits hold NaN or infinite values")
+        return ValueError("the model's logits hold NaN or infinite values")
     for column in job.params.get("columns", ()):
         arrays[f"column {column}"] = COLUMNS[column](model, points)
     told = inputs["model"].facts  # what it says is kept here, since the weights may be dropped

@@ -36,6 +36,8 @@ class Failure:
     """Which, in words."""
     error: BaseException | None = field(default=None, compare=False)
     """The exception itself, where the job was done in this process."""
+    final: bool = False
+    """Whether another try would end alike, as with weights that hold NaN: then there is none."""
 
 
 @dataclass(frozen=True)

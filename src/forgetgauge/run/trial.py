@@ -248,6 +248,8 @@ class _Models:
         stored = decode(encode(made.arrays, made.facts))
         part = self._part("signals", few, look_at=PAIR, **({"columns": c} if (c := self.job.params["columns"]) else {}))
         signals = take_signals([part], [{"model": stored}], self._some(few))[0]
+        if isinstance(signals, ValueError):
+            raise signals
         n_classes = self._some(few).here(self.job).points.n_classes
         shape = signals.arrays["logits"].shape
         if shape != (len(signals.arrays["labels"]), n_classes):

@@ -52,7 +52,12 @@ class Worker:
                     narrower += [[job.key for job in part] for part, _ in parts]
                 for part, made in parts:
                     for job, artefact in zip(part, made, strict=True):
-                        if job.key in task.wanted:
+                        if job.key not in task.wanted:
+                            continue
+                        if isinstance(artefact, ValueError):
+                            line = _one_line(artefact)
+                            failures[job.key] = Failure(line, line, error=artefact, final=True)
+                        else:
                             receipts[job.key] = self._write(job, artefact)
             except DiskFull as error:
                 seconds = time.perf_counter() - start
@@ -105,15 +110,17 @@ class Worker:
             with suppress(Exception):  # what is wrong with the data is told by the job itself
                 self.holdings.here(task.jobs[0])
 
-    def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> list[Artefact]:
+    def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
             return _made(jobs, given, self.holdings)
 
 
-def _made(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
-    """What the jobs make of their inputs: role -> artefact, for each job."""
+def _made(
+    jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
+) -> Sequence[Artefact | ValueError]:
+    """What the jobs make of their inputs: role -> artefact, for each job; an error where a model diverged."""
     match jobs[0].kind:
         case "initialise":
             return [initialise(job, holdings) for job in jobs]

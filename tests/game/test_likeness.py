@@ -1,0 +1,43 @@
+"""Two lists of outputs as one model's: against the definition, point by point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forgetgauge.game.likeness import FAR_CLOSER, NEIGHBOURS, ROUNDING, nearly_same
+
+
+def by_definition(first, second):
+    """Every point by itself: near, and far closer than the nearest tenth of all outputs on either side."""
+    pooled = np.sort(np.concatenate([first, second]))
+    n_neighbours = max(1, int(NEIGHBOURS * len(pooled)))
+    same = []
+    for one, other in zip(first, second, strict=True):
+        low, high = sorted([one, other])
+        below, above = pooled[pooled < low][::-1], pooled[pooled > high]
+        reach = [
+            abs(side[n_neighbours - 1] - end)
+            for side, end in ((below, low), (above, high))
+            if len(side) >= n_neighbours
+        ]
+        near = high - low <= ROUNDING * pooled.std()
+        same.append(low == high or (near and high - low <= FAR_CLOSER * min(reach)))
+    return np.array(same)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5, 3e-4, 1e-3, 1.0])
+@pytest.mark.parametrize("ties", [False, True])
+def test_outputs_are_the_same_where_they_are_near_and_far_closer_than_others(noise, ties):
+    rng = np.random.default_rng(5)
+    first = rng.normal(size=400)
+    first[200:] *= 1e-4  # a crowd around 0, where near is not enough
+    second = first + noise * rng.normal(size=400)
+    if ties:
+        first, second = first.round(4), second.round(4)
+        second[::7] = first[::7]
+    expected = by_definition(first, second)
+    np.testing.assert_array_equal(nearly_same(first, second), expected)
+    np.testing.assert_array_equal(nearly_same(second, first), expected)
+    if noise == 3e-4:
+        assert 0.1 < expected.mean() < 0.9  # both sorts are met

@@ -68,21 +68,6 @@ def test_a_convolution_and_its_gradients_are_autograds(shape, does):
     torch.testing.assert_close(out.view_as(weight), weights.grad, **CLOSE)
 
 
-@BOTH
-@pytest.mark.parametrize("shape", ["stem", "downwards", "shortcut"])
-def test_squares_are_of_each_examples_own_gradient(shape, does):
-    x, weight, window, _, generator = example(shape)
-    up = torch.randn(convolved(x, weight, window).shape, generator=generator)
-    expected = torch.zeros_like(weight)
-    for one in range(x.shape[1]):
-        weights = weight.clone().requires_grad_()
-        convolved(x[:, [one]], weights, window).backward(up[:, [one]])
-        expected += weights.grad.square()
-    out = torch.full((len(x), weight[0].numel()), 7.0)
-    does.weight_gradient(x, up, window, out, squares=True)
-    torch.testing.assert_close(out.view_as(weight), expected, **CLOSE)
-
-
 def normed(y, gamma, beta, n_valid, running, residual, relu, train):
     """F.batch_norm on each member's own rows; padding is left out."""
     each = []

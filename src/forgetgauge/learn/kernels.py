@@ -1,10 +1,10 @@
 """Triton kernels of the stacked engine: convolutions and batch norms of K models at once, member by member in memory.
 
-For whatever the folded kernels (folded/) are not for: float32, windows other than three by three, odd numbers of
-channels, squares of single examples' gradients. Activations are (K, batch, height, width, channels), each member's own
-block contiguous; convolution weights are (K, rows, columns, channels in, channels out). cuDNN's grouped convolutions
-spend their time on sixteen-channel groups laid out for one big model; here a program of the grid belongs to one member
-and reads nothing of another.
+For descents that the folded kernels (folded/) are not for: in float32, with windows other than three by three, with
+odd numbers of channels. What is only looked at is not worth the compiling (products.py). Activations are (K, batch,
+height, width, channels), each member's own block contiguous; convolution weights are (K, rows, columns, channels in,
+channels out). cuDNN's grouped convolutions spend their time on sixteen-channel groups laid out for one big model; here
+a program of the grid belongs to one member and reads nothing of another.
 
 Nothing is added up by atomics: every program writes its partial sum to a place of its own, and the partial sums are
 added in a fixed order, so the same stack gives the same bits. Loaded only where there is a GPU to run them.
@@ -101,10 +101,9 @@ def _convolve(
 def _weight_gradient(
     source, up, out, B, HS, WS, HD, WD, n_members, per_part,
     CS: tl.constexpr, CD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr,
-    SQUARES: tl.constexpr, PRECISION: tl.constexpr,
-    PIXELS: tl.constexpr, COLUMNS: tl.constexpr, OUTS: tl.constexpr,
+    PRECISION: tl.constexpr, PIXELS: tl.constexpr, COLUMNS: tl.constexpr, OUTS: tl.constexpr,
 ):  # fmt: skip
-    """Σ over a few examples of window ⊗ up, for one row of the window; with SQUARES, of each one's sum squared."""
+    """Σ over a few examples of window ⊗ up, for one row of the window."""
     part = tl.program_id(0)
     block = tl.program_id(1)
     member = tl.program_id(2)
@@ -116,7 +115,6 @@ def _weight_gradient(
     source += member.to(tl.int64) * B * HS * WS * CS
     up += member.to(tl.int64) * B * HD * WD * CD
     total = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
-    square = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
     for example in range(per_part):
         b = part * per_part + example
         for first in range(0, HD * WD, PIXELS):
@@ -128,13 +126,10 @@ def _weight_gradient(
             here = tl.load(up + at, mask=live[:, None] & (d < CD)[None, :], other=0.0)
             window = _gather_columns(source, b, h, w, kh, columns, live, HS, WS, CS, KW, STRIDE, PAD, False)
             total = tl.dot(tl.trans(window), here, total, input_precision=PRECISION)
-        if SQUARES:
-            square += total * total
-            total = tl.zeros((COLUMNS, OUTS), dtype=tl.float32)
     out += (part * n_members + member).to(tl.int64) * KH * KW * CS * CD
     at = kh * KW * CS * CD + columns[:, None] * CD + d[None, :]
     inside = (columns < KW * CS)[:, None] & (d < CD)[None, :]
-    tl.store(out + at, square if SQUARES else total, mask=inside)
+    tl.store(out + at, total, mask=inside)
 
 
 @triton.jit
@@ -358,10 +353,8 @@ def convolve_back(
     return out
 
 
-def weight_gradient(
-    x: Tensor, up: Tensor, window: Window, out: Tensor, squares: bool = False, tf32: bool = False
-) -> None:
-    """Into `out` (K, rows · columns · Ci · Co): the gradient, or the sum of squared gradients of single examples."""
+def weight_gradient(x: Tensor, up: Tensor, window: Window, out: Tensor, tf32: bool = False) -> None:
+    """Into `out` (K, rows · columns · Ci · Co)."""
     k, n, hs, ws, cs = x.shape
     _, _, hd, wd, cd = up.shape
     outs = min(64, _power(cd))
@@ -374,7 +367,7 @@ def weight_gradient(
     _weight_gradient[(n_parts, n_blocks, k)](
         x, up, parts, n, hs, ws, hd, wd, k, per_part,
         cs, cd, window.rows, window.columns, window.stride, window.pad,
-        squares, _precision(x, tf32), pixels, columns, outs, num_stages=2,
+        _precision(x, tf32), pixels, columns, outs, num_stages=2,
     )  # fmt: skip
     torch.sum(parts, 0, out=out)
 

@@ -69,17 +69,8 @@ def convolve_back(
     return down if plus is None else down + plus
 
 
-def weight_gradient(
-    x: Tensor, up: Tensor, window: Window, out: Tensor, squares: bool = False, tf32: bool = False
-) -> None:
-    """Into `out` (K, rows · columns · Ci · Co): the gradient, or the sum of squared gradients of single examples."""
-    if squares:
-        out.zero_()
-        for one in range(x.shape[1]):
-            single = torch.empty_like(out)
-            weight_gradient(x[:, one : one + 1], up[:, one : one + 1], window, single)
-            out += single.square()
-        return
+def weight_gradient(x: Tensor, up: Tensor, window: Window, out: Tensor, tf32: bool = False) -> None:
+    """Into `out` (K, rows · columns · Ci · Co)."""
     k, ci, co = len(x), x.shape[-1], up.shape[-1]
     gradient = grad.conv2d_weight(  # type: ignore[no-untyped-call]
         _grouped(x), (k * co, ci, window.rows, window.columns), _grouped(up), window.stride, window.pad, 1, k

@@ -1,8 +1,9 @@
 """Convolutions of K models as products with patches: what `ops.py` does convolution by convolution, by torch.bmm.
 
-For convolutions without a batch norm, whose moments the kernels of `kernels.py` take on the way. Measured for ResNet-18
-with group norms, 64 to 512 channels, where a library's products outrun those kernels ten times; not for thinner ones.
-Patches take nine times the memory of what they are made of: they are made anew for the weight's gradient, and for so
+For convolutions without a batch norm, whose moments the kernels of `kernels.py` take on the way: measured for ResNet-18
+with group norms, 64 to 512 channels, a library's products outrun those kernels ten times. And for all passes that are
+not a step of a descent (logits, squares of single examples' gradients): for a ResNet-20 those kernels are up to twice
+as fast, but take longer to compile than such passes last. Patches take nine times the memory of what they are made of: they are made anew for the weight's gradient, and for so
 many examples at a time as there is room for.
 """
 
@@ -48,7 +49,7 @@ def convolve_back(
 
 
 def weight_gradient(
-    x: Tensor, up: Tensor, window: Window, out: Tensor, squares: bool = False, tf32: bool = False
+    x: Tensor, up: Tensor, window: Window, out: Tensor, tf32: bool = False, squares: bool = False
 ) -> None:
     """Into `out` (K, rows · columns · Ci · Co): the gradient, or the sum of squared gradients of single examples."""
     n_positions = up.shape[2] * up.shape[3]

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from forgetgauge.learn import ops as plain_ops
 from forgetgauge.learn import products
 from forgetgauge.learn.folded import convolution as folded
 from forgetgauge.learn.folded.convolution import Gated, Normed
@@ -38,6 +39,11 @@ class Play:
     train: bool = True
     keep: bool = True
     sums: Sums = "gradient"
+
+    @property
+    def descends(self) -> bool:
+        """Whether it is a step of a descent: one of many alike, for which kernels are worth compiling."""
+        return self.keep and self.sums == "gradient"
 
     def read(self, twin: Twin, name: str) -> Tensor:
         """A value as a tensor, with any norm applied that was still to be."""
@@ -97,8 +103,8 @@ class ConvNorm(Step):
         x = play.read(twin, self.reads)
         residual = play.read(twin, self.residual) if self.residual else None
         weight = twin.parameter(self.weight)
-        if self.norm is None:
-            y, parts = products.convolve(x, weight, self.window, twin.tf32), None
+        if self.norm is None or not play.descends:
+            y = parts = products.convolve(x, weight, self.window, twin.tf32)
         else:
             n_valid = play.n_valid if play.train else None
             y, parts = twin.ops.convolve(x, weight, self.window, n_valid, twin.tf32)
@@ -110,13 +116,13 @@ class ConvNorm(Step):
         else:
             name, gamma, beta, momentum, epsilon = self.norm
             scales = gamma.of(twin.weights), beta.of(twin.weights)
-            running = twin.statistics[name]
+            running, ops = twin.statistics[name], twin.ops if play.descends else plain_ops
             if play.train:
                 n_pixels = y.shape[2] * y.shape[3]
-                norm = twin.ops.finish_moments(parts, play.n_valid, n_pixels, *scales, running, momentum, epsilon)
+                norm = ops.finish_moments(parts, play.n_valid, n_pixels, *scales, running, momentum, epsilon)
             else:
                 norm = Norm.of(*running, *scales, epsilon)
-            play.values[self.makes] = twin.ops.scale_shift(y, norm, residual, self.relu)
+            play.values[self.makes] = ops.scale_shift(y, norm, residual, self.relu)
         if play.keep:
             play.saved[self.makes] = y, norm
 
@@ -137,7 +143,7 @@ class ConvNorm(Step):
         else:
             _, gamma, beta, *_ = self.norm
             d_gamma, d_beta = gamma.of(twin.gradient), beta.of(twin.gradient)
-            down, side = twin.ops.norm_gradient(
+            down, side = (twin.ops if play.descends else plain_ops).norm_gradient(
                 up, y, z, norm, play.n_valid, d_gamma, d_beta,
                 residual=self.residual is not None, relu=self.relu, train=play.train,
             )  # fmt: skip
@@ -150,8 +156,11 @@ class ConvNorm(Step):
             each = down.float().sum((2, 3))  # (K, B, C)
             self.bias.of(twin.gradient).copy_((each.square() if squares else each).sum(1))
         flat = twin.gradient[:, self.weight.start : self.weight.stop]
-        ops = products if self.norm is None else twin.ops
-        ops.weight_gradient(x, down, self.window, flat, squares, twin.tf32)
+        ops = twin.ops if self.norm is not None and play.descends else products
+        if squares:
+            products.weight_gradient(x, down, self.window, flat, twin.tf32, squares=True)
+        else:
+            ops.weight_gradient(x, down, self.window, flat, twin.tf32)
         if self.reads != twin.input:
             weight, plus = twin.parameter(self.weight), d_values.pop(self.reads, None)
             d_values[self.reads] = ops.convolve_back(down, weight, self.window, x.shape, plus, twin.tf32)

@@ -1,5 +1,6 @@
 """The folded kernels, run on a CPU, against convolutions, batch norms and gradients of torch."""
 
+import contextlib
 import copy
 
 import pytest
@@ -193,3 +194,22 @@ def test_a_whole_twin_is_as_near_to_autograd_as_plain_torch_is(train):
         statistics[machine] = torch.cat([t.flatten() for pair in twin.statistics.values() for t in pair])
     assert off[emulator()] < 1.2 * off[None] + 0.01
     close(statistics[emulator()], statistics[None], 0.02)
+
+
+def test_where_the_kernels_do_not_compile_models_are_trained_without_them():
+    class Broken(type(emulator())):
+        def compile(self, file, defines):
+            raise RuntimeError(f"{file} does not compile: no such GPU")
+
+    models, (x, y) = build("resnet20", K), batch("resnet20", K, 3)
+    seen = []
+    for machine in (Broken(emulator().folder), None):
+        twin = Twin(copy.deepcopy(models), "bfloat16")
+        twin.machine = machine
+        with (
+            contextlib.nullcontext()
+            if machine is None
+            else pytest.warns(UserWarning, match="slower kernels: .*cu does")
+        ):
+            seen.append(play(twin, x, y, (3, 2), train=True)[1])
+    assert torch.equal(*seen)

@@ -10,6 +10,7 @@ be captured once and replayed by a GPU. A model with a part that is not known he
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -138,13 +139,22 @@ class Twin:
         if self._low is not self.weights:
             self._low.copy_(self.weights)
         if self.machine is not None and not self._compiled:
-            folded.compile_all(self.machine, convolutions_of(self.models[0], x.shape[2:]))
-            self._compiled = True
+            self._compile(x.shape[2:])
         x = (x.movedim(2, -1) if x.dim() > 3 else x).to(self.dtype).contiguous()
         play = Play({self.input: x}, n_valid=n_valid, train=train, keep=keep, sums=sums)
         for step in self.steps:
             step.forward(self, play)
         return play.read(self, self.output).float(), play
+
+    def _compile(self, point: torch.Size) -> None:
+        """The folded kernels for points of this shape; without them training is slower, and nothing else."""
+        assert self.machine is not None
+        try:
+            folded.compile_all(self.machine, convolutions_of(self.models[0], point))
+        except RuntimeError as error:
+            warnings.warn(f"models are trained by slower kernels: {error}", stacklevel=2)
+            self.machine = None
+        self._compiled = True
 
     @torch.no_grad()
     def backward(self, play: Play, d_logits: Tensor) -> None:

@@ -25,7 +25,7 @@ POINTS = 598
 ASSEMBLE = """
 import sys, time
 from pathlib import Path
-from forgetgauge.report.assemble import assemble
+from forgetgauge.results.assembly import assemble
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
 folder = RunFolder(Path(sys.argv[1]))

@@ -26,7 +26,7 @@ from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.game.permutation import noise_floor
 from forgetgauge.game.supremum import bounded_quality_interval, supremum_interval
-from forgetgauge.report.doubts import is_copy
+from forgetgauge.results.doubts import is_copy
 
 K = 50
 K_OF_FAILURES = 300

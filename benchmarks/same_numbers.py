@@ -1,7 +1,7 @@
 """Whether a change of the code left all numbers as they were: four runs on embedded data, before and after.
 
     python benchmarks/same_numbers.py FOLDER            plays what is not there yet, and keeps each result in FOLDER
-    python benchmarks/same_numbers.py BEFORE AFTER      compares two such folders of one machine; exits with 1 if they differ
+    python benchmarks/same_numbers.py BEFORE AFTER      compares two such folders; exits with 1 if they differ
 
 The default run, DP training, certified removal and the rival metrics. Compared is every number and every word of the
 results but seconds, versions, folders and digests of code: a number that moved its place in the record counts as gone.

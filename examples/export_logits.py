@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from forgetgauge.audit import audit_file, write_audit_file
-from forgetgauge.report.result import read_result
+from forgetgauge.results.record import read_result
 
 
 def main(run_folder: Path, path: Path) -> None:

@@ -19,8 +19,8 @@ from forgetgauge.audit.formats import read_csv, read_npz, write_csv, write_npz
 from forgetgauge.audit.outputs import OPTIONAL, REQUIRED, SHADOW
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import Result, read_result
 from forgetgauge.report.table import render_table
+from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder

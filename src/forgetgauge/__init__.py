@@ -11,7 +11,7 @@ __all__ = ["Result", "__version__", "evaluate"]
 
 if TYPE_CHECKING:
     from forgetgauge.evaluation import evaluate
-    from forgetgauge.report.result import Result
+    from forgetgauge.results.record import Result
 
 
 def __getattr__(name: str) -> Any:
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
         return evaluate
     if name == "Result":
-        from forgetgauge.report.result import Result
+        from forgetgauge.results.record import Result
 
         return Result
     raise AttributeError(f"module 'forgetgauge' has no attribute '{name}'")

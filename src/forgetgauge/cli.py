@@ -145,7 +145,7 @@ def report(
 ) -> None:
     """Write the HTML report again, from result.json alone."""
     from forgetgauge.report.html import render_report
-    from forgetgauge.report.result import read_result
+    from forgetgauge.results.record import read_result
 
     opened = _existing(folder)
     target = to or opened.report
@@ -286,8 +286,8 @@ def _existing(path: Path) -> RunFolder:
 
 def _show(folder: RunFolder, *, failures: bool = True) -> None:
     from forgetgauge.report.html import render_report
-    from forgetgauge.report.result import read_result
     from forgetgauge.report.table import render_table
+    from forgetgauge.results.record import read_result
 
     result = read_result(folder.result)
     folder.write_text(folder.report, render_report(result))

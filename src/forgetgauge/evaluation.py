@@ -16,8 +16,8 @@ from forgetgauge import plugins
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, unknown_name
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.report.result import Result
 from forgetgauge.report.table import causes
+from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.own_code import CATALOGUES
 from forgetgauge.run.resolve import resolve

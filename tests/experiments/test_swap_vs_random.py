@@ -14,7 +14,7 @@ from forgetgauge.experiments.page import render_figure, render_page
 from forgetgauge.experiments.record import MethodRecord, read_record
 from forgetgauge.experiments.swap_vs_random import plan, swap_vs_random
 from forgetgauge.experiments.takeaway import takeaway
-from forgetgauge.report.result import read_result
+from forgetgauge.results.record import read_result
 
 SMALL = ["data.fraction=0.2", "learner.epochs=1", "learner.batch_size=64", "shadows.count=2"]
 

@@ -17,9 +17,9 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.plan.draws import draw_swap_pair
 from forgetgauge.plan.graph import Cell
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import read_result
 from forgetgauge.report.side_by_side import sweep_checks
 from forgetgauge.report.table import render_table
+from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign, disk_estimate, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, MetricResult, Result
 from forgetgauge.report.side_by_side import METRICS, check_rows, checks_of, on_order, score_rows, sweep_checks
 from forgetgauge.report.table import render_table
+from forgetgauge.results.record import AdversaryResult, GameResult, MethodResult, MetricResult, Result
 from tests.report.test_html import Page
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from forgetgauge.report.certificates import HEADS, UNCERTIFIED, UNCERTIFIED_EXPLAINED, certificates
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.table import render_table
+from forgetgauge.results.record import GameResult, Result
 from tests.report.test_html import method
 
 SPEC = {"pairs": 8, "seeds": 2, "alpha": 0.1, "level": 0.95, "adversaries": {}}

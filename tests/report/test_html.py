@@ -11,7 +11,8 @@ import pytest
 
 from forgetgauge.report.html import render_report
 from forgetgauge.report.picture import advantage_scale, magnitude, overview, quality_scale, spread, value_scale
-from forgetgauge.report.result import (
+from forgetgauge.report.table import by_quality, render_table
+from forgetgauge.results.record import (
     AdversaryResult,
     ComparisonResult,
     DiagnosticResult,
@@ -23,9 +24,8 @@ from forgetgauge.report.result import (
     StrongResult,
     WorstPairResult,
 )
-from forgetgauge.report.table import by_quality, render_table
-from forgetgauge.report.verdict import sweep_verdict, verdict
-from forgetgauge.report.wording import bound, listed, p_value, seconds, signed
+from forgetgauge.results.verdict import sweep_verdict, verdict
+from forgetgauge.wording import bound, listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")
 VOID = {"meta", "line", "circle", "rect", "path", "wbr"}
@@ -367,7 +367,7 @@ def test_a_sweep_of_numbers_has_a_picture_and_one_of_words_a_table_alone() -> No
 
 def test_the_report_is_rendered_without_torch() -> None:
     code = (
-        "import sys; from forgetgauge.report.html import render_report; from forgetgauge.report.result import *;"
+        "import sys; from forgetgauge.report.html import render_report; from forgetgauge.results.record import *;"
         "render_report(Result({}, {}, [GameResult(None, {}, {}, None, [], None, None)]));"
         "sys.exit(bool({'torch', 'matplotlib', 'sklearn', 'scipy.stats'} & set(sys.modules)))"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, MetricResult, Result
+from forgetgauge.results.record import AdversaryResult, GameResult, MethodResult, MetricResult, Result
 
 
 def method(

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.report.wording import bracket
 from forgetgauge.reproduce.accuracy_record import FullData, Trained
 from forgetgauge.reproduce.claims import accuracy_claim, claim_rules, claims, seed_claim
 from forgetgauge.reproduce.compare import compare_suite
@@ -19,6 +18,7 @@ from forgetgauge.reproduce.paper import paper_table
 from forgetgauge.reproduce.ranking_claims import ranking_claim, scales_claim, small_predicts_large
 from forgetgauge.reproduce.seeds import SeedSpread
 from forgetgauge.reproduce.suites import suite
+from forgetgauge.wording import bracket
 from tests.reproduce.conftest import method, metric, result_of
 
 SIX = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")

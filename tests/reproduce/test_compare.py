@@ -8,13 +8,13 @@ import pytest
 import scipy.stats
 
 from forgetgauge.errors import UserError
-from forgetgauge.report.result import ComparisonResult
 from forgetgauge.reproduce.compare import cell, compare_suite, mean_tau, over_none
 from forgetgauge.reproduce.knobs import remark
 from forgetgauge.reproduce.paper import Value, paper_table
 from forgetgauge.reproduce.record import Ours, Sitting, read_comparison
 from forgetgauge.reproduce.suites import suite
 from forgetgauge.reproduce.text import remarks, text_table
+from forgetgauge.results.record import ComparisonResult
 from tests.reproduce.conftest import method, result_of
 
 SITTINGS = [Sitting("forgetgauge reproduce table1", "fcf398c1", "cpu", 10.0, 5), Sitting("", "fcf398c1", "cpu", 2.5, 1)]

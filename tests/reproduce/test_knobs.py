@@ -9,7 +9,6 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
-from forgetgauge.report.result import FailureResult
 from forgetgauge.reproduce.along_knobs import curves_of, knob_rows, knob_text
 from forgetgauge.reproduce.curves import BOTTOM_PX, TOP_PX, curve_pictures
 from forgetgauge.reproduce.findings import read_findings
@@ -20,6 +19,7 @@ from forgetgauge.reproduce.playing import plan_suite
 from forgetgauge.reproduce.scales import SCALES, knob_game
 from forgetgauge.reproduce.searches import read_search, search_rows
 from forgetgauge.reproduce.suites import Column, Suite, suite
+from forgetgauge.results.record import FailureResult
 from tests.reproduce.conftest import method, result_of
 
 SHOWN = [name for name, family in FAMILIES.items() if family.grids]

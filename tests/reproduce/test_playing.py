@@ -12,12 +12,12 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.report.result import read_result, without_timings
 from forgetgauge.reproduce import playing
 from forgetgauge.reproduce.playing import NOT_YET, Sat, plan_suite, play_suite
 from forgetgauge.reproduce.record import read_comparison
 from forgetgauge.reproduce.remembered import is_of
 from forgetgauge.reproduce.suites import Suite, suite
+from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.store.runfolder import RunFolder
 
 FEW = ("retrain", "none", "neg-grad")

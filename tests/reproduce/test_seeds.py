@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.report.result import read_result
 from forgetgauge.reproduce import along_knobs, scales, seeds
 from forgetgauge.reproduce.along_knobs import knob_text
 from forgetgauge.reproduce.knob_record import read_curves
 from forgetgauge.reproduce.knobs import FAMILIES, Family, Grid
 from forgetgauge.reproduce.seeds import read_seeds, seed_text, seeds_of_run, spread_over_seeds
+from forgetgauge.results.record import read_result
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.runfile import apply_settings
-from forgetgauge.report.result import Result, read_result, without_timings
+from forgetgauge.results.record import Result, read_result, without_timings
 from forgetgauge.run.campaign import Campaign, add_adversaries, disk_estimate, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.report.result import without_timings
+from forgetgauge.results.record import without_timings
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder

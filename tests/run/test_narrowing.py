@@ -16,7 +16,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import Result, read_result
+from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.narrowing import cut, in_parts
 from forgetgauge.run.resolve import resolve

@@ -22,8 +22,8 @@ from forgetgauge.audit.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
-from forgetgauge.report.doubts import FALSE_ALARM
-from forgetgauge.report.wording import listed
+from forgetgauge.results.doubts import FALSE_ALARM
+from forgetgauge.wording import listed
 
 BLIND = "retrain"
 """The method of this name is taken to know nothing of F, as in a run."""

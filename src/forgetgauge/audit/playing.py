@@ -26,7 +26,7 @@ from forgetgauge.game.direction import decides_nothing, rank_differences
 from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plugins.catalogue import code_behind
-from forgetgauge.report.assessed import (
+from forgetgauge.results.assessed import (
     adversary_result,
     assessed_fields,
     comparison_results,
@@ -36,8 +36,8 @@ from forgetgauge.report.assessed import (
     stability_of_ranks,
     with_shared_retrain,
 )
-from forgetgauge.report.doubts import Evidence, doubts, silence
-from forgetgauge.report.result import (
+from forgetgauge.results.doubts import Evidence, doubts, silence
+from forgetgauge.results.record import (
     DiagnosticResult,
     GameResult,
     MethodResult,

@@ -10,7 +10,7 @@ from forgetgauge.game.advantage import signed_advantage
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.graph import SIDES, Cell, Graph
-from forgetgauge.report.played import Played
+from forgetgauge.results.played import Played
 from forgetgauge.store.runfolder import RunFolder
 
 

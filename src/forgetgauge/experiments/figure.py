@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetgauge.experiments.record import SwapVsRandom
 from forgetgauge.report.picture import Scale, advantage_scale
-from forgetgauge.report.wording import plain, signed
+from forgetgauge.wording import plain, signed
 
 WIDTH = 860
 LEFT, RIGHT = 190, 640

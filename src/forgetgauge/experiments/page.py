@@ -9,7 +9,7 @@ import jinja2
 from forgetgauge.experiments.figure import LEFT, RIGHT, STRIP, WIDTH, panels
 from forgetgauge.experiments.record import SwapVsRandom
 from forgetgauge.experiments.takeaway import table
-from forgetgauge.report.wording import setting
+from forgetgauge.wording import setting
 
 
 def render_figure(found: SwapVsRandom) -> str:

@@ -45,7 +45,7 @@ from forgetgauge.game.arrays import Floats
 from forgetgauge.game.quality import quality_plugin
 from forgetgauge.plan.graph import Game
 from forgetgauge.plan.runfile import apply_settings, read_run_file
-from forgetgauge.report.result import Result
+from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Progress

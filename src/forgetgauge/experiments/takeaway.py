@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetgauge.experiments.record import AdversaryRecord, LookupRecord, MethodRecord, SwapVsRandom
 from forgetgauge.report.table import align
-from forgetgauge.report.wording import bracket, listed, plain, signed
+from forgetgauge.wording import bracket, listed, plain, signed
 
 
 def takeaway(methods: Mapping[str, MethodRecord], adversary: str, lookup: LookupRecord) -> str:

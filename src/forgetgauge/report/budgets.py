@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from forgetgauge.report.result import GameResult
-from forgetgauge.report.roles import role_of
-from forgetgauge.report.wording import plain
+from forgetgauge.results.record import GameResult
+from forgetgauge.results.roles import role_of
+from forgetgauge.wording import plain
 
 SPENT, TARGET, NOISE = "spent_epsilon", "target_epsilon", "noise_multiplier"
 """Facts of a learner that keeps such a book (`learn/dp_sgd.py`)."""

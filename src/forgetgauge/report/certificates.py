@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forgetgauge.game.bounds import paper_bound_raw, tight_bound
-from forgetgauge.report.result import GameResult, MethodResult, Result
-from forgetgauge.report.roles import lacks_pairs
-from forgetgauge.report.wording import bound, bracket, percent, plain
+from forgetgauge.results.record import GameResult, MethodResult, Result
+from forgetgauge.results.roles import lacks_pairs
+from forgetgauge.wording import bound, bracket, percent, plain
 
 HEADS = (
     "claimed ε",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forgetgauge.report.result import Result
-from forgetgauge.report.table import by_quality
-from forgetgauge.report.wording import setting
+from forgetgauge.results.record import Result
+from forgetgauge.results.roles import by_quality
+from forgetgauge.wording import setting
 
 EXPLAINED = (
     "Averages over a method’s models, as the learner and the method tell them. What a learner tells (spent_epsilon, "

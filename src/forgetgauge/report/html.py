@@ -25,14 +25,14 @@ from forgetgauge.report.picture import (
     overview,
     quality_scale,
 )
-from forgetgauge.report.result import AdversaryResult, GameResult, MethodResult, Result
-from forgetgauge.report.roles import lacks_pairs, role_of
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
-from forgetgauge.report.table import by_quality, pairs_behind, why_no_quality
-from forgetgauge.report.utility import lost_accuracy, points
-from forgetgauge.report.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
-from forgetgauge.report.wording import (
+from forgetgauge.report.table import why_no_quality
+from forgetgauge.results.record import AdversaryResult, GameResult, MethodResult, Result
+from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind, role_of
+from forgetgauge.results.utility import lost_accuracy, points
+from forgetgauge.results.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
+from forgetgauge.wording import (
     bound,
     bracket,
     count,

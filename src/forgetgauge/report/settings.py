@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forgetgauge.report.result import Result, StackResult
-from forgetgauge.report.wording import INTERVALS, listed, seconds, setting
+from forgetgauge.results.record import Result, StackResult
+from forgetgauge.wording import INTERVALS, listed, seconds, setting
 
 
 @dataclass(frozen=True)

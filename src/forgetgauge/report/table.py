@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from forgetgauge.report.budgets import spent_budget
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
-from forgetgauge.report.result import GameResult, MethodResult, Result, WorstPairResult
-from forgetgauge.report.roles import lacks_pairs
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
-from forgetgauge.report.utility import damage, uneven_accuracy
-from forgetgauge.report.wording import bound, interval_basis, listed
+from forgetgauge.results.record import GameResult, MethodResult, Result, WorstPairResult
+from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind
+from forgetgauge.results.utility import damage, uneven_accuracy
+from forgetgauge.wording import bound, interval_basis, listed
 
 
 def render_table(result: Result) -> str:
@@ -43,23 +43,6 @@ def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
         else f"failed: {jobs[0]}: {error}"
         for (what, error), jobs in alike.items()
     ]
-
-
-def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult]]:
-    """Highest Q first, then by the plug-in (many are at 1); then methods that lack pairs, then those without a Q."""
-    n_pairs = max((method.n_pairs for method in methods.values()), default=0)
-
-    def order(item: tuple[str, MethodResult]) -> tuple[bool, bool, float, float, str]:
-        name, method = item
-        quality, plugin = (round(value or 0, 12) for value in (method.quality, method.quality_plugin))
-        return method.quality is None, method.n_pairs < n_pairs, -quality, -plugin, name
-
-    return sorted(methods.items(), key=order)
-
-
-def pairs_behind(game: GameResult, method: MethodResult) -> str:
-    """`8`, or `1 of 6`."""
-    return f"{method.n_pairs} of {game.spec['pairs']}" if lacks_pairs(game, method) else str(method.n_pairs)
 
 
 def why_no_quality(method: MethodResult) -> str:

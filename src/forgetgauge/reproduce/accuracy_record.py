@@ -12,9 +12,9 @@ import numpy as np
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.report.table import align
-from forgetgauge.report.wording import seconds
 from forgetgauge.reproduce.paper import text_values
 from forgetgauge.reproduce.reading import read_strictly
+from forgetgauge.wording import seconds
 
 SCHEMA = 1
 FILE = "accuracy.json"

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from forgetgauge.report.result import GameResult, MethodResult, Result
 from forgetgauge.report.table import align
-from forgetgauge.report.utility import unseen_part
-from forgetgauge.report.wording import bracket, plain, seconds
 from forgetgauge.reproduce.knob_record import FILE, KnobCurve, KnobCurves, Measured
 from forgetgauge.reproduce.knobs import FAMILIES, along, chosen_value, remark, variant_name
 from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.record import Ours, Sitting
 from forgetgauge.reproduce.scales import SCALES, image_family, knob_game
 from forgetgauge.reproduce.single import Played, play_single
+from forgetgauge.results.record import GameResult, MethodResult, Result
+from forgetgauge.results.utility import unseen_part
+from forgetgauge.wording import bracket, plain, seconds
 
 NAME = "knobs"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forgetgauge.metrics.estimates import over_pairs
-from forgetgauge.report.result import GameResult
-from forgetgauge.report.utility import unseen_accuracy
 from forgetgauge.reproduce import confused
 from forgetgauge.reproduce.record import Ours
 from forgetgauge.reproduce.suites import Column, Layout
+from forgetgauge.results.record import GameResult
+from forgetgauge.results.utility import unseen_accuracy
 
 QUANTITIES: dict[Layout, str] = {
     "quality": "Q, the paper’s estimator",

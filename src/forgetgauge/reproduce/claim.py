@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from forgetgauge.report.wording import listed
 from forgetgauge.reproduce.paper import PRINTED, table_name
 from forgetgauge.reproduce.record import TableComparison
+from forgetgauge.wording import listed
 
 Verdict = Literal["confirmed", "not confirmed", "undecided", "not run"]
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from scipy import special
 
 from forgetgauge.experiments.spread import deviation_interval
-from forgetgauge.report.wording import bracket, plain
 from forgetgauge.reproduce.accuracy_record import FullData, paper_accuracy
 from forgetgauge.reproduce.claim import LEVEL, Claim, Verdict, counted, incomplete
 from forgetgauge.reproduce.findings import EMBEDDED, Findings
@@ -22,6 +21,7 @@ from forgetgauge.reproduce.level_claims import difficulty_claim, falling_claim, 
 from forgetgauge.reproduce.paper import PRINTED, paper_table
 from forgetgauge.reproduce.ranking_claims import ranking_claim, scales_claim, small_predicts_large
 from forgetgauge.reproduce.seeds import LEAST, SeedSpread
+from forgetgauge.wording import bracket, plain
 
 NEAR = 0.01
 """How far an accuracy may be from the paper's."""

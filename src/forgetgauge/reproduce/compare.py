@@ -9,12 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.report.result import GameResult, Result
-from forgetgauge.report.utility import lost_accuracy
 from forgetgauge.reproduce.cells import IDEALS, QUANTITIES, column_values
 from forgetgauge.reproduce.paper import PaperTable, Value, paper_table
 from forgetgauge.reproduce.record import CompareCell, Ours, Sitting, TableComparison
 from forgetgauge.reproduce.suites import Column, Suite
+from forgetgauge.results.record import GameResult, Result
+from forgetgauge.results.utility import lost_accuracy
 
 Values = Mapping[str, float]
 

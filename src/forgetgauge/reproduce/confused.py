@@ -9,9 +9,9 @@ import numpy as np
 
 from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.plan.graph import Graph
-from forgetgauge.report.making import FactsOf
-from forgetgauge.report.result import GameResult, MetricResult, Result
-from forgetgauge.report.utility import unseen_part
+from forgetgauge.results.making import FactsOf
+from forgetgauge.results.record import GameResult, MetricResult, Result
+from forgetgauge.results.utility import unseen_part
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 

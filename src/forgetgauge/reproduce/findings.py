@@ -11,7 +11,6 @@ import numpy as np
 
 from forgetgauge.errors import UserError
 from forgetgauge.experiments.record import SwapVsRandom, read_record
-from forgetgauge.report.result import GameResult, read_result
 from forgetgauge.reproduce import accuracy_record, knob_record, searches, seeds
 from forgetgauge.reproduce.accuracy_record import FullData, read_accuracy
 from forgetgauge.reproduce.knob_record import KnobCurves, read_curves
@@ -21,6 +20,7 @@ from forgetgauge.reproduce.scales import SCALES
 from forgetgauge.reproduce.searches import Search, read_search
 from forgetgauge.reproduce.seeds import SeedSpread, read_seeds
 from forgetgauge.reproduce.toy import ToyRow, toy
+from forgetgauge.results.record import GameResult, read_result
 
 SPLITTING = "swap-vs-random"
 RecordT = TypeVar("RecordT")

@@ -14,7 +14,6 @@ import jinja2
 import numpy as np
 
 from forgetgauge.experiments.record import SwapVsRandom
-from forgetgauge.report.wording import plain, seconds
 from forgetgauge.reproduce.accuracy_record import accuracy_remarks, accuracy_rows
 from forgetgauge.reproduce.along_knobs import knob_remarks, knob_rows
 from forgetgauge.reproduce.claims import claim_rows, claim_rules, claims
@@ -27,6 +26,7 @@ from forgetgauge.reproduce.slopes import ColumnPicture, column_pictures
 from forgetgauge.reproduce.suites import OUTLINES
 from forgetgauge.reproduce.text import AGREEMENT, ours_text, paper_text, remarks, tau_text
 from forgetgauge.reproduce.toy import toy_table
+from forgetgauge.wording import plain, seconds
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",

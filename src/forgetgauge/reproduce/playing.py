@@ -11,9 +11,7 @@ from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.graph import Graph, build_graph
-from forgetgauge.report.assemble import assemble
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import Result
 from forgetgauge.reproduce.compare import compare_suite
 from forgetgauge.reproduce.confused import with_confused_accuracy
 from forgetgauge.reproduce.folder import add_sitting, remember_games, table_folder
@@ -22,6 +20,8 @@ from forgetgauge.reproduce.record import FILE, Sitting, TableComparison
 from forgetgauge.reproduce.remembered import remembered
 from forgetgauge.reproduce.suites import Column, Suite
 from forgetgauge.reproduce.text import text_table
+from forgetgauge.results.assembly import assemble
+from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve

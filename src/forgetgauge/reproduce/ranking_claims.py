@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from forgetgauge.report.wording import listed
 from forgetgauge.reproduce.claim import APPROXIMATE, Claim, Verdict, counted, incomplete, named, source_of
 from forgetgauge.reproduce.findings import Stored
 from forgetgauge.reproduce.paper import paper_table, table_name
 from forgetgauge.reproduce.rankings import Column, Couples, Tau, every_two, mean_tau
 from forgetgauge.reproduce.record import TableComparison
 from forgetgauge.reproduce.text import tau_text
+from forgetgauge.wording import listed
 
 SAME_ORDER = 0.5
 """τ from which a ranking counts as the same: three of four couples of methods in the same order."""

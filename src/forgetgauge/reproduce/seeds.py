@@ -20,7 +20,6 @@ from forgetgauge.game.quality import quality_plugin
 from forgetgauge.plan.draws import draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.report.table import align
-from forgetgauge.report.wording import plain
 from forgetgauge.reproduce.claim import counted
 from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.reading import read_strictly
@@ -28,6 +27,7 @@ from forgetgauge.reproduce.scales import SCALES, seeds_game
 from forgetgauge.reproduce.single import Played, play_single
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.wording import plain
 
 NAME = "seeds"
 SCHEMA = 1

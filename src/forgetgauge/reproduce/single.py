@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forgetgauge.report.html import render_report
-from forgetgauge.report.result import Result
 from forgetgauge.reproduce.folder import add_sitting, remember_games, table_folder
 from forgetgauge.reproduce.origin import commit
 from forgetgauge.reproduce.playing import plan_suite
 from forgetgauge.reproduce.record import Sitting
 from forgetgauge.reproduce.scales import SCALES, Raw, image_family
 from forgetgauge.reproduce.suites import Column, Suite
+from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from forgetgauge.report.table import align
-from forgetgauge.report.wording import bracket, plain, seconds, signed, signed_bracket
 from forgetgauge.reproduce.paper import PRINTED, table_name
 from forgetgauge.reproduce.record import CompareCell, Ours, TableComparison
+from forgetgauge.wording import bracket, plain, seconds, signed, signed_bracket
 
 AGREEMENT = {True: "inside", False: "outside", None: ""}
 

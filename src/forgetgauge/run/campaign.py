@@ -13,9 +13,9 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.report.assemble import assemble
-from forgetgauge.report.pilot import pairs_wanted
-from forgetgauge.report.result import Result
+from forgetgauge.results.assembly import assemble
+from forgetgauge.results.pilot import pairs_wanted
+from forgetgauge.results.record import Result
 from forgetgauge.run.amending import amended, set_aside
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.own_code import own_code_of

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from forgetgauge.report.html import render_report
-from forgetgauge.report.means import means_by_group
-from forgetgauge.report.result import GameResult, Result
 from forgetgauge.report.table import render_table
-from forgetgauge.report.utility import damage, lost_accuracy, uneven_accuracy
-from forgetgauge.report.verdict import sweep_verdict, verdict
+from forgetgauge.results.means import means_by_group
+from forgetgauge.results.record import GameResult, Result
+from forgetgauge.results.utility import damage, lost_accuracy, uneven_accuracy
+from forgetgauge.results.verdict import sweep_verdict, verdict
 from tests.report.test_html import method
 
 SPEC = {"pairs": 3, "alpha": 0.1, "level": 0.95, "adversaries": {}}

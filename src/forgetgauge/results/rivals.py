@@ -21,10 +21,10 @@ from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.metrics.ic import ic_score
 from forgetgauge.metrics.mia import best_attack, mia_score, offset_mia_accuracy, swap_mia_score
 from forgetgauge.plan.graph import SIDES, Cell
-from forgetgauge.report.making import FactsOf
-from forgetgauge.report.means import mean
-from forgetgauge.report.played import Played
-from forgetgauge.report.result import MetricResult
+from forgetgauge.results.making import FactsOf
+from forgetgauge.results.means import mean
+from forgetgauge.results.played import Played
+from forgetgauge.results.record import MetricResult
 
 RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.inf), "gap": (-1, 1)}
 """Where a score must lie, by the beginning of its name; the others are shares."""

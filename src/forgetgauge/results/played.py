@@ -12,7 +12,7 @@ from forgetgauge.game.direction import Lean, decides_nothing, membership_lean, r
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import draw_swap_pair, half_sizes
 from forgetgauge.plan.graph import SIDES, Cell, Graph
-from forgetgauge.report.doubts import Evidence, is_copy
+from forgetgauge.results.doubts import Evidence, is_copy
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder

@@ -301,7 +301,7 @@ def _with_bounds(result: Result) -> Result:
         m.bounded_interval is not None or not m.by_adversary for game in result.games for m in game.methods.values()
     ):
         return result
-    from forgetgauge.report.assessed import with_bounds
+    from forgetgauge.results.assessed import with_bounds
 
     return dataclasses.replace(result, games=[with_bounds(game) for game in result.games])
 

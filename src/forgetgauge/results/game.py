@@ -14,7 +14,7 @@ from forgetgauge.game.supremum import counted_below
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import Game
 from forgetgauge.plan.record import game_to_json
-from forgetgauge.report.assessed import (
+from forgetgauge.results.assessed import (
     adversary_result,
     assessed_fields,
     comparison_results,
@@ -24,18 +24,18 @@ from forgetgauge.report.assessed import (
     stability_of_ranks,
     with_shared_retrain,
 )
-from forgetgauge.report.doubts import doubts, silence
-from forgetgauge.report.making import FactsOf
-from forgetgauge.report.means import mean, mean_of_each, means_by_group
-from forgetgauge.report.played import Played
-from forgetgauge.report.result import (
+from forgetgauge.results.doubts import doubts, silence
+from forgetgauge.results.making import FactsOf
+from forgetgauge.results.means import mean, mean_of_each, means_by_group
+from forgetgauge.results.played import Played
+from forgetgauge.results.record import (
     AdversaryResult,
     DiagnosticResult,
     GameResult,
     MethodResult,
 )
-from forgetgauge.report.rivals import Rivals
-from forgetgauge.report.strong_games import StrongGames
+from forgetgauge.results.rivals import Rivals
+from forgetgauge.results.strong import StrongGames
 
 
 def game_result(played: Played, facts_of: FactsOf) -> GameResult:

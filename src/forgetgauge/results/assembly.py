@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import Job
-from forgetgauge.report.game_result import game_result
-from forgetgauge.report.making import FactsOf, stacks_that_ran
-from forgetgauge.report.played import Played
-from forgetgauge.report.result import FailureResult, Result
+from forgetgauge.results.game import game_result
+from forgetgauge.results.making import FactsOf, stacks_that_ran
+from forgetgauge.results.played import Played
+from forgetgauge.results.record import FailureResult, Result
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.report.result import GameResult, Result
-from forgetgauge.report.roles import lacks_pairs, role_of
-from forgetgauge.report.table import by_quality, pairs_behind
-from forgetgauge.report.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
-from forgetgauge.report.wording import JOINED, NARROW, bracket, listed, setting
+from forgetgauge.results.record import GameResult, Result
+from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind, role_of
+from forgetgauge.results.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
+from forgetgauge.wording import JOINED, NARROW, bracket, listed, setting
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from forgetgauge.game.intervals import MIN_PAIRS, agree, pair_interval
 from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, strong_threshold
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import SIDES
-from forgetgauge.report.means import mean
-from forgetgauge.report.played import Played
-from forgetgauge.report.result import StrongResult
+from forgetgauge.results.means import mean
+from forgetgauge.results.played import Played
+from forgetgauge.results.record import StrongResult
 
 
 class StrongGames:

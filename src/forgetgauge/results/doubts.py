@@ -1,7 +1,7 @@
 """What makes a number doubtful although nothing failed: found in a method's answers, for a run and for an audit alike.
 
 Every rule is a test of chance. The alarms of a whole game go off in at most one honest game of a hundred, however many
-methods and adversaries it has (tests/report/test_doubts.py; of models taken for one: tests/game/test_honesty.py); an
+methods and adversaries it has (tests/results/test_doubts.py; of models taken for one: tests/game/test_honesty.py); an
 honest game is one whose F and T were drawn at random.
 """
 
@@ -17,7 +17,7 @@ from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.direction import Lean, rarer_than, z_by_pair, z_over_pairs
 from forgetgauge.game.likeness import is_one_model
-from forgetgauge.report.wording import listed, plain, signed
+from forgetgauge.wording import listed, plain, signed
 
 FALSE_ALARM = 0.002
 """The chance of each rule to warn of an honest game."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forgetgauge.plan.jobs import Job
-from forgetgauge.report.result import StackResult
+from forgetgauge.results.record import StackResult
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 

@@ -17,7 +17,7 @@ from forgetgauge.game.direction import (
     rank_differences,
     z_over_pairs,
 )
-from forgetgauge.report.doubts import Evidence, doubts, is_copy, silence
+from forgetgauge.results.doubts import Evidence, doubts, is_copy, silence
 
 UP = Lean(0.7, 20.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from forgetgauge.game.adaptive import pairs_needed
 from forgetgauge.plan.graph import Graph
-from forgetgauge.report.played import Played
+from forgetgauge.results.played import Played
 from forgetgauge.store.runfolder import RunFolder
 
 

@@ -10,8 +10,8 @@ import pytest
 from forgetgauge.game.assessment import assess
 from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.supremum import bounded_quality_interval
-from forgetgauge.report.assessed import assessed_fields, noise_floor_of, optimism_warnings, with_bounds, worst_pair
-from forgetgauge.report.result import WorstPairResult, read_result
+from forgetgauge.results.assessed import assessed_fields, noise_floor_of, optimism_warnings, with_bounds, worst_pair
+from forgetgauge.results.record import WorstPairResult, read_result
 from tests.game.simulation import make_world, simulate_pairs
 
 RESULTS = Path(__file__).parents[2] / "results"

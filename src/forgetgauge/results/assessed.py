@@ -18,8 +18,8 @@ from forgetgauge.game.diagnostics import Diagnostics
 from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.quality import first_largest
 from forgetgauge.game.supremum import bounded_quality_interval
-from forgetgauge.report.means import mean
-from forgetgauge.report.result import (
+from forgetgauge.results.means import mean
+from forgetgauge.results.record import (
     AdversaryResult,
     ComparisonResult,
     DiagnosticResult,

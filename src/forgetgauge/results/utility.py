@@ -9,9 +9,9 @@ import math
 from collections.abc import Container
 from statistics import median
 
-from forgetgauge.report.result import GameResult, MethodResult
-from forgetgauge.report.roles import role_of
-from forgetgauge.report.wording import listed, plain
+from forgetgauge.results.record import GameResult, MethodResult
+from forgetgauge.results.roles import role_of
+from forgetgauge.wording import listed, plain
 
 POINT = 0.01
 """Of accuracy; a method that loses more than one is named."""

@@ -43,7 +43,7 @@ count = 2
 """
 
 
-ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "store"))
+ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "results", "store"))
 """Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
 
 

@@ -1,4 +1,4 @@
-"""Which methods of a game are references (Retrain, the ideal; None, which unlearns nothing), which lack pairs; their order."""
+"""Which methods of a game are references (Retrain, the ideal; None, which unlearns nothing); who lacks pairs; their order."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from timeline import Timed, causes_of, table
 
 from forgetgauge import plugins
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.reproduce.playing import play_suite
-from forgetgauge.reproduce.suites import suite
 from forgetgauge.run.campaign import Campaign, play, started_ahead
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites.playing import play_suite
+from forgetgauge.suites.suites import suite
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cifar10-resnet20.toml"
 

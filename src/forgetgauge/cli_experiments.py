@@ -31,9 +31,9 @@ def swap_vs_random(
 ) -> None:
     """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
     from forgetgauge.durations import parse_duration
-    from forgetgauge.experiments import swap_vs_random as experiment
-    from forgetgauge.experiments.takeaway import table
     from forgetgauge.run.progress import told
+    from forgetgauge.suites import swap_vs_random as experiment
+    from forgetgauge.suites.takeaway import table
 
     limit = None if time_limit is None else parse_duration(time_limit)
     try:

@@ -102,7 +102,7 @@ def reproduce(
 
 
 def _chosen(names: list[str]) -> list[str]:
-    from forgetgauge.reproduce.suites import GROUPS, OUTLINES
+    from forgetgauge.suites.suites import GROUPS, OUTLINES
 
     every = [TOY, *OUTLINES, *FURTHER]
     alone = {LIST, PAGE}
@@ -120,7 +120,7 @@ def _chosen(names: list[str]) -> list[str]:
 
 def _refuse_columns(wanted: list[str]) -> None:
     """Rather than play all where a part is asked for."""
-    from forgetgauge.reproduce.suites import OUTLINES
+    from forgetgauge.suites.suites import OUTLINES
 
     for name in wanted:
         if name not in {*OUTLINES, ACCURACY}:
@@ -139,9 +139,9 @@ def _one(
 ) -> bool:
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
-    from forgetgauge.reproduce.origin import command
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.run.progress import told
+    from forgetgauge.suites.origin import command
 
     if name == TOY:
         return _toy(folder)
@@ -168,9 +168,9 @@ Show = Callable[[str, Path, dict[str, Any]], "tuple[Ending, Campaign]"]
 
 
 def _table(name: str, columns: list[str]) -> Show:
-    from forgetgauge.reproduce.playing import play_suite
-    from forgetgauge.reproduce.suites import suite
-    from forgetgauge.reproduce.text import text_table
+    from forgetgauge.suites.playing import play_suite
+    from forgetgauge.suites.suites import suite
+    from forgetgauge.suites.text import text_table
 
     def show(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
         sat = play_suite(suite(name, scale), folder, only=columns, **how)
@@ -181,8 +181,8 @@ def _table(name: str, columns: list[str]) -> Show:
 
 
 def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.experiments.takeaway import table
-    from forgetgauge.reproduce.splitting import play_splitting
+    from forgetgauge.suites.splitting import play_splitting
+    from forgetgauge.suites.takeaway import table
 
     played, found = play_splitting(scale, folder, **how)
     if found is not None:
@@ -191,7 +191,7 @@ def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, C
 
 
 def _knobs(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.reproduce.along_knobs import knob_text, play_knobs
+    from forgetgauge.suites.along_knobs import knob_text, play_knobs
 
     played, found = play_knobs(scale, folder, **how)
     if found is not None:
@@ -200,7 +200,7 @@ def _knobs(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campa
 
 
 def _seeds(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.reproduce.seeds import play_seeds, seed_text
+    from forgetgauge.suites.seeds import play_seeds, seed_text
 
     played, found = play_seeds(scale, folder, **how)
     if found is not None:
@@ -210,7 +210,7 @@ def _seeds(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campa
 
 def _seeds_of(run: Path, results: Path | None) -> None:
     """Beside the run's result.json, there and in the results."""
-    from forgetgauge.reproduce.seeds import FILE, seed_text, seeds_of_run
+    from forgetgauge.suites.seeds import FILE, seed_text, seeds_of_run
 
     typer.echo(f"{seed_text(seeds_of_run(run))}\n\nresult: {run / FILE}\n")
     if results is not None:
@@ -221,9 +221,9 @@ def _accuracy(
     scale: str, folder: Path, columns: list[str], time_limit_s: float | None, device: str, quiet: bool
 ) -> bool:
     """Nothing fails one by one here; what is missing says so."""
-    from forgetgauge.reproduce.accuracy import play_accuracy
-    from forgetgauge.reproduce.accuracy_record import KINDS, accuracy_text
-    from forgetgauge.reproduce.origin import command
+    from forgetgauge.suites.accuracy import play_accuracy
+    from forgetgauge.suites.accuracy_record import KINDS, accuracy_text
+    from forgetgauge.suites.origin import command
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
     how: dict[str, Any] = {"only": columns, "device": device, "time_limit_s": time_limit_s, "say": say}
@@ -235,8 +235,8 @@ def _accuracy(
 
 
 def _toy(folder: Path) -> bool:
-    from forgetgauge.reproduce.toy import toy, toy_record, toy_table
     from forgetgauge.store.runfolder import RunFolder
+    from forgetgauge.suites.toy import toy, toy_record, toy_table
 
     rows = toy()
     opened = RunFolder(folder)
@@ -249,7 +249,7 @@ def _toy(folder: Path) -> bool:
 
 def _listing() -> str:
     from forgetgauge.report.table import align
-    from forgetgauge.reproduce.suites import OUTLINES
+    from forgetgauge.suites.suites import OUTLINES
 
     rows = [["name", "what it is"], [TOY, "the six-point example, exactly; no training"]]
     rows += [[name, outline.title] for name, outline in OUTLINES.items()]
@@ -265,8 +265,8 @@ def _keep(source: Path, target: Path) -> None:
 
 
 def _write_pages(results: Path, target: Path) -> None:
-    from forgetgauge.reproduce.findings import read_findings
-    from forgetgauge.reproduce.page import render_markdown, render_page
+    from forgetgauge.suites.findings import read_findings
+    from forgetgauge.suites.page import render_markdown, render_page
 
     if not results.is_dir():
         raise UserError(f"{results}: {'not a folder' if results.exists() else 'no such folder'}: nothing to write up")

@@ -22,8 +22,8 @@ from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.run.campaign import Campaign, play, started_ahead
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.playing import play_suite
-from forgetgauge.suites.suites import suite
+from forgetgauge.suites.invocation import play_suite
+from forgetgauge.suites.tables import suite
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cifar10-resnet20.toml"
 

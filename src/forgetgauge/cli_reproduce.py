@@ -35,7 +35,7 @@ KEPT = (
     "seeds.json",
     "accuracy.json",
     f"{SPLITTING}.json",
-    "sittings.jsonl",
+    "invocations.jsonl",
 )
 PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
@@ -84,7 +84,7 @@ def reproduce(
     if run is not None:
         if wanted != [SEEDS]:
             raise UserError("--run goes with seeds alone: reproduce seeds --run DIR")
-        _seeds_of(run, results)
+        _replicates_of(run, results)
         return
     deadline = None if time_limit is None else time.monotonic() + parse_duration(time_limit)
     folder = out or Path("runs") / f"reproduce-{scale.value}"
@@ -102,7 +102,7 @@ def reproduce(
 
 
 def _chosen(names: list[str]) -> list[str]:
-    from forgetgauge.suites.suites import GROUPS, OUTLINES
+    from forgetgauge.suites.tables import GROUPS, OUTLINES
 
     every = [TOY, *OUTLINES, *FURTHER]
     alone = {LIST, PAGE}
@@ -120,7 +120,7 @@ def _chosen(names: list[str]) -> list[str]:
 
 def _refuse_columns(wanted: list[str]) -> None:
     """Rather than play all where a part is asked for."""
-    from forgetgauge.suites.suites import OUTLINES
+    from forgetgauge.suites.tables import OUTLINES
 
     for name in wanted:
         if name not in {*OUTLINES, ACCURACY}:
@@ -141,7 +141,7 @@ def _one(
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.run.progress import told
-    from forgetgauge.suites.origin import command
+    from forgetgauge.suites.folder import command
 
     if name == TOY:
         return _toy(folder)
@@ -155,7 +155,7 @@ def _one(
             "tell": tell,
             "command": command(),
         }
-        show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _seeds}.get(name) or _table(name, columns)
+        show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _replicates}.get(name) or _table(name, columns)
         ending, _ = show(scale, folder, how)
     if ending.out_of_time:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
@@ -168,51 +168,51 @@ Show = Callable[[str, Path, dict[str, Any]], "tuple[Ending, Campaign]"]
 
 
 def _table(name: str, columns: list[str]) -> Show:
-    from forgetgauge.suites.playing import play_suite
-    from forgetgauge.suites.suites import suite
-    from forgetgauge.suites.text import text_table
+    from forgetgauge.suites.compare import text_table
+    from forgetgauge.suites.invocation import play_suite
+    from forgetgauge.suites.tables import suite
 
     def show(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-        sat = play_suite(suite(name, scale), folder, only=columns, **how)
-        typer.echo(f"{text_table(sat.comparison)}\n\nresult: {folder / name}\n")
-        return sat.ending, sat.campaign
+        invoked = play_suite(suite(name, scale), folder, only=columns, **how)
+        typer.echo(f"{text_table(invoked.comparison)}\n\nresult: {folder / name}\n")
+        return invoked.ending, invoked.campaign
 
     return show
 
 
 def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.splitting import play_splitting
-    from forgetgauge.suites.takeaway import table
+    from forgetgauge.suites.splits_page import splits_table
+    from forgetgauge.suites.swap_vs_random import play_splitting
 
-    played, found = play_splitting(scale, folder, **how)
+    invoked, found = play_splitting(scale, folder, **how)
     if found is not None:
-        typer.echo(f"{table(found)}\n\n{found.takeaway}\n\nresult: {folder / SPLITTING}\n")
-    return played.ending, played.campaign
+        typer.echo(f"{splits_table(found)}\n\n{found.takeaway}\n\nresult: {folder / SPLITTING}\n")
+    return invoked.ending, invoked.campaign
 
 
 def _knobs(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.along_knobs import knob_text, play_knobs
+    from forgetgauge.suites.frontier import knob_text, play_knobs
 
-    played, found = play_knobs(scale, folder, **how)
+    invoked, found = play_knobs(scale, folder, **how)
     if found is not None:
         typer.echo(f"{knob_text(found)}\n\nresult: {folder / KNOBS}\n")
-    return played.ending, played.campaign
+    return invoked.ending, invoked.campaign
 
 
-def _seeds(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.seeds import play_seeds, seed_text
+def _replicates(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
+    from forgetgauge.suites.replicates import play_replicates, replicates_text
 
-    played, found = play_seeds(scale, folder, **how)
+    invoked, found = play_replicates(scale, folder, **how)
     if found is not None:
-        typer.echo(f"{seed_text(found)}\n\nresult: {folder / SEEDS}\n")
-    return played.ending, played.campaign
+        typer.echo(f"{replicates_text(found)}\n\nresult: {folder / SEEDS}\n")
+    return invoked.ending, invoked.campaign
 
 
-def _seeds_of(run: Path, results: Path | None) -> None:
+def _replicates_of(run: Path, results: Path | None) -> None:
     """Beside the run's result.json, there and in the results."""
-    from forgetgauge.suites.seeds import FILE, seed_text, seeds_of_run
+    from forgetgauge.suites.replicates import FILE, replicates_of_run, replicates_text
 
-    typer.echo(f"{seed_text(seeds_of_run(run))}\n\nresult: {run / FILE}\n")
+    typer.echo(f"{replicates_text(replicates_of_run(run))}\n\nresult: {run / FILE}\n")
     if results is not None:
         _keep(run, results / run.resolve().name)
 
@@ -221,9 +221,8 @@ def _accuracy(
     scale: str, folder: Path, columns: list[str], time_limit_s: float | None, device: str, quiet: bool
 ) -> bool:
     """Nothing fails one by one here; what is missing says so."""
-    from forgetgauge.suites.accuracy import play_accuracy
-    from forgetgauge.suites.accuracy_record import KINDS, accuracy_text
-    from forgetgauge.suites.origin import command
+    from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
+    from forgetgauge.suites.folder import command
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
     how: dict[str, Any] = {"only": columns, "device": device, "time_limit_s": time_limit_s, "say": say}
@@ -249,7 +248,7 @@ def _toy(folder: Path) -> bool:
 
 def _listing() -> str:
     from forgetgauge.report.table import align
-    from forgetgauge.suites.suites import OUTLINES
+    from forgetgauge.suites.tables import OUTLINES
 
     rows = [["name", "what it is"], [TOY, "the six-point example, exactly; no training"]]
     rows += [[name, outline.title] for name, outline in OUTLINES.items()]

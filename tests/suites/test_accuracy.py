@@ -7,11 +7,20 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.learn.augment import Augment
 from forgetgauge.suites import accuracy
-from forgetgauge.suites.accuracy import RECIPES, Recipe, play_accuracy
-from forgetgauge.suites.accuracy_record import KINDS, FullData, Trained, accuracy_text, paper_accuracy, read_accuracy
+from forgetgauge.suites.accuracy import (
+    KINDS,
+    RECIPES,
+    FullData,
+    Recipe,
+    Trained,
+    accuracy_text,
+    paper_accuracy,
+    play_accuracy,
+    read_accuracy,
+)
 from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.page import render_markdown
-from forgetgauge.suites.scales import SCALES
+from forgetgauge.suites.tables import SCALES
 
 
 @pytest.fixture

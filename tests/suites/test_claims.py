@@ -9,15 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.suites.accuracy_record import FullData, Trained
-from forgetgauge.suites.claims import accuracy_claim, claim_rules, claims, seed_claim
+from forgetgauge.suites.accuracy import FullData, Trained
+from forgetgauge.suites.claims import (
+    accuracy_claim,
+    claim_rules,
+    claims,
+    difficulty_claim,
+    falling_claim,
+    ranking_claim,
+    replicates_claim,
+    rival_claim,
+    scales_claim,
+    small_predicts_large,
+    trend_of,
+)
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import Stored, read_findings
-from forgetgauge.suites.level_claims import difficulty_claim, falling_claim, rival_claim, trend_of
 from forgetgauge.suites.paper import paper_table
-from forgetgauge.suites.ranking_claims import ranking_claim, scales_claim, small_predicts_large
-from forgetgauge.suites.seeds import SeedSpread
-from forgetgauge.suites.suites import suite
+from forgetgauge.suites.replicates import Replicates
+from forgetgauge.suites.tables import suite
 from forgetgauge.wording import bracket
 from tests.suites.conftest import method, metric, result_of
 
@@ -218,14 +228,14 @@ def test_a_rival_is_said_not_to_fall(values, half, verdict):
 # -- seeds and accuracy ------------------------------------------------------------------------------------------
 
 
-def spread(quality: dict[str, list[list[float]]], data: str = "cifar10") -> SeedSpread:
-    return SeedSpread(data, "resnet20", 0.1, ["shadow"], quality)
+def spread(quality: dict[str, list[list[float]]], data: str = "cifar10") -> Replicates:
+    return Replicates(data, "resnet20", 0.1, ["shadow"], quality)
 
 
 def test_the_deviation_over_seeds_is_inside_pairs_with_the_interval_of_chi_square():
     found = spread({"ssd": [[0.5, 0.6, 0.7], [0.1, 0.2, 0.3]]})
     assert found.deviation("ssd") == pytest.approx(0.1)
-    assert bracket((0.1 * np.sqrt(4 / 11.143), 0.1 * np.sqrt(4 / 0.4844))) in seed_claim(found).figure  # χ²(4)
+    assert bracket((0.1 * np.sqrt(4 / 11.143), 0.1 * np.sqrt(4 / 0.4844))) in replicates_claim(found).figure  # χ²(4)
 
 
 @pytest.mark.parametrize(
@@ -233,19 +243,19 @@ def test_the_deviation_over_seeds_is_inside_pairs_with_the_interval_of_chi_squar
 )  # against 0.035, with two degrees of freedom
 def test_seeds_are_judged_by_the_method_that_scatters_most(step, verdict):
     quiet = {m: [[0.5, 0.5, 0.501]] for m in (*SIX, "retrain")}
-    found = seed_claim(spread({**quiet, "fisher": [[0.5, 0.5 + step, 0.5 - step]]}))
+    found = replicates_claim(spread({**quiet, "fisher": [[0.5, 0.5 + step, 0.5 - step]]}))
     assert found.verdict == verdict
     assert "Fisher" in found.figure
-    assert "1 pair, 3 seeds" in found.source
+    assert "1 pair, 3 replicates" in found.source
 
 
 def test_seeds_of_some_methods_confirm_nothing_and_may_refute():
     still = {m: [[0.5, 0.5, 0.501]] for m in (*SIX, "retrain")}
-    assert seed_claim(spread(still)).verdict == "confirmed"
-    part = seed_claim(spread({m: still[m] for m in still if m not in ("salun", "ssd")}))
+    assert replicates_claim(spread(still)).verdict == "confirmed"
+    part = replicates_claim(spread({m: still[m] for m in still if m not in ("salun", "ssd")}))
     assert part.verdict == "undecided"
     assert part.figure.endswith("; missing: SalUn, SSD")
-    assert seed_claim(spread({"ssd": [[0.2, 0.5, 0.8]]})).verdict == "not confirmed"
+    assert replicates_claim(spread({"ssd": [[0.2, 0.5, 0.8]]})).verdict == "not confirmed"
 
 
 def test_of_several_records_of_seeds_the_one_that_says_most_is_shown(tmp_path):
@@ -258,12 +268,12 @@ def test_of_several_records_of_seeds_the_one_that_says_most_is_shown(tmp_path):
     for name, record in records.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "seeds.json").write_text(record.to_json())
-    assert read_findings(tmp_path).seeds == records["b"]
+    assert read_findings(tmp_path).replicates == records["b"]
 
 
 def test_digits_and_two_seeds_count_for_nothing():
-    assert seed_claim(spread({"ssd": [[0.5, 0.5, 0.5]]}, "digits")).verdict == "not run"
-    assert seed_claim(spread({"ssd": [[0.5, 0.5]]})).verdict == "not run"
+    assert replicates_claim(spread({"ssd": [[0.5, 0.5, 0.5]]}, "digits")).verdict == "not run"
+    assert replicates_claim(spread({"ssd": [[0.5, 0.5]]})).verdict == "not run"
 
 
 def trained(*accuracies: float, scale: str = "paper") -> FullData:
@@ -346,7 +356,7 @@ def test_smoke_counts_for_no_claim(tmp_path):
     assert {claim.verdict for claim in claims(read_findings(tmp_path))} == {"not run"}
 
 
-def test_a_result_of_another_sitting_is_not_taken_for_the_comparisons(tmp_path):
+def test_a_result_of_another_invocation_is_not_taken_for_the_comparisons(tmp_path):
     keep(tmp_path / "a", "table1", "paper")
     path = tmp_path / "a/result.json"
     path.write_text(path.read_text().replace('"decisions": "0"', '"decisions": "1"'))

@@ -9,15 +9,17 @@ import scipy.stats
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import ComparisonResult
-from forgetgauge.suites.compare import cell, compare_suite, mean_tau, over_none
-from forgetgauge.suites.knobs import remark
+from forgetgauge.suites.compare import cell, compare_suite, mean_tau, over_none, remarks, text_table
 from forgetgauge.suites.paper import Value, paper_table
-from forgetgauge.suites.record import Ours, Sitting, read_comparison
-from forgetgauge.suites.suites import suite
-from forgetgauge.suites.text import remarks, text_table
+from forgetgauge.suites.records import Invocation, Ours, read_comparison
+from forgetgauge.suites.strengths import remark
+from forgetgauge.suites.tables import suite
 from tests.suites.conftest import method, result_of
 
-SITTINGS = [Sitting("forgetgauge reproduce table1", "fcf398c1", "cpu", 10.0, 5), Sitting("", "fcf398c1", "cpu", 2.5, 1)]
+INVOCATIONS = [
+    Invocation("forgetgauge reproduce table1", "fcf398c1", "cpu", 10.0, 5),
+    Invocation("", "fcf398c1", "cpu", 2.5, 1),
+]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def compared():
     reverse = {row: method(1 - v["0.4"].mean, (0.0, 0.9)) for row, v in printed.rows.items()}
     same["none"] = method(0.12, (0.1, 0.2))
     not_run = dict.fromkeys(("0.8", "1.0"), "the time was up")
-    return compare_suite(made, made.columns[:2], result_of({"0.1": same, "0.4": reverse}), not_run, SITTINGS)
+    return compare_suite(made, made.columns[:2], result_of({"0.1": same, "0.4": reverse}), not_run, INVOCATIONS)
 
 
 def test_what_a_method_has_over_none_is_the_paired_difference_either_way_round():
@@ -112,10 +114,16 @@ def test_what_was_not_run_says_so(compared):
     assert "Not run: 1.0: the time was up." in text
 
 
-def test_time_is_summed_over_sittings_and_provenance_is_kept(compared):
+def test_time_is_summed_over_invocations_and_provenance_is_kept(compared):
     assert compared.wall_s == 12.5
     text = text_table(compared)
-    for part in ("2 sittings", "commit fcf398c1", "on cpu", "`forgetgauge reproduce table1`", remark("resnet-short")):
+    for part in (
+        "2 invocations",
+        "commit fcf398c1",
+        "on cpu",
+        "`forgetgauge reproduce table1`",
+        remark("resnet-short"),
+    ):
         assert part in text
 
 

@@ -10,16 +10,13 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.results.record import FailureResult
-from forgetgauge.suites.along_knobs import curves_of, knob_rows, knob_text
-from forgetgauge.suites.curves import BOTTOM_PX, TOP_PX, curve_pictures
 from forgetgauge.suites.findings import read_findings
-from forgetgauge.suites.knob_record import Measured, read_curves
-from forgetgauge.suites.knobs import FAMILIES, Family, Grid, along, chosen_value, unlearners, variant_name, variants
+from forgetgauge.suites.frontier import Measured, curves_of, knob_rows, knob_text, read_curves, read_search, search_rows
+from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.page import render_markdown, render_page
-from forgetgauge.suites.playing import plan_suite
-from forgetgauge.suites.scales import SCALES, knob_game
-from forgetgauge.suites.searches import read_search, search_rows
-from forgetgauge.suites.suites import Column, Suite, suite
+from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
+from forgetgauge.suites.strengths import FAMILIES, Family, Grid, along, chosen_value, unlearners, variant_name, variants
+from forgetgauge.suites.tables import SCALES, Column, Suite, knob_game, suite
 from tests.suites.conftest import method, result_of
 
 SHOWN = [name for name, family in FAMILIES.items() if family.grids]

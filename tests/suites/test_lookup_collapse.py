@@ -7,7 +7,7 @@ import pytest
 
 from forgetgauge.game.sensitivity import uniform
 from forgetgauge.game.splits import draw_pair
-from forgetgauge.suites.regrouping import as_random_pairs, as_swap_pairs, lookup_advantages
+from forgetgauge.suites.spread import as_random_pairs, as_swap_pairs, lookup_advantages
 
 PAIRS = [draw_pair(60, 0.5, np.random.default_rng(seed)) for seed in range(6)]
 WEIGHTS = uniform(60)

@@ -13,8 +13,8 @@ from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import read_findings, read_notes
 from forgetgauge.suites.page import render_markdown, render_page
 from forgetgauge.suites.paper import paper_table
-from forgetgauge.suites.slopes import column_pictures
-from forgetgauge.suites.suites import OUTLINES, suite
+from forgetgauge.suites.pictures import column_pictures
+from forgetgauge.suites.tables import OUTLINES, suite
 from tests.suites.conftest import method, result_of
 
 ROOT = Path(__file__).parents[2]

@@ -14,11 +14,11 @@ from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites import playing
-from forgetgauge.suites.playing import NOT_YET, Sat, plan_suite, play_suite
-from forgetgauge.suites.record import read_comparison
-from forgetgauge.suites.remembered import is_of
-from forgetgauge.suites.suites import Suite, suite
+from forgetgauge.suites import invocation
+from forgetgauge.suites.folder import is_of
+from forgetgauge.suites.invocation import NOT_YET, InvokedTable, plan_suite, play_suite
+from forgetgauge.suites.records import read_comparison
+from forgetgauge.suites.tables import Suite, suite
 
 FEW = ("retrain", "none", "neg-grad")
 
@@ -44,7 +44,7 @@ def result_without_timings(folder: Path, name: str) -> object:
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sat, bytes, Sat]:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, InvokedTable, bytes, InvokedTable]:
     """(folder, Table 1 at η = 1, its result as it was then, Table 2 at two α)."""
     folder = tmp_path_factory.mktemp("tables")
     first = play_suite(few_methods("table1"), folder, only=["1.0"], command="one")
@@ -69,7 +69,7 @@ def test_the_second_table_leaves_the_first_as_it_was(tables):
     assert (folder / "table1/result.json").read_bytes() == before
     again = play_suite(few_methods("table1"), folder, only=["1.0"])
     assert again.ending.n_run == 0
-    assert again.comparison.sittings == first.comparison.sittings  # one that did nothing does not count
+    assert again.comparison.invocations == first.comparison.invocations  # one that did nothing does not count
     assert result_without_timings(folder, "table1") == without_timings(json.loads(before))
 
 
@@ -102,7 +102,7 @@ def test_a_folder_of_tables_moves_as_signals_without_weights(tables, tmp_path, c
     folder, first, _, second = tables
     code, out, _ = call("export", folder, tmp_path / "moved.tar")
     assert code == 0
-    light = {k for sat in (first, second) for k, job in sat.campaign.jobs.items() if job.kind not in HEAVY}
+    light = {k for table in (first, second) for k, job in table.campaign.jobs.items() if job.kind not in HEAVY}
     assert f" {len(light)} artefacts" in out
     call("import", tmp_path / "moved.tar", tmp_path / "there")
     for name, only in (("table1", ["1.0"]), ("table2", ["0.1", "0.25"])):
@@ -118,7 +118,7 @@ def test_a_finished_column_is_compared_where_its_data_are_not(tables, tmp_path, 
     def nowhere(raw, source):
         raise UserError(f"{source}: the data are not here")
 
-    monkeypatch.setattr(playing, "resolve", nowhere)
+    monkeypatch.setattr(invocation, "resolve", nowhere)
     again = play_suite(few_methods("table1"), tmp_path / "there", only=["1.0"])
     assert again.ending.n_run == 0
     assert again.comparison.rows == first.comparison.rows
@@ -143,8 +143,8 @@ def test_a_game_of_other_knobs_or_adversaries_is_not_the_columns():
 
 
 @pytest.mark.slow
-def test_a_table_grows_over_sittings_to_what_it_is_in_one(tables, tmp_path):
-    """A first sitting without time for anything, a second for one column, a third for the rest."""
+def test_a_table_grows_over_invocations_to_what_it_is_in_one(tables, tmp_path):
+    """A first invocation without time for anything, a second for one column, a third for the rest."""
     folder = tmp_path / "slices"
     made, both = few_methods("table2"), ["0.1", "0.25"]
     stopped = play_suite(made, folder, only=both, time_limit_s=1e-9)
@@ -158,11 +158,11 @@ def test_a_table_grows_over_sittings_to_what_it_is_in_one(tables, tmp_path):
     assert partly.comparison.rows["neg-grad"]["0.1"].ours is not None
     whole = play_suite(made, folder, only=both)
     assert NOT_YET not in whole.comparison.not_run.values()
-    assert len(whole.comparison.sittings) == 2
+    assert len(whole.comparison.invocations) == 2
     reference = tables[3].comparison
     assert set(whole.comparison.rows) == set(reference.rows)
     assert whole.comparison.digests["data"] == reference.digests["data"]
-    again = play_suite(made, folder, only=["0.25"])  # what an earlier sitting finished stays in the table
+    again = play_suite(made, folder, only=["0.25"])  # what an earlier invocation finished stays in the table
     assert again.ending.n_run == 0
     assert again.comparison.rows == whole.comparison.rows
 
@@ -179,8 +179,8 @@ def test_two_tables_of_the_paper_through_the_command_line(call, tmp_path):
     assert "Retrain’s interval holds its ideal" in out
     found = read_comparison(tmp_path / "kept/reproduce/smoke/table1/comparison.json")
     assert {row for row, cells in found.rows.items() if cells["0.4"].ours is not None} == set(found.rows)
-    assert found.sittings[0].command.startswith("forgetgauge reproduce table1 --scale smoke")
-    assert found.sittings[0].wall_s > 0
+    assert found.invocations[0].command.startswith("forgetgauge reproduce table1 --scale smoke")
+    assert found.invocations[0].wall_s > 0
     code, _, _ = call("reproduce", "page", "--results", tmp_path / "kept", "--out", tmp_path / "page.md")
     assert code == 0
     assert "| Table 1 | smoke scale, 1 of 4 columns |" in (tmp_path / "page.md").read_text()

@@ -9,11 +9,10 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
-from forgetgauge.suites import along_knobs, scales, seeds
-from forgetgauge.suites.along_knobs import knob_text
-from forgetgauge.suites.knob_record import read_curves
-from forgetgauge.suites.knobs import FAMILIES, Family, Grid
-from forgetgauge.suites.seeds import read_seeds, seed_text, seeds_of_run, spread_over_seeds
+from forgetgauge.suites import frontier, replicates, tables
+from forgetgauge.suites.frontier import knob_text, read_curves
+from forgetgauge.suites.replicates import read_replicates, replicates_of, replicates_of_run, replicates_text
+from forgetgauge.suites.strengths import FAMILIES, Family, Grid
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +21,10 @@ def patched():
     with pytest.MonkeyPatch.context() as patch:
         few = Family(True, FAMILIES["digits"].chosen, {"ssd": Grid("alpha", (5.0, 3.0))})
         patch.setitem(FAMILIES, "digits", few)
-        game = scales.seeds_game(scales.SCALES["smoke"])
+        game = tables.replicates_game(tables.SCALES["smoke"])
         game["game"]["pairs"] = 1
         game |= {"unlearners": {"retrain": {}, "none": {}}, "adversaries": ["confidence"]}
-        patch.setattr(seeds, "seeds_game", lambda scale: game)
+        patch.setattr(replicates, "replicates_game", lambda scale: game)
         yield
 
 
@@ -33,7 +32,7 @@ def patched():
 def played(patched, tmp_path_factory):
     """(folder, Q along the knob, the same game with three seeds)."""
     folder = tmp_path_factory.mktemp("further")
-    return folder, along_knobs.play_knobs("smoke", folder, command="one"), seeds.play_seeds("smoke", folder)
+    return folder, frontier.play_knobs("smoke", folder, command="one"), replicates.play_replicates("smoke", folder)
 
 
 @pytest.mark.slow
@@ -43,7 +42,7 @@ def test_the_same_commands_find_nothing_left_to_do(played, patched, call):
     code, out, err = call("reproduce", "knobs", "seeds", *how)
     assert (code, err) == (0, "")
     assert knob_text(curves) in out
-    assert seed_text(found) in out
+    assert replicates_text(found) in out
     assert read_curves(folder / "kept/reproduce/smoke/knobs/knobs.json") == curves
 
 
@@ -64,7 +63,7 @@ def test_curves_are_what_the_result_says(played):
 def test_with_one_seed_its_quality_is_the_pairs(played):
     """From decisions here, from `result.json` there."""
     folder, (knobs, _), _ = played
-    found = spread_over_seeds(knobs.campaign.graphs[0], knobs.folder)
+    found = replicates_of(knobs.campaign.graphs[0], knobs.folder)
     for name, method in read_result(folder / "knobs/result.json").methods.items():
         by_pair = np.array([attack.by_pair for attack in method.by_adversary.values()])
         assert np.ravel(found.quality[name]) == pytest.approx(1 - np.abs(by_pair).max(axis=0))
@@ -73,8 +72,8 @@ def test_with_one_seed_its_quality_is_the_pairs(played):
 @pytest.mark.slow
 def test_seeds_average_to_the_result_and_share_the_first_models(played):
     folder, (knobs, _), (again, found) = played
-    assert found.n_seeds == 3
-    assert read_seeds(folder / "seeds/seeds.json") == found
+    assert found.n_replicates == 3
+    assert read_replicates(folder / "seeds/seeds.json") == found
     for name, method in read_result(folder / "seeds/result.json").methods.items():
         ((mean,),) = [attack.by_pair for attack in method.by_adversary.values()]
         advantages = 1 - np.array(found.quality[name][0])  # without their signs
@@ -94,16 +93,16 @@ def test_a_finished_run_tells_the_same_through_the_command_line(played, call, tm
     (tmp_path / "run/run.json").write_text(json.dumps(run))
     code, out, _ = call("reproduce", "seeds", "--run", tmp_path / "run", "--results", tmp_path / "kept")
     assert code == 0
-    assert "Q over 3 seeds: digits, small-cnn, α = 0.1." in out
-    assert read_seeds(tmp_path / "kept/run/seeds.json") == found
+    assert "Q over 3 replicates: digits, small-cnn, α = 0.1." in out
+    assert read_replicates(tmp_path / "kept/run/seeds.json") == found
     run["games"][0]["seeds"] = 2
     (tmp_path / "run/run.json").write_text(json.dumps(run))
     with pytest.raises(UserError, match="2 seeds a split"):
-        seeds_of_run(tmp_path / "run")
+        replicates_of_run(tmp_path / "run")
     run["games"][0]["seeds"] = 1
     (tmp_path / "run/run.json").write_text(json.dumps(run))
     with pytest.raises(UserError, match="1 seed a split"):
-        seeds_of_run(tmp_path / "run")
+        replicates_of_run(tmp_path / "run")
 
 
 def test_a_record_with_holes_is_refused(tmp_path):
@@ -111,8 +110,8 @@ def test_a_record_with_holes_is_refused(tmp_path):
     whole = {"data": "d", "model": "m", "alpha": 0.1, "adversaries": [], "schema": 1}
     for quality in ({}, {"a": [[0.1, 0.2]], "b": [[0.1]]}, {"a": [[0.1, 0.2], [0.1]]}):
         path.write_text(json.dumps({**whole, "quality": quality}))
-        with pytest.raises(UserError, match="not as many pairs and seeds"):
-            read_seeds(path)
+        with pytest.raises(UserError, match="not as many pairs and replicates"):
+            read_replicates(path)
 
 
 def test_a_run_goes_with_seeds_alone(call, tmp_path):

@@ -5,8 +5,14 @@ import pytest
 from scipy import stats
 
 from forgetgauge.game.splits import draw_pair, enumerate_splits
-from forgetgauge.suites.regrouping import random_estimates, swap_estimates
-from forgetgauge.suites.spread import MIN_PAIRS, compare_spreads, deviation_interval, jackknife_deviation
+from forgetgauge.suites.spread import (
+    MIN_PAIRS,
+    compare_spreads,
+    deviation_interval,
+    jackknife_deviation,
+    random_estimates,
+    swap_estimates,
+)
 from tests.suites.coins import advantage, random_variance, swap_variance
 
 RNG = np.random.default_rng(0)
@@ -62,12 +68,12 @@ def test_simulated_games_scatter_as_derived_in_both_groupings(name):
     expected = [f(p, q, len(pairs[0].split.forget)) ** 0.5 for f in (swap_variance, random_variance)]
     found = compare_spreads(by_split)
     drawn = [estimates(by_split).std(ddof=1) for estimates in (swap_estimates, random_estimates)]
-    assert [found.swap.value, found.random.value] == pytest.approx(expected, rel=0.1)
+    assert [found.swap_deviation.value, found.random_deviation.value] == pytest.approx(expected, rel=0.1)
     assert drawn == pytest.approx(expected, rel=0.1)
-    assert found.ratio == pytest.approx((expected[1] / expected[0]) ** 2, rel=0.2)
+    assert found.variance_ratio == pytest.approx((expected[1] / expected[0]) ** 2, rel=0.2)
     assert found.mean == pytest.approx(np.mean(p - q), abs=0.01)
     if name != "something":  # there, what differs between forgotten and unseen may outweigh what is alike
-        assert found.ratio_interval[0] > 1
+        assert found.variance_ratio_interval[0] > 1
 
 
 def test_the_random_variance_is_that_of_all_groupings_of_each_side_on_average():
@@ -78,19 +84,19 @@ def test_the_random_variance_is_that_of_all_groupings_of_each_side_on_average():
         for grouping in groupings(6)
     ]
     assert len(every) == 2 * 15
-    assert compare_spreads(by_split).random.value ** 2 == pytest.approx(np.mean(every))
+    assert compare_spreads(by_split).random_deviation.value ** 2 == pytest.approx(np.mean(every))
 
 
 def test_the_swap_deviation_is_the_sample_deviation_and_the_means_of_both_groupings_agree():
     by_split = np.random.default_rng(3).random((10, 2))
     found = compare_spreads(by_split)
-    assert found.swap.value == pytest.approx(np.std(swap_estimates(by_split), ddof=1))
+    assert found.swap_deviation.value == pytest.approx(np.std(swap_estimates(by_split), ddof=1))
     assert (
         found.mean == pytest.approx(swap_estimates(by_split).mean()) == pytest.approx(random_estimates(by_split).mean())
     )
     assert (
-        found.ratio
-        == pytest.approx((found.random.value / found.swap.value) ** 2)
+        found.variance_ratio
+        == pytest.approx((found.random_deviation.value / found.swap_deviation.value) ** 2)
         == pytest.approx(1 / (1 + found.correlation))
     )
 
@@ -108,7 +114,7 @@ def test_the_intervals_cover(rho):
     hits = np.zeros(3)
     for _ in range(1000):
         found = compare_spreads(normal_sides(12, rho, rng))
-        intervals = [(found.swap.low, found.swap.high), (found.random.low, found.random.high), found.ratio_interval]
+        intervals = [found.swap_deviation.interval, found.random_deviation.interval, found.variance_ratio_interval]
         hits += [low <= at <= high for (low, high), at in zip(intervals, truth, strict=True)]
     assert hits / 1000 == pytest.approx(0.95, abs=0.025)
 
@@ -117,20 +123,25 @@ def test_the_jackknifes_interval_covers_nearly():
     rng = np.random.default_rng(5)
     sides = (normal_sides(20, -0.5, rng) for _ in range(400))
     found = [jackknife_deviation(random_estimates(s).reshape(-1, 2)) for s in sides]
-    assert 0.9 <= np.mean([d.low <= 0.02 * 0.5**0.5 <= d.high for d in found]) <= 0.98
+    assert 0.9 <= np.mean([d.interval[0] <= 0.02 * 0.5**0.5 <= d.interval[1] for d in found]) <= 0.98
 
 
 def test_a_swap_that_cancels_all_leaves_no_ratio():
     contrast = np.random.default_rng(6).random(8)
     found = compare_spreads(np.stack([contrast, -contrast], axis=1))
-    assert (found.swap.value, found.ratio, found.ratio_interval, found.correlation) == (0, None, None, -1)
+    assert (found.swap_deviation.value, found.variance_ratio, found.variance_ratio_interval, found.correlation) == (
+        0,
+        None,
+        None,
+        -1,
+    )
     assert compare_spreads(np.zeros((4, 2))).correlation is None
 
 
 def test_deviations_of_what_hardly_varies():
-    assert jackknife_deviation(np.ones((4, 2))).high == 0
+    assert jackknife_deviation(np.ones((4, 2))).interval == (0, 0)
     once = np.array([[1.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
-    assert (jackknife_deviation(once).low, jackknife_deviation(once).high) == (0, 1)
+    assert jackknife_deviation(once).interval == (0, 1)
 
 
 def test_too_few_pairs_are_refused():

@@ -10,11 +10,10 @@ from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
-from forgetgauge.suites.knobs import ssd_weight
+from forgetgauge.suites.invocation import READ_FROM, plan_suite
 from forgetgauge.suites.paper import paper_table
-from forgetgauge.suites.playing import READ_FROM, plan_suite
-from forgetgauge.suites.scales import SCALES, swap_game
-from forgetgauge.suites.suites import OUTLINES, suite
+from forgetgauge.suites.strengths import ssd_weight
+from forgetgauge.suites.tables import OUTLINES, SCALES, suite, swap_game
 
 EVERY = [(name, scale) for name in OUTLINES for scale in SCALES]
 

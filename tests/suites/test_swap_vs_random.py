@@ -11,10 +11,10 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
-from forgetgauge.suites.splits_page import render_figure, render_page
-from forgetgauge.suites.splits_record import MethodRecord, read_record
+from forgetgauge.suites.records import read_strictly
+from forgetgauge.suites.splits_page import splits_figure, splits_page, takeaway
+from forgetgauge.suites.spread import MethodRecord, SwapVsRandom
 from forgetgauge.suites.swap_vs_random import plan, swap_vs_random
-from forgetgauge.suites.takeaway import takeaway
 
 SMALL = ["data.fraction=0.2", "learner.epochs=1", "learner.batch_size=64", "shadows.count=2"]
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def found(folder):
-    return read_record(folder / "swap-vs-random.json")
+    return read_strictly(folder / "swap-vs-random.json", SwapVsRandom)
 
 
 @pytest.fixture
@@ -62,12 +62,12 @@ def test_the_look_up_adversary_collapses(found):
 
 
 def test_figure_and_page_are_made_from_the_record_alone(folder, found):
-    assert render_figure(found) == (folder / "swap-vs-random.svg").read_text()
-    assert render_page(found) == (folder / "swap-vs-random.html").read_text()
+    assert splits_figure(found) == (folder / "swap-vs-random.svg").read_text()
+    assert splits_page(found) == (folder / "swap-vs-random.html").read_text()
 
 
 def test_the_figure_is_sound_and_draws_every_repetition(found):
-    root = ET.fromstring(render_figure(found))
+    root = ET.fromstring(splits_figure(found))
     circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
     assert len(circles) == 2 * 4 * (2 + 2 + 1)  # groupings, repetitions; two methods twice, the look-up adversary
     assert all(190 <= float(c.get("cx")) <= 640 for c in circles)
@@ -75,7 +75,7 @@ def test_the_figure_is_sound_and_draws_every_repetition(found):
 
 def test_the_page_loads_nothing_and_escapes_names(found):
     odd = replace(found, methods={"<i>mine</i>": found.methods["none"]})
-    page = render_page(odd)
+    page = splits_page(odd)
     assert "<i>mine" not in page
     assert "&lt;i&gt;mine" in page
     assert not any(word in page for word in ("<script", "src=", "@import", "url("))
@@ -150,12 +150,12 @@ def test_what_is_not_settled_is_said(found):
 def test_a_damaged_record_is_told_in_one_line(folder, tmp_path):
     path = tmp_path / "record.json"
     for text, complaint in (
-        ("{", "not valid JSON"),
+        ("{", "cannot be read"),
         ("{}", "schema None"),
         (json.dumps({**json.loads((folder / "swap-vs-random.json").read_text()), "level": "high"}), "level"),
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=complaint):
-            read_record(path)
-    with pytest.raises(UserError, match="no such file"):
-        read_record(tmp_path / "none.json")
+            read_strictly(path, SwapVsRandom)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_strictly(tmp_path / "none.json", SwapVsRandom)

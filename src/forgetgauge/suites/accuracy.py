@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from forgetgauge.data.dataset import Points
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError, unknown_name
@@ -22,11 +24,109 @@ from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params
+from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
-from forgetgauge.suites.accuracy_record import FILE, KINDS, FullData, Trained, accuracy_text, read_accuracy
-from forgetgauge.suites.origin import commit
-from forgetgauge.suites.playing import refuse_download
+from forgetgauge.suites.folder import commit
+from forgetgauge.suites.invocation import refuse_download
+from forgetgauge.suites.paper import text_values
+from forgetgauge.suites.records import Record, read_strictly
+from forgetgauge.wording import seconds
+
+FILE = "accuracy.json"
+KINDS = {"none": "all images", "flip-crop": "all images, augmented"}
+"""The recipe's `augment` -> in words."""
+
+
+@dataclass(frozen=True)
+class Trained(Record):
+    """The models of one kind."""
+
+    accuracies: list[float]
+    """Of each model, on the test set."""
+    wall_s: float
+    device: str
+    engine: str
+    """How `fit_many` trained them: together, or one after another."""
+    commit: str
+    command: str
+
+    @property
+    def mean(self) -> float:
+        """Over models."""
+        return float(np.mean(self.accuracies))
+
+    @property
+    def deviation(self) -> float:
+        """Over models, of which there must be two."""
+        return float(np.std(self.accuracies, ddof=1))
+
+
+@dataclass(frozen=True)
+class FullData(Record):
+    """`accuracy.json`."""
+
+    scale: str
+    data: str
+    digest: str
+    n_train: int
+    n_test: int
+    learner: dict[str, Any]
+    """Every option but `augment`."""
+    n_models: int
+    kinds: dict[str, Trained]
+    """`none`, `flip-crop`: those that are done."""
+    schema: int = 1
+
+
+def read_accuracy(path: Path) -> FullData:
+    """A validated record, or one line on what is wrong with the file."""
+    found = read_strictly(path, FullData)
+    for kind, trained in found.kinds.items():
+        if kind not in KINDS:
+            raise UserError(f"{path}: kinds: {unknown_name('kind', kind, KINDS)}")
+        if not trained.accuracies:
+            raise UserError(f"{path}: kinds.{kind}.accuracies: not one model")
+    return found
+
+
+def paper_accuracy(kind: str) -> float:
+    """What the paper's text says."""
+    key = "no_augmentation" if kind == "none" else "with_augmentation"
+    value: float = text_values()[f"cifar10_full_data_accuracy_{key}"]
+    return value
+
+
+def accuracy_rows(found: FullData) -> list[list[str]]:
+    """Head and one row a kind."""
+    rows = [["trained on", "paper", "ours, mean", "deviation over models", "models", "epochs", "wall time"]]
+    for kind, words in KINDS.items():
+        trained, paper = found.kinds.get(kind), f"{100 * paper_accuracy(kind):.2f} %"
+        cells = ["not run", "–", "–", "–", "–"]
+        if trained is not None:
+            n = len(trained.accuracies)
+            spread = f"{100 * trained.deviation:.2f} points" if n > 1 else "–"
+            counts = [str(n), str(found.learner.get("epochs", "–"))]
+            cells = [f"{100 * trained.mean:.2f} %", spread, *counts, seconds(trained.wall_s)]
+        rows.append([words, paper, *cells])
+    return rows
+
+
+def accuracy_remarks(found: FullData) -> list[str]:
+    """Size and provenance, one line each."""
+    sizes = f"{found.n_train} images of {found.data} to learn from, {found.n_test} to test on"
+    made = []
+    for kind, trained in found.kinds.items():
+        command = f"; `{trained.command}`" if trained.command else ""
+        how = f"on {trained.device}, engine {trained.engine}, commit {trained.commit}{command}"
+        made.append(f"{KINDS[kind].capitalize()}: {how}.")
+    return [f"{found.scale.capitalize()} scale: {sizes}.", *made]
+
+
+def accuracy_text(found: FullData) -> str:
+    """For a terminal."""
+    return "\n".join(["Accuracy on the test set.", "", align(accuracy_rows(found)), "", *accuracy_remarks(found)])
+
 
 NAME = "accuracy"
 

@@ -1,20 +1,125 @@
-"""The paper's table beside ours: inside its ± or not, the same ranking or not, Retrain at its ideal or not."""
+"""The paper's table beside ours: inside its ± or not, the same ranking or not, Retrain at its ideal or not.
+
+The paper's estimator everywhere: for Q the plug-in 1 − max |advantage|, chosen and scored on the same pairs and so
+biased low, which is what its numbers are. Our own unbiased Q stands in result.json.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.results.record import GameResult, Result
-from forgetgauge.results.utility import lost_accuracy
-from forgetgauge.suites.cells import IDEALS, QUANTITIES, column_values
-from forgetgauge.suites.paper import PaperTable, Value, paper_table
-from forgetgauge.suites.record import CompareCell, Ours, Sitting, TableComparison
-from forgetgauge.suites.suites import Column, Suite
+from forgetgauge.metrics.estimates import over_pairs
+from forgetgauge.plan.graph import Graph
+from forgetgauge.report.table import align
+from forgetgauge.results.making import FactsOf
+from forgetgauge.results.record import GameResult, MetricResult, Result
+from forgetgauge.results.utility import lost_accuracy, unseen_accuracy, unseen_part
+from forgetgauge.store.ledger import LedgerState
+from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites.paper import PRINTED, PaperTable, Value, paper_table, table_name
+from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
+from forgetgauge.suites.tables import Column, Layout, Suite
+from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket
+
+IC_ACCURACY = "ic_accuracy"
+
+
+def with_confused_accuracy(result: Result, graphs: Sequence[Graph], folder: RunFolder) -> Result:
+    """With `ic_accuracy` among the metrics of None, whose models are the originals, where there was an IC test."""
+    state = folder.open_ledger().state
+    facts_of = FactsOf(folder, state)
+    games = [_with_ic_accuracy(game, graph, facts_of, state) for game, graph in zip(result.games, graphs, strict=True)]
+    return replace(result, games=games)
+
+
+def _with_ic_accuracy(game: GameResult, graph: Graph, facts_of: FactsOf, state: LedgerState) -> GameResult:
+    by_pair: dict[int, list[float]] = {}
+    for (method, pair, _), key in graph.confused.items():
+        if method == "none" and state.is_available(key):
+            accuracy = facts_of[key]["accuracy"]
+            by_pair.setdefault(pair, []).append(accuracy[unseen_part(accuracy)])
+    if not by_pair:
+        return game
+    means = [float(np.mean(values)) for values in by_pair.values()]
+    found = over_pairs(means, graph.game.level, least=0, most=1)
+    none = game.methods["none"]
+    measured = replace(none, metrics={**none.metrics, IC_ACCURACY: MetricResult(found.value, found.interval, means)})
+    return replace(game, methods={**game.methods, "none": measured})
+
+
+QUANTITIES: dict[Layout, str] = {
+    "quality": "Q, the paper’s estimator",
+    "advantage": "advantage, 1 − Q",
+    "accuracy": "test accuracy of the original models",
+    "confused accuracy": "test accuracy of the models of the IC test",
+    "ic": "IC score",
+    "mia": "MIA score, 1 − AUC",
+}
+
+IDEALS: dict[Layout, float] = {"quality": 1.0, "advantage": 0.0, "mia": 0.5}
+"""What Retrain's interval should hold."""
+
+
+def column_values(layout: Layout, column: Column, game: GameResult) -> dict[str, Ours]:
+    """Row -> value."""
+    return _READERS[layout](column, game)
+
+
+def _quality(column: Column, game: GameResult) -> dict[str, Ours]:
+    return {
+        name: Ours(method.quality_plugin, method.interval)
+        for name, method in game.methods.items()
+        if method.quality_plugin is not None
+    }
+
+
+def _advantage(column: Column, game: GameResult) -> dict[str, Ours]:
+    found = _quality(column, game).get(column.method)
+    if found is None:
+        return {}
+    ends = None if found.interval is None else (1 - found.interval[1], 1 - found.interval[0])
+    return {"advantage": Ours(1 - found.value, ends)}
+
+
+def _accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
+    """Of None, whose models are the originals; T where the data have no official test set."""
+    none = game.methods["none"]
+    found = unseen_accuracy(none)
+    if found is None:
+        return {}
+    by_pair = none.accuracy_by_pair.get(found[0])
+    interval = over_pairs(by_pair, game.spec["level"], least=0, most=1).interval if by_pair else None
+    return {"accuracy": Ours(found[1], interval)}
+
+
+def _metric(name: str) -> Callable[[Column, GameResult], dict[str, Ours]]:
+    def read(column: Column, game: GameResult) -> dict[str, Ours]:
+        found = {method: result.metrics.get(name) for method, result in game.methods.items()}
+        return {method: Ours(one.value, one.interval) for method, one in found.items() if one is not None}
+
+    return read
+
+
+def _confused_accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
+    found = game.methods["none"].metrics.get(IC_ACCURACY)
+    return {} if found is None else {"accuracy": Ours(found.value, found.interval)}
+
+
+_READERS: dict[Layout, Callable[[Column, GameResult], dict[str, Ours]]] = {
+    "quality": _quality,
+    "advantage": _advantage,
+    "accuracy": _accuracy,
+    "confused accuracy": _confused_accuracy,
+    "ic": _metric("ic"),
+    "mia": _metric("mia"),
+}
+
 
 Values = Mapping[str, float]
 
@@ -24,7 +129,7 @@ def compare_suite(
     played: Sequence[Column],
     result: Result | None,
     not_run: Mapping[str, str],
-    sittings: Sequence[Sitting],
+    invocations: Sequence[Invocation],
 ) -> TableComparison:
     """`played` are the columns whose games the result has, in its order; None where there is no result at all."""
     paper = paper_table(suite.name)
@@ -50,7 +155,7 @@ def compare_suite(
         not_run=dict(not_run),
         notes=[*suite.notes, *dict.fromkeys(column.note for column in played if column.note)],
         basis=list(dict.fromkeys(game.interval_basis for game in games if game.interval_basis)),
-        sittings=list(sittings),
+        invocations=list(invocations),
         work_s=0.0 if result is None else result.total_seconds,
         environment={} if result is None else dict(result.environment),
         digests={} if result is None else dict(result.digests),
@@ -137,3 +242,103 @@ def _means(paper: PaperTable, label: str) -> dict[str, float]:
 
 def _points(column: Mapping[str, Ours]) -> dict[str, float]:
     return {row: found.value for row, found in column.items()}
+
+
+AGREEMENT = {True: "inside", False: "outside", None: ""}
+
+
+def text_table(found: TableComparison) -> str:
+    """The table, then what must be known of it."""
+    heading = f"{table_name(found.name)}, {found.scale} scale: {found.title}. {_capital(found.quantity)}."
+    return "\n".join([heading, "", align(_text_grid(found)), "", *remarks(found)])
+
+
+def remarks(found: TableComparison) -> list[str]:
+    """Agreement, rankings, Retrain, time, provenance: one line each."""
+    cells = [cell for row in found.rows.values() for cell in row.values() if cell.inside is not None]
+    met = [cell for cell in cells if cell.overlaps is not None]
+    lines = list(found.notes)
+    if cells:
+        meeting = f"; intervals that meet it: {sum(bool(cell.overlaps) for cell in met)} of {len(met)}" if met else ""
+        lines.append(
+            f"Inside the paper’s ±: {sum(bool(cell.inside) for cell in cells)} of {len(cells)} cells{meeting}."
+        )
+    taus = [_tau_at(found, column) for column, tau in found.tau.items() if tau is not None]
+    if taus:
+        lines.append(f"Kendall τ of our ranking against the paper’s: {'; '.join(taus)}.")
+    if found.tau_between_columns is not None or found.tau_between_columns_paper is not None:
+        lines.append(
+            f"Kendall τ between columns, mean: ours {tau_text(found.tau_between_columns)}, "
+            f"the paper’s {tau_text(found.tau_between_columns_paper)}."
+        )
+    grounded = {column: yes for column, yes in found.grounding.items() if yes is not None}
+    if grounded:
+        astray = [column for column, yes in grounded.items() if not yes]
+        where = f"not at {found.variable} = {', '.join(astray)}" if astray else "in every column"
+        lines.append(f"Retrain’s interval holds its ideal {where}.")
+    for column, methods in found.over_none.items():
+        told = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
+        lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {told}.")
+    damaged = [
+        f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {found.variable} = {column}"
+        for column, methods in found.lost_accuracy.items()
+        for name, loss in methods.items()
+    ]
+    if damaged:
+        lines.append(
+            f"Less accurate than Retrain and None by over a point, so that Q is in part damage: {', '.join(damaged)}."
+        )
+    lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
+    lines += [f"Failed: {failure}." for failure in found.failures]
+    if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):
+        lines.append(f"Intervals: {', '.join(found.basis)}.")
+    made = f"work {seconds(found.work_s)}, {'; '.join(made_by(found.invocations))}".removesuffix(", ")
+    return [*lines, f"Time: {seconds(found.wall_s)} in {counted(len(found.invocations), 'invocation')}; {made}."]
+
+
+def _tau_at(found: TableComparison, column: str) -> str:
+    """`0.49 with Retrain, 0.28 without, at η = 1.0`."""
+    where, tau = f"at {found.variable} = {column}", tau_text(found.tau[column])
+    without = found.tau_without_retrain.get(column)
+    return f"{tau} {where}" if without is None else f"{tau} with Retrain, {tau_text(without)} without, {where}"
+
+
+def _text_grid(found: TableComparison) -> list[list[str]]:
+    head = ["method"]
+    for column in found.columns:
+        head += [f"{found.variable} = {column}: paper", "ours", "agrees"]
+    rows = []
+    for name, cells in found.rows.items():
+        row = [PRINTED.get(name, name)]
+        for column in found.columns:
+            row += [paper_text(cells[column]), ours_text(cells[column]), AGREEMENT[cells[column].inside]]
+        rows.append(row)
+    return [head, *rows]
+
+
+def paper_text(cell: CompareCell) -> str:
+    """`0.340 ± 0.017`."""
+    if cell.paper is None:
+        return "–"
+    return plain(cell.paper) + ("" if cell.spread is None else f" ± {plain(cell.spread)}")
+
+
+def ours_text(cell: CompareCell) -> str:
+    """`0.351 [0.332, 0.370]`."""
+    if cell.ours is None:
+        return "not run"
+    return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _difference(ours: Ours) -> str:
+    """`+0.031 [−0.012, +0.050]`."""
+    return signed(ours.value) + ("" if ours.interval is None else f" {signed_bracket(ours.interval)}")
+
+
+def tau_text(value: float | None) -> str:
+    """Two digits, or a dash."""
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")

@@ -11,15 +11,14 @@ import numpy as np
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import GameResult, read_result
-from forgetgauge.suites import accuracy_record, knob_record, searches, seeds
-from forgetgauge.suites.accuracy_record import FullData, read_accuracy
-from forgetgauge.suites.knob_record import KnobCurves, read_curves
+from forgetgauge.suites import accuracy, frontier, replicates
+from forgetgauge.suites.accuracy import FullData, read_accuracy
+from forgetgauge.suites.frontier import KnobCurves, Search, read_curves, read_search
 from forgetgauge.suites.rankings import Column
-from forgetgauge.suites.record import FILE, TableComparison, read_comparison
-from forgetgauge.suites.scales import SCALES
-from forgetgauge.suites.searches import Search, read_search
-from forgetgauge.suites.seeds import SeedSpread, read_seeds
-from forgetgauge.suites.splits_record import SwapVsRandom, read_record
+from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
+from forgetgauge.suites.replicates import Replicates, read_replicates
+from forgetgauge.suites.spread import SwapVsRandom
+from forgetgauge.suites.tables import SCALES
 from forgetgauge.suites.toy import ToyRow, toy
 
 SPLITTING = "swap-vs-random"
@@ -46,7 +45,7 @@ class Findings:
     splitting: SwapVsRandom | None
     knobs: KnobCurves | None
     searches: list[Search]
-    seeds: SeedSpread | None
+    replicates: Replicates | None
     accuracy: FullData | None
     toy: list[ToyRow]
 
@@ -65,15 +64,15 @@ class Findings:
 
 def read_findings(results: Path) -> Findings:
     """Tables at every scale, of the rest the largest; the toy example is computed now."""
-    spreads = _all(results, seeds.FILE, read_seeds)
-    splittings = _all(results, f"{SPLITTING}.json", read_record)
+    spreads = _all(results, replicates.FILE, read_replicates)
+    splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
     return Findings(
         stored={(s.comparison.name, s.comparison.scale): s for s in _all(results, FILE, _read_table)},
         splitting=max(splittings, key=lambda record: record.repetitions, default=None),
-        knobs=_largest(_all(results, knob_record.FILE, read_curves)),
-        searches=_all(results, searches.FILE, read_search),
-        seeds=max(spreads, key=_weight, default=None),
-        accuracy=_largest(_all(results, accuracy_record.FILE, read_accuracy)),
+        knobs=_largest(_all(results, frontier.FILE, read_curves)),
+        searches=_all(results, frontier.SEARCH_FILE, read_search),
+        replicates=max(spreads, key=_weight, default=None),
+        accuracy=_largest(_all(results, accuracy.FILE, read_accuracy)),
         toy=toy(),
     )
 
@@ -82,9 +81,9 @@ EMBEDDED = ("digits", "digits-3-8")
 """Data that stand in for the paper's: what they show counts for none of its claims."""
 
 
-def _weight(found: SeedSpread) -> tuple[bool, bool, int]:
+def _weight(found: Replicates) -> tuple[bool, bool, int]:
     """How much a record says: what no claim can be judged by comes last, whatever its size."""
-    return found.data not in EMBEDDED, found.n_seeds >= seeds.LEAST, found.n_freedom
+    return found.data not in EMBEDDED, found.n_replicates >= replicates.LEAST, found.n_freedom
 
 
 def _all(results: Path, name: str, read: Callable[[Path], RecordT]) -> list[RecordT]:
@@ -99,7 +98,7 @@ def _read_table(path: Path) -> Stored:
     comparison, beside, notes = read_comparison(path), path.with_name("result.json"), path.with_name("notes.md")
     words = read_notes(notes) if notes.exists() else []
     result = read_result(beside) if beside.exists() else None
-    if result is None or result.digests != comparison.digests:  # of another sitting
+    if result is None or result.digests != comparison.digests:  # of another invocation
         return Stored(comparison, words=words)
     return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games}, words)
 

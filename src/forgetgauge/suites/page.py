@@ -13,18 +13,25 @@ from functools import cache
 import jinja2
 import numpy as np
 
-from forgetgauge.suites.accuracy_record import accuracy_remarks, accuracy_rows
-from forgetgauge.suites.along_knobs import knob_remarks, knob_rows
+from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.curves import BOTTOM_PX, HEIGHT_PX, LEFT_PX, RIGHT_PX, TOP_PX, curve_pictures
+from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks, tau_text
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
+from forgetgauge.suites.frontier import RULE, knob_remarks, knob_rows, search_rows
 from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
-from forgetgauge.suites.record import CompareCell, TableComparison
-from forgetgauge.suites.searches import RULE, search_rows
-from forgetgauge.suites.slopes import ColumnPicture, column_pictures
-from forgetgauge.suites.splits_record import SwapVsRandom
-from forgetgauge.suites.suites import OUTLINES
-from forgetgauge.suites.text import AGREEMENT, ours_text, paper_text, remarks, tau_text
+from forgetgauge.suites.pictures import (
+    BOTTOM_PX,
+    HEIGHT_PX,
+    LEFT_PX,
+    RIGHT_PX,
+    TOP_PX,
+    ColumnPicture,
+    column_pictures,
+    curve_pictures,
+)
+from forgetgauge.suites.records import CompareCell, TableComparison
+from forgetgauge.suites.spread import SwapVsRandom
+from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.wording import plain, seconds
 

@@ -1,8 +1,8 @@
 """“SWAP test versus random splits” (section 3.4 of the paper): the experiment.
 
 An ordinary run of P swap pairs is played through the plan and the store; the same command continues it. Its 2P models
-per method are then read in two ways: as P swap pairs, and as P pairs of independent random splits (`regrouping`).
-Either way a repetition costs two models; what differs is how far their estimates scatter (`spread`), and what the
+per method are then read in two ways: as P swap pairs, and as P pairs of independent random splits (`spread`).
+Either way a repetition costs two models; what differs is how far their estimates scatter, and what the
 look-up adversary of Proposition 3.9, who looks at no model at all, makes of each::
 
     from forgetgauge.suites.swap_vs_random import swap_vs_random
@@ -19,37 +19,30 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.quality import quality_plugin
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.graph import Game, Graph
 from forgetgauge.plan.runfile import apply_settings, read_run_file
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Progress
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.by_split import SplitAdvantages, split_advantages
-from forgetgauge.suites.regrouping import (
-    as_random_pairs,
-    as_swap_pairs,
-    lookup_advantages,
-    random_estimates,
-    swap_estimates,
-)
-from forgetgauge.suites.splits_page import render_figure, render_page
-from forgetgauge.suites.splits_record import (
-    AdversaryRecord,
-    DeviationRecord,
+from forgetgauge.suites.invocation import Invoked, play_single
+from forgetgauge.suites.replicates import SplitAdvantages, split_advantages
+from forgetgauge.suites.splits_page import splits_figure, splits_page, takeaway
+from forgetgauge.suites.spread import (
+    MIN_PAIRS,
     LookupRecord,
     MethodRecord,
-    QualityRecord,
     SwapVsRandom,
+    as_random_pairs,
+    as_swap_pairs,
+    compare_spreads,
+    lookup_advantages,
+    quality_spread,
 )
-from forgetgauge.suites.spread import MIN_PAIRS, Deviation, compare_spreads, jackknife_deviation
-from forgetgauge.suites.takeaway import takeaway
+from forgetgauge.suites.tables import SCALES, swap_game
 
 NAME = "swap-vs-random"
 QUERIES = (1, 4, 16, None)
@@ -78,11 +71,26 @@ def swap_vs_random(
         raise TimeoutError(f"{ending.n_missing} jobs are left; the same call continues")
     for key, failure in ending.failed.items():
         raise UserError(f"{folder.path}: {campaign.jobs[key].label}: {failure.line}; see {folder.failures}")
-    (graph,) = campaign.graphs
+    return _written(campaign.graphs[0], folder, result, folder.path)
+
+
+def play_splitting(scale: str, out: Path, **how: Any) -> tuple[Invoked, SwapVsRandom | None]:
+    """The same at a suite's scale, in the store that the tables share: the game of Table 1 at η = 1 with more pairs.
+
+    None where jobs are missing, because the time was up or some failed; `how` is what `play_single` takes.
+    """
+    invoked = play_single(NAME, swap_game(SCALES[scale]), scale, out, **how)
+    if invoked.result is None or invoked.ending.failed:
+        return invoked, None
+    return invoked, _written(invoked.campaign.graphs[0], invoked.folder, invoked.result, out / NAME)
+
+
+def _written(graph: Graph, folder: RunFolder, result: Result, target: Path) -> SwapVsRandom:
+    """Compare, and write record, figure and page."""
     found = compare(split_advantages(graph, folder), graph.game, result)
-    files = {"json": found.to_json(), "svg": render_figure(found), "html": render_page(found)}
+    files = {"json": found.to_json(), "svg": splits_figure(found), "html": splits_page(found)}
     for suffix, text in files.items():
-        folder.write_text(folder.path / f"{NAME}.{suffix}", text)
+        folder.write_text(target / f"{NAME}.{suffix}", text)
     return found
 
 
@@ -108,7 +116,7 @@ def _embedded() -> dict[str, Any]:
 
 def compare(advantages: SplitAdvantages, game: Game, result: Result) -> SwapVsRandom:
     """Both groupings of every method and adversary."""
-    methods = {name: _method(values, game) for name, values in advantages.by_method.items()}
+    methods = {name: _method(by_split.mean(axis=1), game) for name, by_split in advantages.by_method.items()}
     means = {
         adversary: max(abs(method.by_adversary[adversary].mean) for method in methods.values())
         for adversary in game.adversaries
@@ -141,35 +149,8 @@ def compare(advantages: SplitAdvantages, game: Game, result: Result) -> SwapVsRa
 def _method(by_split: Floats, game: Game) -> MethodRecord:
     """From (pairs, sides, adversaries)."""
     return MethodRecord(
-        {name: _adversary(by_split[..., i], game.level) for i, name in enumerate(game.adversaries)},
-        _quality(swap_estimates(by_split), random_estimates(by_split), game.level),
-    )
-
-
-def _adversary(by_split: Floats, level: float) -> AdversaryRecord:
-    found = compare_spreads(by_split, level)
-    return AdversaryRecord(
-        mean=found.mean,
-        swap=swap_estimates(by_split).tolist(),
-        random=random_estimates(by_split).tolist(),
-        swap_deviation=_record(found.swap),
-        random_deviation=_record(found.random),
-        correlation=found.correlation,
-        variance_ratio=found.ratio,
-        variance_ratio_interval=found.ratio_interval,
-    )
-
-
-def _quality(swap: Floats, random: Floats, level: float) -> QualityRecord:
-    """From both groupings' estimates, (pairs, adversaries)."""
-    of_swap, of_random = (np.array([quality_plugin(row) for row in estimates]) for estimates in (swap, random))
-    return QualityRecord(
-        swap=of_swap.tolist(),
-        random=of_random.tolist(),
-        swap_mean=float(of_swap.mean()),
-        random_mean=float(of_random.mean()),
-        swap_deviation=_record(jackknife_deviation(of_swap.reshape(-1, 2), level)),
-        random_deviation=_record(jackknife_deviation(of_random.reshape(-1, 2), level)),
+        {name: compare_spreads(by_split[..., i], game.level) for i, name in enumerate(game.adversaries)},
+        quality_spread(by_split, game.level),
     )
 
 
@@ -180,7 +161,3 @@ def _lookup(advantages: SplitAdvantages, queries: int | None) -> LookupRecord:
         swap=lookup_advantages(as_swap_pairs(advantages.pairs), advantages.weights, asked).tolist(),
         random=lookup_advantages(as_random_pairs(advantages.pairs), advantages.weights, asked).tolist(),
     )
-
-
-def _record(found: Deviation) -> DeviationRecord:
-    return DeviationRecord(found.value, (found.low, found.high))

@@ -1,11 +1,12 @@
-"""Running a table: its columns are games of one campaign, in a store that all tables of a scale share."""
+"""One invocation of a suite: its columns are games of one campaign, in a store that all tables of a scale share."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
@@ -17,17 +18,13 @@ from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import Ending, Progress
+from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.compare import compare_suite
-from forgetgauge.suites.confused import with_confused_accuracy
-from forgetgauge.suites.folder import add_sitting, remember_games, table_folder
-from forgetgauge.suites.origin import commit
-from forgetgauge.suites.record import FILE, Sitting, TableComparison
-from forgetgauge.suites.remembered import remembered
-from forgetgauge.suites.suites import Column, Suite
-from forgetgauge.suites.text import text_table
+from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
+from forgetgauge.suites.folder import add_invocation, commit, remember_games, remembered, table_folder
+from forgetgauge.suites.records import FILE, Invocation, TableComparison
+from forgetgauge.suites.tables import SCALES, Column, Raw, Suite, image_family
 
 READ_FROM = {"mnist-3-8": "mnist"}
 """Data that are a part of others."""
@@ -45,15 +42,26 @@ class Planned:
     """Of these columns, in their order."""
     not_run: dict[str, str]
     before: list[tuple[Column, Graph]]
-    """Columns that are not asked for, but were finished in an earlier sitting: the table has them all the same."""
+    """Columns that are not asked for, but were finished in an earlier invocation: the table has them all the same."""
 
 
 @dataclass(frozen=True)
-class Sat:
-    """What came of a sitting."""
+class Invoked:
+    """What one invocation of a suite left."""
 
     ending: Ending
     campaign: Campaign
+    folder: RunFolder
+    result: Result | None
+    """None where jobs are missing because the time was up."""
+    invocations: list[Invocation]
+    """All that worked on this table, this one last."""
+
+
+@dataclass(frozen=True)
+class InvokedTable(Invoked):
+    """The same of a table of the paper."""
+
     comparison: TableComparison
 
 
@@ -85,25 +93,16 @@ def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) 
     return Planned(chosen, Campaign.plan(_joined(suite, chosen, parts)), not_run, before)
 
 
-def play_suite(
-    suite: Suite,
-    out: Path,
-    *,
-    only: Sequence[str] = (),
-    executor: str = "inline",
-    device: str = "auto",
-    time_limit_s: float | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
-    command: str = "",
-) -> Sat:
-    """Do what is missing of a table and compare what there is; columns that are not finished are called not run."""
+def play_suite(suite: Suite, out: Path, *, only: Sequence[str] = (), command: str = "", **how: Any) -> InvokedTable:
+    """Do what is missing of a table and compare what there is; columns that are not finished are called not run.
+
+    `how` is what `run.campaign.play` takes: executor, device, time limit.
+    """
     start = time.monotonic()
     planned = plan_suite(suite, only, out)
     remember_games(out, suite.name, planned.campaign)
     folder = table_folder(out, suite.name)
-    ending, result = play(
-        planned.campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell
-    )
+    ending, result = play(planned.campaign, folder, **how)
     shown = _shown(suite, planned, folder, out_of_time=result is None)
     columns, not_run = [column for column, _ in shown], dict(planned.not_run)
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
@@ -111,12 +110,28 @@ def play_suite(
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
     else:
         result = with_confused_accuracy(result, planned.campaign.graphs, folder)
-    made_on = result.environment["device"] if result else planned.campaign.resolved.environment["device"]
-    sitting = Sitting(command, commit(), made_on, round(time.monotonic() - start, 1), ending.n_run)
-    sittings = add_sitting(folder, suite.name, sitting)
-    comparison = compare_suite(suite, columns, result, not_run, sittings)
+    made_on = (result or planned.campaign.resolved).environment["device"]
+    invocation = Invocation(command, commit(), made_on, round(time.monotonic() - start, 1), ending.n_run)
+    invocations = add_invocation(folder, suite.name, invocation)
+    comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.name, comparison, result)
-    return Sat(ending, planned.campaign, comparison)
+    return InvokedTable(ending, planned.campaign, folder, result, invocations, comparison)
+
+
+def play_single(name: str, raw: Raw, scale: str, out: Path, *, command: str = "", **how: Any) -> Invoked:
+    """Do what is missing of a game on images that is no table of the paper; `OUT/NAME` has its result and report."""
+    start = time.monotonic()
+    column = Column("all", raw, image_family(SCALES[scale]))
+    campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
+    remember_games(out, name, campaign)
+    folder = table_folder(out, name)
+    ending, result = play(campaign, folder, **how)
+    made_on = (result or campaign.resolved).environment["device"]
+    invocation = Invocation(command, commit(), made_on, round(time.monotonic() - start, 1), ending.n_run)
+    invocations = add_invocation(folder, name, invocation)
+    if result is not None:
+        folder.write_text(folder.report, render_report(result))
+    return Invoked(ending, campaign, folder, result, invocations)
 
 
 def _settle(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Resolved] | str:
@@ -148,7 +163,7 @@ def _joined(suite: Suite, columns: Sequence[Column], parts: Sequence[Resolved]) 
 
 
 def _finished_before(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Graph] | None:
-    """The column, or what stood in for it, where an earlier sitting finished it."""
+    """The column, or what stood in for it, where an earlier invocation finished it."""
     known = None if out is None else remembered(out, suite.name, column)
     if known is not None:
         return column, build_graph(replace(known.games[0], value=column.label))
@@ -156,7 +171,7 @@ def _finished_before(suite: Suite, column: Column, out: Path | None) -> tuple[Co
 
 
 def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bool) -> list[tuple[Column, Graph]]:
-    """The columns that have a result, in the order of the table: so it grows over several sittings."""
+    """The columns that have a result, in the order of the table: so it grows over several invocations."""
     state = folder.open_ledger().state
     played = list(zip(planned.columns, planned.campaign.graphs, strict=True))
     if out_of_time:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
 KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
 FURTHER = {
-    KNOBS: "Q along the knobs of Fisher, NegGrad, SalUn and SSD, on the models of table1",
+    KNOBS: "Q along the strengths of Fisher, NegGrad, SalUn and SSD, on the models of table1",
     SEEDS: "how far Q moves with the random seed: two pairs, three trainings each",
     ACCURACY: "accuracy of ResNet-20 on all training images, without and with augmentation",
     SPLITTING: "how far Q scatters for swap pairs and for random splits",
@@ -155,7 +155,7 @@ def _one(
             "tell": tell,
             "command": command(),
         }
-        show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _replicates}.get(name) or _table(name, columns)
+        show = {SPLITTING: _splitting, KNOBS: _frontiers, SEEDS: _replicates}.get(name) or _table(name, columns)
         ending, _ = show(scale, folder, how)
     if ending.out_of_time:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
@@ -190,12 +190,12 @@ def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, C
     return invoked.ending, invoked.campaign
 
 
-def _knobs(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.frontier import knob_text, play_knobs
+def _frontiers(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
+    from forgetgauge.suites.frontier import frontier_text, play_frontiers
 
-    invoked, found = play_knobs(scale, folder, **how)
+    invoked, found = play_frontiers(scale, folder, **how)
     if found is not None:
-        typer.echo(f"{knob_text(found)}\n\nresult: {folder / KNOBS}\n")
+        typer.echo(f"{frontier_text(found)}\n\nresult: {folder / KNOBS}\n")
     return invoked.ending, invoked.campaign
 
 

@@ -13,7 +13,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
-from forgetgauge.suites.frontier import KnobCurves, Search, read_curves, read_search
+from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
 from forgetgauge.suites.rankings import Column
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
@@ -43,7 +43,7 @@ class Findings:
     stored: dict[tuple[str, str], Stored]
     """(table, scale) -> what was found."""
     splitting: SwapVsRandom | None
-    knobs: KnobCurves | None
+    frontiers: Frontiers | None
     searches: list[Search]
     replicates: Replicates | None
     accuracy: FullData | None
@@ -69,7 +69,7 @@ def read_findings(results: Path) -> Findings:
     return Findings(
         stored={(s.comparison.name, s.comparison.scale): s for s in _all(results, FILE, _read_table)},
         splitting=max(splittings, key=lambda record: record.repetitions, default=None),
-        knobs=_largest(_all(results, frontier.FILE, read_curves)),
+        frontiers=_largest(_all(results, frontier.FILE, read_frontiers)),
         searches=_all(results, frontier.SEARCH_FILE, read_search),
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(_all(results, accuracy.FILE, read_accuracy)),

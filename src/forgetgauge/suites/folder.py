@@ -105,9 +105,9 @@ def is_of(game: Game, column: Column) -> bool:
 
 
 def _is_method(unlearner: Named, name: str, given: Mapping[str, Any]) -> bool:
-    """Whether it is the method that is asked for, with every knob that is given: old knobs enter no new table."""
-    knobs = {key: value for key, value in given.items() if key not in ("method", "learner")}
-    return unlearner.name == given.get("method", name) and _has(unlearner.params, knobs)
+    """Whether it is the method that is asked for, with every parameter that is given: old ones enter no new table."""
+    params = {key: value for key, value in given.items() if key not in ("method", "learner")}
+    return unlearner.name == given.get("method", name) and _has(unlearner.params, params)
 
 
 def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
-"""Q along the knob: four methods at several strengths, on the models of Table 1 at η = 1, which are not trained again.
+"""Q along the strength: four methods at several, on the models of Table 1 at η = 1, which are not trained again.
 
-The knobs of the tables were chosen by accuracy on the shadow half, before any Q was known (`tuning.json`, as
+The strengths of the tables were chosen by accuracy on the shadow half, before any Q was known (`tuning.json`, as
 `benchmarks/tune.py` writes it, one folder `tuning-*` a search). What another choice would have shown is the reader's
 question, not a way to choose.
 """
@@ -21,8 +21,8 @@ from forgetgauge.results.utility import unseen_part
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import Invocation, Ours, Record, made_by, read_json, read_strictly, validated
-from forgetgauge.suites.strengths import FAMILIES, along, chosen_value, remark, variant_name
-from forgetgauge.suites.tables import SCALES, image_family, knob_game
+from forgetgauge.suites.strengths import FAMILIES, along, chosen_strength, remark, variant_name
+from forgetgauge.suites.tables import SCALES, frontier_game, image_family
 from forgetgauge.wording import bracket, plain, seconds
 
 FILE = "knobs.json"
@@ -41,10 +41,11 @@ class Measured(Record):
 
 
 @dataclass(frozen=True)
-class KnobCurve(Record):
-    """One method along its knob."""
+class Frontier(Record):
+    """Q and accuracy of one method along its strength."""
 
-    knob: str
+    strength: str
+    """The name of the parameter."""
     chosen: float
     """What the tables have."""
     values: list[float]
@@ -54,13 +55,13 @@ class KnobCurve(Record):
 
 
 @dataclass(frozen=True)
-class KnobCurves(Record):
+class Frontiers(Record):
     """All of them, in one game."""
 
     scale: str
     tuned: bool
     """Whether the chosen values were chosen, on the shadow half; else they are defaults."""
-    curves: dict[str, KnobCurve]
+    curves: dict[str, Frontier]
     none: Measured
     retrain: Measured
     accuracy_on: str
@@ -77,9 +78,9 @@ class KnobCurves(Record):
     schema: int = 1
 
 
-def read_curves(path: Path) -> KnobCurves:
+def read_frontiers(path: Path) -> Frontiers:
     """A validated record, or one line on what is wrong with the file."""
-    found = read_strictly(path, KnobCurves)
+    found = read_strictly(path, Frontiers)
     for method, curve in found.curves.items():
         if method not in PRINTED:
             raise UserError(f"{path}: curves: {unknown_name('method', method, PRINTED)}")
@@ -91,32 +92,32 @@ def read_curves(path: Path) -> KnobCurves:
 NAME = "knobs"
 
 
-def play_knobs(scale: str, out: Path, **how: Any) -> tuple[Invoked, KnobCurves | None]:
+def play_frontiers(scale: str, out: Path, **how: Any) -> tuple[Invoked, Frontiers | None]:
     """None where the time was up; `how` is what `play_single` takes."""
-    invoked = play_single(NAME, knob_game(SCALES[scale]), scale, out, **how)
+    invoked = play_single(NAME, frontier_game(SCALES[scale]), scale, out, **how)
     if invoked.result is None:
         return invoked, None
-    found = curves_of(invoked.result, scale, invoked.invocations)
+    found = frontiers_of(invoked.result, scale, invoked.invocations)
     invoked.folder.write_text(out / NAME / FILE, found.to_json())
-    invoked.folder.write_text(out / NAME / "table.txt", knob_text(found) + "\n")
+    invoked.folder.write_text(out / NAME / "table.txt", frontier_text(found) + "\n")
     return invoked, found
 
 
-def curves_of(result: Result, scale: str, invocations: Sequence[Invocation]) -> KnobCurves:
-    """From the result of the game of `knob_game`."""
+def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) -> Frontiers:
+    """From the result of the game of `frontier_game`."""
     (game,), size = result.games, SCALES[scale]
     family = image_family(size)
     looked_at = unseen_part(game.methods["none"].accuracy) or "unseen"
     curves = {
-        method: KnobCurve(
-            knob=grid.knob,
-            chosen=chosen_value(family, method),
+        method: Frontier(
+            strength=grid.strength,
+            chosen=chosen_strength(family, method),
             values=list(grid.values),
             points=[_measured(game, variant_name(method, value), looked_at) for value in grid.values],
         )
         for method, grid in along(family).items()
     }
-    return KnobCurves(
+    return Frontiers(
         scale=scale,
         tuned=bool(FAMILIES[family].tuned_on),
         curves=curves,
@@ -146,10 +147,10 @@ def _failures(result: Result) -> list[str]:
     return [f"{n} × {job}: {error}" for (job, error), n in alike.items()]
 
 
-def knob_rows(found: KnobCurves) -> list[list[str]]:
+def frontier_rows(found: Frontiers) -> list[list[str]]:
     """Head and one row for each value, weakest first; the two yardsticks on top."""
     mark = "chosen" if found.tuned else "default"
-    rows = [["method", "knob", "Q", f"accuracy ({found.accuracy_on})", ""]]
+    rows = [["method", "strength", "Q", f"accuracy ({found.accuracy_on})", ""]]
     for name, point in (("retrain", found.retrain), ("none", found.none)):
         rows.append([PRINTED[name], "–", *_cells(point), ""])
     for method, curve in found.curves.items():
@@ -157,7 +158,7 @@ def knob_rows(found: KnobCurves) -> list[list[str]]:
             which = mark if value == curve.chosen else ""
             if point.pairs < found.none.pairs:
                 which = f"{which} only {point.pairs} of {found.none.pairs} pairs".strip()
-            rows.append([PRINTED[method], f"{curve.knob} = {value:g}", *_cells(point), which])
+            rows.append([PRINTED[method], f"{curve.strength} = {value:g}", *_cells(point), which])
     return rows
 
 
@@ -169,7 +170,7 @@ def _cells(point: Measured) -> list[str]:
     return [quality, "–" if point.accuracy is None else plain(point.accuracy)]
 
 
-def knob_remarks(found: KnobCurves) -> list[str]:
+def frontier_remarks(found: Frontiers) -> list[str]:
     """What must be known of the table: one line each."""
     lines = [*found.notes, *(f"Failed: {failure}." for failure in found.failures)]
     if found.basis:
@@ -179,10 +180,10 @@ def knob_remarks(found: KnobCurves) -> list[str]:
     return [*lines, "; ".join(made) + "."]
 
 
-def knob_text(found: KnobCurves) -> str:
+def frontier_text(found: Frontiers) -> str:
     """For a terminal."""
-    heading = f"Q along the knob, {found.scale} scale. Weakest values first."
-    return "\n".join([heading, "", align(knob_rows(found)), "", *knob_remarks(found)])
+    heading = f"Q along the strength, {found.scale} scale. Weakest values first."
+    return "\n".join([heading, "", align(frontier_rows(found)), "", *frontier_remarks(found)])
 
 
 SEARCH_FILE = "tuning.json"
@@ -207,10 +208,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Searched:
-    """One method's knob."""
+    """One method's strength."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
     knob: str
+    """The name of the strength parameter, as the file calls it."""
     params: dict[str, Any]
     """What else the method was given."""
     chosen: float | None
@@ -241,7 +243,7 @@ def read_search(path: Path) -> Search:
 
 def search_rows(search: Search) -> list[list[str]]:
     """Head, and one row a method: each value with the largest loss in points, and what the rule chose."""
-    rows = [["method", "knob", "value: largest loss in points", "chosen"]]
+    rows = [["method", "strength", "value: largest loss in points", "chosen"]]
     for name, found in search.methods.items():
         also = "".join(f", {key} = {value}" for key, value in found.params.items())
         tried = ", ".join(f"{trial.value:g}: {_percentage_points(trial.worst_loss)}" for trial in found.trials)

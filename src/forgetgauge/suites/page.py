@@ -17,7 +17,7 @@ from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks, tau_text
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
-from forgetgauge.suites.frontier import RULE, knob_remarks, knob_rows, search_rows
+from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
@@ -96,17 +96,17 @@ def _context(found: Findings) -> dict[str, object]:
         "accuracy": found.accuracy,
         "accuracy_grid": [] if found.accuracy is None else accuracy_rows(found.accuracy),
         "accuracy_remarks": [] if found.accuracy is None else accuracy_remarks(found.accuracy),
-        **_knobs(found),
+        **_frontiers(found),
     }
 
 
-def _knobs(found: Findings) -> dict[str, object]:
-    shown = found.knobs
+def _frontiers(found: Findings) -> dict[str, object]:
+    shown = found.frontiers
     return {
-        "knobs": shown,
-        "knob_grid": [] if shown is None else knob_rows(shown),
-        "knob_remarks": [] if shown is None else knob_remarks(shown),
-        "knob_pictures": [] if shown is None else curve_pictures(shown),
+        "frontiers": shown,
+        "frontier_grid": [] if shown is None else frontier_rows(shown),
+        "frontier_remarks": [] if shown is None else frontier_remarks(shown),
+        "frontier_pictures": [] if shown is None else curve_pictures(shown),
         "frame": {"left": LEFT_PX, "right": RIGHT_PX, "top": TOP_PX, "bottom": BOTTOM_PX, "height": HEIGHT_PX},
         "rule": RULE,
         "searches": [(search, search_rows(search)) for search in found.searches],
@@ -149,7 +149,7 @@ def _summary(found: Findings) -> list[list[str]]:
     for name in OUTLINES:
         lines = [_line(stored.comparison) for stored in found.shown(name)] or [["not run", "–", "–", "–", "–", "–"]]
         rows += [[table_name(name), *cells, _days(name)] for cells in lines]
-    further = {"Q along the knob": found.knobs, "accuracy on all images": found.accuracy}
+    further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
     for title, record in further.items():
         rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–", "–"])
     splitting = "not run" if found.splitting is None else splitting_setting(found.splitting)

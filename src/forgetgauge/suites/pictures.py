@@ -1,14 +1,14 @@
 """Where things stand in the page's pictures; nothing here writes markup.
 
 Of a column: its two rankings, drawn by rank, not by value, so that lines that cross are methods that changed places;
-and its values with intervals. Of a method: Q and accuracy along its knob, whose values stand at equal steps.
+and its values with intervals. Of a method: Q and accuracy along its strength, whose values stand at equal steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forgetgauge.suites.frontier import KnobCurve, KnobCurves, Measured
+from forgetgauge.suites.frontier import Frontier, Frontiers, Measured
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
 from forgetgauge.wording import counted
@@ -118,7 +118,7 @@ HEIGHT_PX = 190
 
 @dataclass(frozen=True)
 class Dot:
-    """One value of the knob, in pixels."""
+    """One value of the strength, in pixels."""
 
     label: str
     x: float
@@ -134,7 +134,7 @@ class CurvePicture:
     """One method."""
 
     name: str
-    knob: str
+    strength: str
     words: str
     """The same for who cannot see it."""
     dots: list[Dot]
@@ -153,23 +153,23 @@ class CurvePicture:
         return " ".join(f"{dot.x:g},{dot.accuracy:g}" for dot in self.dots if dot.accuracy is not None)
 
 
-def curve_pictures(found: KnobCurves) -> list[CurvePicture]:
+def curve_pictures(found: Frontiers) -> list[CurvePicture]:
     """One for each method."""
     return [_curve_picture(PRINTED[method], curve, found) for method, curve in found.curves.items()]
 
 
-def _curve_picture(name: str, curve: KnobCurve, found: KnobCurves) -> CurvePicture:
+def _curve_picture(name: str, curve: Frontier, found: Frontiers) -> CurvePicture:
     step = (RIGHT_PX - LEFT_PX) / len(curve.values)
     dots = [
         _dot(value, point, LEFT_PX + (i + 0.5) * step, value == curve.chosen)
         for i, (value, point) in enumerate(zip(curve.values, curve.points, strict=True))
     ]
-    said = [f"{curve.knob} {v:g}: {_point_words(p)}" for v, p in zip(curve.values, curve.points, strict=True)]
+    said = [f"{curve.strength} {v:g}: {_point_words(p)}" for v, p in zip(curve.values, curve.points, strict=True)]
     mark = "chosen" if found.tuned else "default"
     words = f"{name}: {'; '.join(said)}; {mark} {curve.chosen:g}; None {_point_words(found.none)}"
     return CurvePicture(
         name,
-        curve.knob,
+        curve.strength,
         f"{words}; Retrain {_point_words(found.retrain)}",
         dots,
         _quality_height(found.none),

@@ -1,8 +1,8 @@
-"""The knobs of the paper's eight methods, in one place; the paper gives none of them.
+"""The strengths of the paper's eight methods, in one place; the paper gives none of them.
 
-A knob may be chosen by accuracy on the shadow half alone (`forgetgauge.tuning`), never by Q. `Family.tuned_on` says
-where that was done. Beside the chosen values stand those that `forgetgauge reproduce knobs` shows Q along. Two knobs
-cannot stay at their published values:
+A strength may be chosen by accuracy on the shadow half alone (`forgetgauge.tuning`), never by Q. `Family.tuned_on` says
+where that was done. Beside the chosen values stand those that `forgetgauge reproduce knobs` shows Q along. Two
+parameters cannot stay at their published values:
 
 - SSD's selection weight w (where I_F > w I_D). With per-sample importances I_D ≥ (|F| / |R ∪ F|) I_F = α I_F, so a
   weight of 1/α or more selects nothing and SSD is the identity: 10, as published, is just that at α = 0.1, and 5 is at
@@ -17,28 +17,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Knobs = dict[str, dict[str, Any]]
+Methods = dict[str, dict[str, Any]]
 
 METHODS = ("retrain", "none", "neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of one method's knob to show Q along."""
+    """Values of one method's strength to show Q along."""
 
-    knob: str
+    strength: str
+    """The name of the parameter."""
     values: tuple[float, ...]
     """Weakest first."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Networks whose methods have the same knobs in every table."""
+    """Networks whose methods have the same strengths in every table."""
 
     tuned_on: str
     """In which game `chosen` was chosen, on the shadow half; empty where these are defaults. Tables say so."""
-    chosen: Knobs
-    """Method -> what differs from its defaults; the knob of every grid is named, even at its default."""
+    chosen: Methods
+    """Method -> what differs from its defaults; the strength of every grid is named, even at its default."""
     grids: Mapping[str, Grid] = field(default_factory=dict)
 
 
@@ -99,28 +100,28 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def unlearners(family: str, alpha: float) -> Knobs:
-    """The eight methods with their knobs, as the run file's `[unlearners]`, at an unlearning portion α."""
+def unlearners(family: str, alpha: float) -> Methods:
+    """The eight methods with their strengths, as the run file's `[unlearners]`, at an unlearning portion α."""
     chosen = {name: dict(FAMILIES[family].chosen.get(name, {})) for name in METHODS}
     chosen["ssd"]["alpha"] = ssd_weight(chosen["ssd"]["alpha"], alpha)
     return chosen
 
 
 def along(family: str) -> dict[str, Grid]:
-    """Method -> the values of its knob, weakest first, that of the tables among them."""
-    return {name: _with(grid, chosen_value(family, name)) for name, grid in FAMILIES[family].grids.items()}
+    """Method -> the values of its strength, weakest first, that of the tables among them."""
+    return {name: _with(grid, chosen_strength(family, name)) for name, grid in FAMILIES[family].grids.items()}
 
 
-def chosen_value(family: str, method: str) -> float:
+def chosen_strength(family: str, method: str) -> float:
     """What the tables have, at α = 0.1."""
-    value: float = FAMILIES[family].chosen[method][FAMILIES[family].grids[method].knob]
+    value: float = FAMILIES[family].chosen[method][FAMILIES[family].grids[method].strength]
     return value
 
 
-def variants(family: str) -> Knobs:
+def variants(family: str) -> Methods:
     """Every value of every grid as an entry of `[unlearners]`; that of the tables is the same job as theirs."""
     return {
-        variant_name(method, value): {**FAMILIES[family].chosen[method], grid.knob: value, "method": method}
+        variant_name(method, value): {**FAMILIES[family].chosen[method], grid.strength: value, "method": method}
         for method, grid in along(family).items()
         for value in grid.values
     }
@@ -133,7 +134,7 @@ def variant_name(method: str, value: float) -> str:
 
 def _with(grid: Grid, value: float) -> Grid:
     falling = grid.values[0] > grid.values[-1]
-    return Grid(grid.knob, tuple(sorted({*grid.values, value}, reverse=falling)))
+    return Grid(grid.strength, tuple(sorted({*grid.values, value}, reverse=falling)))
 
 
 def ssd_weight(at_one_tenth: float, alpha: float) -> float:
@@ -142,6 +143,7 @@ def ssd_weight(at_one_tenth: float, alpha: float) -> float:
 
 
 def remark(family: str) -> str:
-    """What a table must say of its knobs."""
+    """What a table must say of its strengths."""
     where = FAMILIES[family].tuned_on
-    return f"Knobs of the methods were chosen for {where}." if where else "Knobs of the methods are defaults, untuned."
+    chosen = f"were chosen for {where}" if where else "are defaults, untuned"
+    return f"Strengths of the methods {chosen}."

@@ -152,8 +152,8 @@ def swap_game(scale: Scale) -> Raw:
     return game
 
 
-def knob_game(scale: Scale) -> Raw:
-    """The game of Table 1 at η = 1 with other methods: four of them at several values of their knobs."""
+def frontier_game(scale: Scale) -> Raw:
+    """The game of Table 1 at η = 1 with other methods: four of them at several values of their strength."""
     game = image_game(scale)
     game["unlearners"] = {"retrain": {}, "none": {}, **variants(image_family(scale))}
     return game
@@ -167,7 +167,7 @@ def replicates_game(scale: Scale) -> Raw:
 
 
 def image_family(scale: Scale) -> str:
-    """Whose knobs methods have on images."""
+    """Whose strengths methods have on images."""
     if scale.embedded:
         return "digits"
     return "resnet" if scale.name == "paper" else "resnet-short"
@@ -200,7 +200,7 @@ class Column:
     raw: Raw
     """The game, as a run file's tables."""
     family: str
-    """Whose knobs the methods have."""
+    """Whose strengths the methods have."""
     note: str = ""
     """What it is in place of, where it is not the paper's own."""
     method: str = ""
@@ -241,7 +241,7 @@ def suite(name: str, scale: str) -> Suite:
     outline, chosen = OUTLINES[name], SCALES[scale]
     columns = tuple(outline.columns(chosen))
     families = dict.fromkeys(column.family for column in columns)
-    if outline.layout == "advantage":  # certified removal has no knob
+    if outline.layout == "advantage":  # certified removal has no strength
         notes = chosen.linear_notes
     else:
         pairs = columns[0].raw["game"]["pairs"]

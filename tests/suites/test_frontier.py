@@ -1,4 +1,4 @@
-"""Q along the knob: which values, whose models, what is drawn; the search that chose the tables' values."""
+"""Q along the strength: which values, whose models, what is drawn; the search that chose the tables' values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,29 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.results.record import FailureResult
 from forgetgauge.suites.findings import read_findings
-from forgetgauge.suites.frontier import Measured, curves_of, knob_rows, knob_text, read_curves, read_search, search_rows
+from forgetgauge.suites.frontier import (
+    Measured,
+    frontier_rows,
+    frontier_text,
+    frontiers_of,
+    read_frontiers,
+    read_search,
+    search_rows,
+)
 from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.page import render_markdown, render_page
 from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
-from forgetgauge.suites.strengths import FAMILIES, Family, Grid, along, chosen_value, unlearners, variant_name, variants
-from forgetgauge.suites.tables import SCALES, Column, Suite, knob_game, suite
+from forgetgauge.suites.strengths import (
+    FAMILIES,
+    Family,
+    Grid,
+    along,
+    chosen_strength,
+    unlearners,
+    variant_name,
+    variants,
+)
+from forgetgauge.suites.tables import SCALES, Column, Suite, frontier_game, suite
 from tests.suites.conftest import method, result_of
 
 SHOWN = [name for name, family in FAMILIES.items() if family.grids]
@@ -25,10 +42,10 @@ SHOWN = [name for name, family in FAMILIES.items() if family.grids]
 @pytest.mark.parametrize("family", SHOWN)
 def test_the_tables_value_is_among_those_shown_weakest_first(family):
     for name, grid in along(family).items():
-        assert chosen_value(family, name) in grid.values
+        assert chosen_strength(family, name) in grid.values
         assert list(grid.values) == sorted(grid.values, reverse=name == "ssd")  # a smaller weight selects more
         assert 3 <= len(grid.values) <= 6
-        assert unlearners(family, 0.1)[name][grid.knob] == chosen_value(family, name)
+        assert unlearners(family, 0.1)[name][grid.strength] == chosen_strength(family, name)
 
 
 def test_a_chosen_value_between_two_of_the_grid_is_put_there(monkeypatch):
@@ -42,7 +59,7 @@ def test_a_chosen_value_between_two_of_the_grid_is_put_there(monkeypatch):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_game_is_table_1s_with_other_methods(scale):
-    game, table1 = knob_game(SCALES[scale]), suite("table1", scale).columns[-1].raw
+    game, table1 = frontier_game(SCALES[scale]), suite("table1", scale).columns[-1].raw
     parse_spec(game, "knobs")
     assert {**game, "unlearners": 0} == {**table1, "unlearners": 0}
     assert {"retrain", "none"} < set(game["unlearners"])
@@ -50,13 +67,13 @@ def test_the_game_is_table_1s_with_other_methods(scale):
 
 def test_no_model_is_trained_for_it_and_the_tables_value_is_not_played_again():
     table1 = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign
-    column = Column("all", knob_game(SCALES["smoke"]), "digits")
-    knobs = plan_suite(Suite("knobs", "", "", (column,), "quality", "smoke", ())).campaign
-    new = [job for key, job in knobs.jobs.items() if key not in table1.jobs]
+    column = Column("all", frontier_game(SCALES["smoke"]), "digits")
+    first = plan_suite(Suite("knobs", "", "", (column,), "quality", "smoke", ())).campaign
+    new = [job for key, job in first.jobs.items() if key not in table1.jobs]
     assert {job.kind for job in new} == {"unlearn", "signals", "decide"}
-    (graph,), (known,) = knobs.graphs, table1.graphs
+    (graph,), (known,) = first.graphs, table1.graphs
     for name in FAMILIES["digits"].grids:
-        chosen = variant_name(name, chosen_value("digits", name))
+        chosen = variant_name(name, chosen_strength("digits", name))
         ours, theirs = (
             {c.unlearn for cell, c in g.cells.items() if cell.method == m} for g, m in ((graph, chosen), (known, name))
         )
@@ -84,27 +101,27 @@ def curves(monkeypatch):
             )
     methods["neg-grad-0.006"] = method(None, None, accuracy={}, n_pairs=0)
     methods["fisher-1e-08"] = method(0.9, (0.8, 1.0), n_pairs=2)  # the other models diverged
-    return curves_of(result_of({"all": methods}), "paper", [])
+    return frontiers_of(result_of({"all": methods}), "paper", [])
 
 
 def test_a_record_of_curves_survives_the_disk(curves, tmp_path):
     path = tmp_path / "knobs.json"
     path.write_text(curves.to_json())
-    assert read_curves(path) == curves
+    assert read_frontiers(path) == curves
     path.write_text(curves.to_json().replace('"scale"', '"scalle"'))
     with pytest.raises(UserError, match="scal"):
-        read_curves(path)
+        read_frontiers(path)
 
 
 def test_the_tables_value_is_marked_and_a_ruined_one_has_a_dash(curves):
-    marked = [row[:2] for row in knob_rows(curves) if row[-1] == "chosen"]
+    marked = [row[:2] for row in frontier_rows(curves) if row[-1] == "chosen"]
     assert [row[0] for row in marked] == ["NegGrad", "Fisher", "SalUn", "SSD"]
-    assert ["NegGrad", "lr = 0.006", "–", "–", "only 0 of 6 pairs"] in knob_rows(curves)
-    assert "ssd" not in knob_text(curves)  # the paper's names
+    assert ["NegGrad", "lr = 0.006", "–", "–", "only 0 of 6 pairs"] in frontier_rows(curves)
+    assert "ssd" not in frontier_text(curves)  # the paper's names
 
 
-def test_the_models_that_survived_a_knob_are_no_measure_of_it(curves):
-    assert ["Fisher", "alpha = 1e-08", "–", "–", "only 2 of 6 pairs"] in knob_rows(curves)
+def test_the_models_that_survived_a_strength_are_no_measure_of_it(curves):
+    assert ["Fisher", "alpha = 1e-08", "–", "–", "only 2 of 6 pairs"] in frontier_rows(curves)
 
 
 def test_models_that_failed_alike_are_one_line(curves):
@@ -112,7 +129,7 @@ def test_models_that_failed_alike_are_one_line(curves):
         FailureResult(f"signals of ssd-2, pair {pair} side 0 seed 0", "ValueError: NaN", "x.txt") for pair in range(3)
     ]
     methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", *variants("resnet"))}
-    found = curves_of(replace(result_of({"all": methods}), failures=lost), "paper", [])
+    found = frontiers_of(replace(result_of({"all": methods}), failures=lost), "paper", [])
     assert found.failures == ["3 × signals of ssd-2: ValueError: NaN"]
 
 
@@ -135,7 +152,7 @@ def test_pictures_tell_who_cannot_see_how_many_pairs_there_are(curves, tmp_path)
     assert said == ["no pair completed", "only 1 pair completed", "only 2 pairs completed"]
     (tmp_path / "knobs.json").write_text(replace(curves, curves={"ssd": replace(curve, points=[])}).to_json())
     with pytest.raises(UserError, match="not one point for each value"):
-        read_curves(tmp_path / "knobs.json")
+        read_frontiers(tmp_path / "knobs.json")
 
 
 TUNING = {
@@ -183,7 +200,7 @@ def test_the_page_shows_curves_and_search(curves, tuned):
     (tuned.parent / "knobs.json").write_text(curves.to_json())
     found = read_findings(tuned.parents[1])
     page, html = render_markdown(found), render_page(found)
-    assert "| Q along the knob | paper scale |" in page
+    assert "| Q along the strength | paper scale |" in page
     assert "| SSD | alpha = 5 | 0.600 [0.550,\u00a00.650] | 0.700 | chosen |" in page
     assert "| ssd | alpha | 5: −0.10, 2: +0.90 | 2 |" in page
     assert html.count('<svg class="curve"') == 4

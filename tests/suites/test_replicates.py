@@ -1,4 +1,4 @@
-"""Q of every seed and curves along knobs, played for real at smoke scale with few methods."""
+"""Q of every replicate and frontiers along strengths, played for real at smoke scale with few methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
 from forgetgauge.suites import frontier, replicates, tables
-from forgetgauge.suites.frontier import knob_text, read_curves
+from forgetgauge.suites.frontier import frontier_text, read_frontiers
 from forgetgauge.suites.replicates import read_replicates, replicates_of, replicates_of_run, replicates_text
 from forgetgauge.suites.strengths import FAMILIES, Family, Grid
 
@@ -30,9 +30,9 @@ def patched():
 
 @pytest.fixture(scope="module")
 def played(patched, tmp_path_factory):
-    """(folder, Q along the knob, the same game with three seeds)."""
+    """(folder, Q along the strength, the same game with three seeds)."""
     folder = tmp_path_factory.mktemp("further")
-    return folder, frontier.play_knobs("smoke", folder, command="one"), replicates.play_replicates("smoke", folder)
+    return folder, frontier.play_frontiers("smoke", folder, command="one"), replicates.play_replicates("smoke", folder)
 
 
 @pytest.mark.slow
@@ -41,9 +41,9 @@ def test_the_same_commands_find_nothing_left_to_do(played, patched, call):
     how = ("--out", folder, "--scale", "smoke", "--executor", "inline", "--quiet", "--results", folder / "kept")
     code, out, err = call("reproduce", "knobs", "seeds", *how)
     assert (code, err) == (0, "")
-    assert knob_text(curves) in out
+    assert frontier_text(curves) in out
     assert replicates_text(found) in out
-    assert read_curves(folder / "kept/reproduce/smoke/knobs/knobs.json") == curves
+    assert read_frontiers(folder / "kept/reproduce/smoke/knobs/knobs.json") == curves
 
 
 @pytest.mark.slow
@@ -62,8 +62,8 @@ def test_curves_are_what_the_result_says(played):
 @pytest.mark.slow
 def test_with_one_seed_its_quality_is_the_pairs(played):
     """From decisions here, from `result.json` there."""
-    folder, (knobs, _), _ = played
-    found = replicates_of(knobs.campaign.graphs[0], knobs.folder)
+    folder, (first, _), _ = played
+    found = replicates_of(first.campaign.graphs[0], first.folder)
     for name, method in read_result(folder / "knobs/result.json").methods.items():
         by_pair = np.array([attack.by_pair for attack in method.by_adversary.values()])
         assert np.ravel(found.quality[name]) == pytest.approx(1 - np.abs(by_pair).max(axis=0))
@@ -71,7 +71,7 @@ def test_with_one_seed_its_quality_is_the_pairs(played):
 
 @pytest.mark.slow
 def test_seeds_average_to_the_result_and_share_the_first_models(played):
-    folder, (knobs, _), (again, found) = played
+    folder, (first, _), (again, found) = played
     assert found.n_replicates == 3
     assert read_replicates(folder / "seeds/seeds.json") == found
     for name, method in read_result(folder / "seeds/result.json").methods.items():
@@ -80,7 +80,7 @@ def test_seeds_average_to_the_result_and_share_the_first_models(played):
         signs = [np.array(s) for s in np.ndindex(2, 2, 2)]
         assert any(abs(mean) == pytest.approx(abs(np.mean((2 * s - 1) * advantages))) for s in signs)
     trained = {key for key, job in again.campaign.jobs.items() if job.kind == "train"}
-    assert len(trained & set(knobs.campaign.jobs)) == 2 + 2  # the pair's two sides, and the shadow models
+    assert len(trained & set(first.campaign.jobs)) == 2 + 2  # the pair's two sides, and the shadow models
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_every_game_is_a_valid_run_file(name, scale):
 
 
 @pytest.mark.parametrize(("scale", "rate"), [("paper", 6e-3), ("small", 1e-6), ("smoke", 0.005)])
-def test_a_scale_has_knobs_of_its_own(scale, rate):
+def test_a_scale_has_strengths_of_its_own(scale, rate):
     for column in suite("table2", scale).columns:
         assert column.raw["unlearners"]["neg-grad"]["lr"] == rate
 

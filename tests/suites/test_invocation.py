@@ -126,7 +126,7 @@ def test_a_finished_column_is_compared_where_its_data_are_not(tables, tmp_path, 
         plan_suite(suite("table1", "smoke"), ["1.0"], tmp_path / "there")
 
 
-def test_a_game_of_other_knobs_or_adversaries_is_not_the_columns():
+def test_a_game_of_other_strengths_or_adversaries_is_not_the_columns():
     (column,) = [c for c in few_methods("table1").columns if c.label == "1.0"]
     (graph,) = plan_suite(few_methods("table1"), ["1.0"]).campaign.graphs
     game = game_from_json(game_to_json(graph.game))

@@ -44,9 +44,10 @@ def main() -> None:
     plugins.executors.bind(Timed, "timed")
     begin = time.perf_counter()
     with started_ahead("timed", "auto"):
-        campaign = (
-            play_suite(suite(*sys.argv[2:4]), folder, executor="timed").campaign if sys.argv[2:] else swap_test(folder)
-        )
+        if sys.argv[2:]:
+            campaign = play_suite(suite(*sys.argv[2:4]), folder, executor="timed")[0].campaign
+        else:
+            campaign = swap_test(folder)
     end = time.perf_counter()
     done = RunFolder(folder).open_ledger().state.done
     stages: Counter[str] = Counter()

@@ -7,17 +7,13 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from forgetgauge.durations import parse_duration
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.shipped.executors import EXECUTORS
-
-if TYPE_CHECKING:
-    from forgetgauge.run.campaign import Campaign
-    from forgetgauge.run.scheduler import Ending
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
 KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
@@ -155,8 +151,11 @@ def _one(
             "tell": tell,
             "command": command(),
         }
-        show = {SPLITTING: _splitting, KNOBS: _frontiers, SEEDS: _replicates}.get(name) or _table(name, columns)
-        ending, _ = show(scale, folder, how)
+        play, text = _player(name, columns)
+        invoked, found = play(scale, folder, **how)
+        if found is not None:
+            typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
+    ending = invoked.ending
     if ending.out_of_time:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
@@ -164,48 +163,26 @@ def _one(
     return bool(ending.failed)
 
 
-Show = Callable[[str, Path, dict[str, Any]], "tuple[Ending, Campaign]"]
+def _player(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable[[Any], str]]:
+    """How it is run, which gives the invocation and what was found (None where jobs are left); and how that reads."""
+    if name == SPLITTING:
+        from forgetgauge.suites.splits_page import splits_text
+        from forgetgauge.suites.swap_vs_random import play_splitting
 
+        return play_splitting, splits_text
+    if name == KNOBS:
+        from forgetgauge.suites.frontier import frontier_text, play_frontiers
 
-def _table(name: str, columns: list[str]) -> Show:
+        return play_frontiers, frontier_text
+    if name == SEEDS:
+        from forgetgauge.suites.replicates import play_replicates, replicates_text
+
+        return play_replicates, replicates_text
     from forgetgauge.suites.compare import text_table
     from forgetgauge.suites.invocation import play_suite
     from forgetgauge.suites.tables import suite
 
-    def show(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-        invoked = play_suite(suite(name, scale), folder, only=columns, **how)
-        typer.echo(f"{text_table(invoked.comparison)}\n\nresult: {folder / name}\n")
-        return invoked.ending, invoked.campaign
-
-    return show
-
-
-def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.splits_page import splits_table
-    from forgetgauge.suites.swap_vs_random import play_splitting
-
-    invoked, found = play_splitting(scale, folder, **how)
-    if found is not None:
-        typer.echo(f"{splits_table(found)}\n\n{found.takeaway}\n\nresult: {folder / SPLITTING}\n")
-    return invoked.ending, invoked.campaign
-
-
-def _frontiers(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.frontier import frontier_text, play_frontiers
-
-    invoked, found = play_frontiers(scale, folder, **how)
-    if found is not None:
-        typer.echo(f"{frontier_text(found)}\n\nresult: {folder / KNOBS}\n")
-    return invoked.ending, invoked.campaign
-
-
-def _replicates(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.suites.replicates import play_replicates, replicates_text
-
-    invoked, found = play_replicates(scale, folder, **how)
-    if found is not None:
-        typer.echo(f"{replicates_text(found)}\n\nresult: {folder / SEEDS}\n")
-    return invoked.ending, invoked.campaign
+    return lambda scale, out, **how: play_suite(suite(name, scale), out, only=columns, **how), text_table
 
 
 def _replicates_of(run: Path, results: Path | None) -> None:

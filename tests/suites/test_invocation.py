@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,11 +17,22 @@ from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import invocation
 from forgetgauge.suites.folder import is_of
-from forgetgauge.suites.invocation import NOT_YET, InvokedTable, plan_suite, play_suite
-from forgetgauge.suites.records import read_comparison
+from forgetgauge.suites.invocation import NOT_YET, Invoked, plan_suite, play_suite
+from forgetgauge.suites.records import TableComparison, read_comparison
 from forgetgauge.suites.tables import Suite, suite
 
 FEW = ("retrain", "none", "neg-grad")
+
+
+class Table(NamedTuple):
+    """What one invocation left of a table."""
+
+    invoked: Invoked
+    comparison: TableComparison
+
+
+def play(*arguments: Any, **how: Any) -> Table:
+    return Table(*play_suite(*arguments, **how))
 
 
 def few_methods(name: str) -> Suite:
@@ -44,20 +56,20 @@ def result_without_timings(folder: Path, name: str) -> object:
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, InvokedTable, bytes, InvokedTable]:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table, bytes, Table]:
     """(folder, Table 1 at η = 1, its result as it was then, Table 2 at two α)."""
     folder = tmp_path_factory.mktemp("tables")
-    first = play_suite(few_methods("table1"), folder, only=["1.0"], command="one")
+    first = play(few_methods("table1"), folder, only=["1.0"], command="one")
     before = (folder / "table1/result.json").read_bytes()
-    return folder, first, before, play_suite(few_methods("table2"), folder, only=["0.1", "0.25"], command="two")
+    return folder, first, before, play(few_methods("table2"), folder, only=["0.1", "0.25"], command="two")
 
 
 @pytest.mark.slow
 def test_no_model_is_trained_twice(tables):
     folder, first, _, second = tables
-    jobs = second.campaign.jobs
-    new = [key for key, job in jobs.items() if key not in first.campaign.jobs]
-    assert second.ending.n_run == len(new) < len(jobs)
+    jobs = second.invoked.campaign.jobs
+    new = [key for key, job in jobs.items() if key not in first.invoked.campaign.jobs]
+    assert second.invoked.ending.n_run == len(new) < len(jobs)
     made = trained(folder)
     assert len(made) > 0
     assert set(made.values()) == {1}
@@ -67,8 +79,8 @@ def test_no_model_is_trained_twice(tables):
 def test_the_second_table_leaves_the_first_as_it_was(tables):
     folder, first, before, _ = tables
     assert (folder / "table1/result.json").read_bytes() == before
-    again = play_suite(few_methods("table1"), folder, only=["1.0"])
-    assert again.ending.n_run == 0
+    again = play(few_methods("table1"), folder, only=["1.0"])
+    assert again.invoked.ending.n_run == 0
     assert again.comparison.invocations == first.comparison.invocations  # one that did nothing does not count
     assert result_without_timings(folder, "table1") == without_timings(json.loads(before))
 
@@ -102,11 +114,11 @@ def test_a_folder_of_tables_moves_as_signals_without_weights(tables, tmp_path, c
     folder, first, _, second = tables
     code, out, _ = call("export", folder, tmp_path / "moved.tar")
     assert code == 0
-    light = {k for table in (first, second) for k, job in table.campaign.jobs.items() if job.kind not in HEAVY}
+    light = {k for table in (first, second) for k, job in table.invoked.campaign.jobs.items() if job.kind not in HEAVY}
     assert f" {len(light)} artefacts" in out
     call("import", tmp_path / "moved.tar", tmp_path / "there")
     for name, only in (("table1", ["1.0"]), ("table2", ["0.1", "0.25"])):
-        assert play_suite(few_methods(name), tmp_path / "there", only=only).ending.n_run == 0
+        assert play(few_methods(name), tmp_path / "there", only=only).invoked.ending.n_run == 0
         assert result_without_timings(tmp_path / "there", name) == result_without_timings(folder, name)
 
 
@@ -119,8 +131,8 @@ def test_a_finished_column_is_compared_where_its_data_are_not(tables, tmp_path, 
         raise UserError(f"{source}: the data are not here")
 
     monkeypatch.setattr(invocation, "resolve", nowhere)
-    again = play_suite(few_methods("table1"), tmp_path / "there", only=["1.0"])
-    assert again.ending.n_run == 0
+    again = play(few_methods("table1"), tmp_path / "there", only=["1.0"])
+    assert again.invoked.ending.n_run == 0
     assert again.comparison.rows == first.comparison.rows
     with pytest.raises(UserError, match="the data are not here"):  # not another game's: the methods differ
         plan_suite(suite("table1", "smoke"), ["1.0"], tmp_path / "there")
@@ -147,23 +159,23 @@ def test_a_table_grows_over_invocations_to_what_it_is_in_one(tables, tmp_path):
     """A first invocation without time for anything, a second for one column, a third for the rest."""
     folder = tmp_path / "slices"
     made, both = few_methods("table2"), ["0.1", "0.25"]
-    stopped = play_suite(made, folder, only=both, time_limit_s=1e-9)
-    assert stopped.ending.out_of_time
+    stopped = play(made, folder, only=both, time_limit_s=1e-9)
+    assert stopped.invoked.ending.out_of_time
     assert stopped.comparison.not_run["0.1"] == NOT_YET
     assert not (folder / "table2/result.json").exists()
     shutil.rmtree(folder)
-    play_suite(made, folder, only=["0.1"])
-    partly = play_suite(made, folder, only=both, time_limit_s=1e-9)
+    play(made, folder, only=["0.1"])
+    partly = play(made, folder, only=both, time_limit_s=1e-9)
     assert partly.comparison.not_run["0.25"] == NOT_YET
     assert partly.comparison.rows["neg-grad"]["0.1"].ours is not None
-    whole = play_suite(made, folder, only=both)
+    whole = play(made, folder, only=both)
     assert NOT_YET not in whole.comparison.not_run.values()
     assert len(whole.comparison.invocations) == 2
     reference = tables[3].comparison
     assert set(whole.comparison.rows) == set(reference.rows)
     assert whole.comparison.digests["data"] == reference.digests["data"]
-    again = play_suite(made, folder, only=["0.25"])  # what an earlier invocation finished stays in the table
-    assert again.ending.n_run == 0
+    again = play(made, folder, only=["0.25"])  # what an earlier invocation finished stays in the table
+    assert again.invoked.ending.n_run == 0
     assert again.comparison.rows == whole.comparison.rows
 
 

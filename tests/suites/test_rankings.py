@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.suites.rankings import every_two, mean_tau
+from forgetgauge.suites.rankings import bootstrap_tau, every_two
 
 
 def column(qualities: dict[str, float], noise: float = 0.0, pairs: int = 6, seed: int = 0) -> dict[str, np.ndarray]:
@@ -25,16 +25,16 @@ RANKED = {"a": 0.2, "b": 0.4, "c": 0.6, "d": 0.8}
 
 
 def test_columns_without_noise_agree_for_certain_or_not_at_all():
-    same = mean_tau([column(RANKED), column(RANKED)], [(0, 1)])
+    same = bootstrap_tau([column(RANKED), column(RANKED)], [(0, 1)])
     assert (same.value, same.interval) == (1.0, (1.0, 1.0))
-    reverse = mean_tau([column(RANKED), column({m: 1 - q for m, q in RANKED.items()})], [(0, 1)])
+    reverse = bootstrap_tau([column(RANKED), column({m: 1 - q for m, q in RANKED.items()})], [(0, 1)])
     assert (reverse.value, reverse.interval) == (-1.0, (-1.0, -1.0))
 
 
 def test_tau_is_averaged_over_couples():
     columns = [column(RANKED), column(RANKED), column({m: 1 - q for m, q in RANKED.items()})]
-    assert mean_tau(columns, every_two(3)).value == pytest.approx((1 - 1 - 1) / 3)
-    assert mean_tau(columns, [(0, 1)]).value == 1.0
+    assert bootstrap_tau(columns, every_two(3)).value == pytest.approx((1 - 1 - 1) / 3)
+    assert bootstrap_tau(columns, [(0, 1)]).value == 1.0
 
 
 def test_the_interval_is_that_of_every_resample():
@@ -49,7 +49,7 @@ def test_the_interval_is_that_of_every_resample():
     share = np.cumsum(counts) / counts.sum()
     low, high = values[np.searchsorted(share, 0.025)], values[np.searchsorted(share, 0.975)]
     assert -1 < low < high <= 1
-    found = mean_tau([noisy, still], [(0, 1)])
+    found = bootstrap_tau([noisy, still], [(0, 1)])
     assert found.interval == pytest.approx((low, high))
     assert found.interval[0] <= found.value <= found.interval[1]
 
@@ -62,16 +62,16 @@ def test_an_adversary_is_chosen_anew_in_every_draw():
     split["c"] = np.array([[0.3, 0.0]] * 6)
     split["d"] = np.array([[0.4, 0.0]] * 6)
     still = column({"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6})
-    assert mean_tau([split, still], [(0, 1)]).value == 1.0
+    assert bootstrap_tau([split, still], [(0, 1)]).value == 1.0
 
 
 def test_below_five_pairs_there_is_no_interval_and_below_three_methods_no_ranking():
-    assert mean_tau([column(RANKED, pairs=4), column(RANKED)], [(0, 1)]).interval is None
-    assert mean_tau([column({"a": 0.1, "b": 0.2})] * 2, [(0, 1)]) is None
-    assert mean_tau([column(RANKED)], every_two(1)) is None
+    assert bootstrap_tau([column(RANKED, pairs=4), column(RANKED)], [(0, 1)]).interval is None
+    assert bootstrap_tau([column({"a": 0.1, "b": 0.2})] * 2, [(0, 1)]) is None
+    assert bootstrap_tau([column(RANKED)], every_two(1)) is None
 
 
 def test_methods_that_missed_a_pair_of_a_column_are_not_ranked():
     short = column(RANKED)
     short["b"] = short["b"][:4]
-    assert mean_tau([short, column(RANKED)], [(0, 1)]).methods == ("a", "c", "d")
+    assert bootstrap_tau([short, column(RANKED)], [(0, 1)]).methods == ("a", "c", "d")

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
 from scipy import special
 
 from forgetgauge.suites.accuracy import FullData, paper_accuracy
-from forgetgauge.suites.compare import tau_text
+from forgetgauge.suites.compare import mean_tau, tau_text
 from forgetgauge.suites.findings import EMBEDDED, Findings, Stored
 from forgetgauge.suites.paper import PRINTED, paper_table, table_name
-from forgetgauge.suites.rankings import Column, Couples, Tau, every_two, mean_tau
+from forgetgauge.suites.rankings import Column, Couples, Tau, bootstrap_tau, every_two
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.replicates import LEAST, Replicates
 from forgetgauge.suites.spread import deviation_interval
@@ -34,6 +33,9 @@ APPROXIMATE = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd"
 """The methods that claims are about; Retrain and None are yardsticks."""
 
 LEVEL = 0.95
+
+Told = tuple[str, str, str]
+"""A claim's name, the paper's words, and the rule by which it is judged."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def ranking_claim(name: str, words: str, table: str, stored: Stored | None) -> C
     if stored is None:
         return Claim(*told, "not run")
     columns = approximate_columns(stored)
-    tau = mean_tau(list(columns.values()), every_two(len(columns)))
+    tau = bootstrap_tau(list(columns.values()), every_two(len(columns)))
     return _by_tau(told, tau, stored.comparison, list(columns), _paper_tau(table, every_two))
 
 
@@ -97,7 +99,7 @@ def small_predicts_large(stored: Stored | None) -> Claim:
     columns = approximate_columns(stored)
     if columns and "1.0" not in columns:
         return Claim(*told, "not run", "η = 1.0 is missing", source_of(stored.comparison))
-    tau = mean_tau(list(columns.values()), _with_last(len(columns)))
+    tau = bootstrap_tau(list(columns.values()), _with_last(len(columns)))
     return _by_tau(told, tau, stored.comparison, list(columns), _paper_tau("table1", _with_last))
 
 
@@ -120,7 +122,7 @@ def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
             tables.append(f"{table_name(name)}, {small.comparison.variable} = {label}")
     if not columns:
         return Claim(*told, "not run")
-    tau = mean_tau(columns, [(i, i + 1) for i in range(0, len(columns), 2)])
+    tau = bootstrap_tau(columns, [(i, i + 1) for i in range(0, len(columns), 2)])
     return _judged_tau(told, tau, f"{'; '.join(tables)}: at both scales", [])
 
 
@@ -142,17 +144,12 @@ def _with_last(n_columns: int) -> Couples:
 def _paper_tau(table: str, couples: Callable[[int], Couples]) -> float | None:
     """The same of the paper's numbers, which have no pairs."""
     printed = paper_table(table)
-    columns: list[Column] = [
-        {row: np.array([[1 - cells[label].mean]]) for row, cells in printed.rows.items() if row in APPROXIMATE}
-        for label in printed.columns
-    ]
-    found = mean_tau(columns, couples(len(columns)))
-    return None if found is None else found.value
+    rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
+    columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]
+    return mean_tau(columns, couples(len(columns)))
 
 
-def _by_tau(
-    told: tuple[str, str, str], tau: Tau | None, table: TableComparison, labels: Sequence[str], paper: float | None
-) -> Claim:
+def _by_tau(told: Told, tau: Tau | None, table: TableComparison, labels: Sequence[str], paper: float | None) -> Claim:
     source = f"{source_of(table)}, {table.variable} = {listed(labels)}"
     if len(labels) < 2:
         played = [label for label in table.columns if label not in table.not_run]
@@ -163,7 +160,7 @@ def _by_tau(
     return Claim(*told, found.verdict, f"{found.figure}; the paper’s own numbers: {tau_text(paper)}", source)
 
 
-def _judged_tau(told: tuple[str, str, str], tau: Tau | None, source: str, missing: Sequence[str]) -> Claim:
+def _judged_tau(told: Told, tau: Tau | None, source: str, missing: Sequence[str]) -> Claim:
     """Undecided where columns are missing, or some method is in not all of them."""
     if tau is None:
         return Claim(*told, "undecided", f"fewer than three methods in common{incomplete(missing)}", source)
@@ -216,24 +213,20 @@ def falling_claim(stored: Stored | None) -> Claim:
         "every method but Retrain has a lower Q at the largest ε than at the smallest, beyond their intervals, and "
         "none rises beyond them from one ε to the next",
     )
-    if stored is None:
-        return Claim(*told, "not run")
-    trend = trend_of(stored.comparison)
-    verdict: Verdict = "not confirmed" if trend.rising else "confirmed" if trend.all_fall else "undecided"
-    return Claim(*told, verdict if trend.n_columns > 1 else "not run", trend.words, source_of(stored.comparison))
+    return _by_trend(told, stored, if_rising="not confirmed", if_falling="confirmed")
 
 
 def rival_claim(name: str, words: str, stored: Stored | None) -> Claim:
     """A rival metric does not fall as ε grows: it rises somewhere."""
-    told = (
-        name,
-        words,
-        "some method but Retrain rises beyond its intervals from one ε to the next; not confirmed where all fall",
-    )
+    rule = "some method but Retrain rises beyond its intervals from one ε to the next; not confirmed where all fall"
+    return _by_trend((name, words, rule), stored, if_rising="confirmed", if_falling="not confirmed")
+
+
+def _by_trend(told: Told, stored: Stored | None, *, if_rising: Verdict, if_falling: Verdict) -> Claim:
     if stored is None:
         return Claim(*told, "not run")
     trend = trend_of(stored.comparison)
-    verdict: Verdict = "confirmed" if trend.rising else "not confirmed" if trend.all_fall else "undecided"
+    verdict: Verdict = if_rising if trend.rising else if_falling if trend.all_fall else "undecided"
     return Claim(*told, verdict if trend.n_columns > 1 else "not run", trend.words, source_of(stored.comparison))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from forgetgauge.results.utility import lost_accuracy, unseen_accuracy, unseen_p
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.paper import PRINTED, PaperTable, Value, paper_table, table_name
+from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.tables import Column, Layout, Suite
 from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket
@@ -202,9 +202,10 @@ _ROUNDING = 0.0005
 """The paper prints three digits."""
 
 
-def mean_tau(columns: Sequence[Values]) -> float | None:
-    """Kendall's τ_b of every two columns, each over the rows both have, averaged."""
-    found = [tau for one, other in combinations(columns, 2) if (tau := _tau(one, other)) is not None]
+def mean_tau(columns: Sequence[Values], couples: Couples | None = None) -> float | None:
+    """Kendall's τ_b of couples of columns, every two without, each over the rows both have, averaged."""
+    couples = every_two(len(columns)) if couples is None else couples
+    found = [tau for one, other in couples if (tau := _tau(columns[one], columns[other])) is not None]
     return float(np.mean(found)) if found else None
 
 

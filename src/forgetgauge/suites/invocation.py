@@ -58,13 +58,6 @@ class Invoked:
     """All that worked on this table, this one last."""
 
 
-@dataclass(frozen=True)
-class InvokedTable(Invoked):
-    """The same of a table of the paper."""
-
-    comparison: TableComparison
-
-
 def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) -> Planned:
     """Resolve every column; `only` names those that are wanted, all without. `out` may know some from elsewhere."""
     for label in only:
@@ -93,7 +86,9 @@ def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) 
     return Planned(chosen, Campaign.plan(_joined(suite, chosen, parts)), not_run, before)
 
 
-def play_suite(suite: Suite, out: Path, *, only: Sequence[str] = (), command: str = "", **how: Any) -> InvokedTable:
+def play_suite(
+    suite: Suite, out: Path, *, only: Sequence[str] = (), command: str = "", **how: Any
+) -> tuple[Invoked, TableComparison]:
     """Do what is missing of a table and compare what there is; columns that are not finished are called not run.
 
     `how` is what `run.campaign.play` takes: executor, device, time limit.
@@ -115,7 +110,7 @@ def play_suite(suite: Suite, out: Path, *, only: Sequence[str] = (), command: st
     invocations = add_invocation(folder, suite.name, invocation)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.name, comparison, result)
-    return InvokedTable(ending, planned.campaign, folder, result, invocations, comparison)
+    return Invoked(ending, planned.campaign, folder, result, invocations), comparison
 
 
 def play_single(name: str, raw: Raw, scale: str, out: Path, *, command: str = "", **how: Any) -> Invoked:

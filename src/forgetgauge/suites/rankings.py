@@ -41,7 +41,7 @@ def every_two(n_columns: int) -> Couples:
     return list(combinations(range(n_columns), 2))
 
 
-def mean_tau(columns: Sequence[Column], couples: Couples, *, level: float = 0.95, seed: int = 0) -> Tau | None:
+def bootstrap_tau(columns: Sequence[Column], couples: Couples, *, level: float = 0.95, seed: int = 0) -> Tau | None:
     """None without couples, or below three methods, which are no ranking."""
     methods = _ranked(columns)
     if not couples or len(methods) < 3:

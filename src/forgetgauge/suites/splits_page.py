@@ -52,6 +52,11 @@ def _caveats(methods: Mapping[str, MethodRecord], found: Mapping[str, AdversaryR
     return f" ({'; '.join(caveats)})" if caveats else ""
 
 
+def splits_text(found: SwapVsRandom) -> str:
+    """For a terminal."""
+    return f"{splits_table(found)}\n\n{found.takeaway}"
+
+
 def splits_table(found: SwapVsRandom) -> str:
     """One row per method and adversary, then Q, then the look-up adversary."""
     level = f"{100 * found.level:g} %"

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from forgetgauge.game.sensitivity import uniform
 from forgetgauge.game.splits import draw_pair, enumerate_splits
 from forgetgauge.suites.spread import (
     MIN_PAIRS,
+    as_random_pairs,
+    as_swap_pairs,
     compare_spreads,
     deviation_interval,
     jackknife_deviation,
+    lookup_advantages,
     random_estimates,
     swap_estimates,
 )
@@ -154,3 +160,30 @@ def test_the_interval_of_a_deviation_is_chi_squares(df):
     low, high = deviation_interval(0.3, df, 0.9)
     assert stats.chi2.cdf(df * 0.3**2 / low**2, df) == pytest.approx(0.95, rel=1e-9)
     assert stats.chi2.cdf(df * 0.3**2 / high**2, df) == pytest.approx(0.05, rel=1e-9)
+
+
+# -- the look-up adversary of Proposition 3.9 ----------------------------------------------------------------------
+
+PAIRS = [draw_pair(60, 0.5, np.random.default_rng(seed)) for seed in range(6)]
+WEIGHTS = uniform(60)
+
+
+@pytest.mark.parametrize("queries", [1, 16, math.inf])
+def test_on_swap_pairs_the_look_up_adversary_has_no_advantage(queries):
+    assert lookup_advantages(as_swap_pairs(PAIRS), WEIGHTS, queries).tolist() == [0.0] * 6
+
+
+def test_on_random_splits_it_is_always_right_whatever_was_unlearned():
+    assert lookup_advantages(as_random_pairs(PAIRS), WEIGHTS, math.inf).tolist() == [1.0] * 6
+
+
+def test_with_one_query_it_is_right_as_often_as_a_point_is_in_both_splits():
+    groups = as_random_pairs(PAIRS)
+    k = len(PAIRS[0].split.forget)
+    shared = [len(np.intersect1d(a.forget, b.forget)) + len(np.intersect1d(a.unseen, b.unseen)) for a, b in groups]
+    assert lookup_advantages(groups, WEIGHTS, 1) == pytest.approx(np.array(shared) / (2 * k))
+
+
+def test_random_pairs_are_of_different_swap_pairs():
+    assert len(as_random_pairs(PAIRS)) == len(as_swap_pairs(PAIRS)) == 6
+    assert as_random_pairs(PAIRS)[1] == (PAIRS[0].split.swapped(), PAIRS[1].split.swapped())

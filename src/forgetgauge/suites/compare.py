@@ -21,7 +21,7 @@ from forgetgauge.results.record import GameResult, MetricResult, Result
 from forgetgauge.results.utility import lost_accuracy, unseen_accuracy, unseen_part
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.paper import PRINTED, PaperTable, Value, paper_table, table_name
+from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.tables import Column, Layout, Suite
@@ -132,11 +132,13 @@ def compare_suite(
     invocations: Sequence[Invocation],
 ) -> TableComparison:
     """`played` are the columns whose games the result has, in its order; None where there is no result at all."""
-    paper = paper_table(suite.name)
-    games: Sequence[GameResult] = () if result is None else result.games
-    ours = {column.label: column_values(suite.layout, column, game) for column, game in zip(played, games, strict=True)}
+    paper, labels = paper_table(suite.name), [column.label for column in suite.columns]
+    games = {} if result is None else {c.label: (c, game) for c, game in zip(played, result.games, strict=True)}
+    ours = {label: column_values(suite.layout, *of) for label, of in games.items()}
+    points = {label: {row: found.value for row, found in ours.get(label, {}).items()} for label in labels}
+    printed = {label: {row: cells[label].mean for row, cells in paper.rows.items()} for label in labels}
+    of_quality = {label: game for label, (_, game) in games.items() if suite.layout == "quality"}
     further = dict.fromkeys(row for column in ours.values() for row in column if row not in paper.rows)
-    labels = [column.label for column in suite.columns]
     return TableComparison(
         name=suite.name,
         title=suite.title,
@@ -145,29 +147,25 @@ def compare_suite(
         quantity=QUANTITIES[suite.layout],
         columns=labels,
         rows={
-            row: {label: cell(_printed(paper, row, label), ours.get(label, {}).get(row)) for label in labels}
+            row: {label: cell(paper.rows.get(row, {}).get(label), ours.get(label, {}).get(row)) for label in labels}
             for row in (*paper.rows, *further)
         },
-        tau={label: _tau(_means(paper, label), _points(ours.get(label, {}))) for label in labels},
-        tau_between_columns=mean_tau([_points(column) for column in ours.values()]),
-        tau_between_columns_paper=mean_tau([_means(paper, label) for label in paper.columns]),
+        tau={label: _tau(printed[label], points[label]) for label in labels},
+        tau_between_columns=mean_tau([points[label] for label in ours]),
+        tau_between_columns_paper=mean_tau(list(printed.values())),
         grounding={label: _grounded(suite, label, ours.get(label, {})) for label in labels},
         not_run=dict(not_run),
         notes=[*suite.notes, *dict.fromkeys(column.note for column in played if column.note)],
-        basis=list(dict.fromkeys(game.interval_basis for game in games if game.interval_basis)),
+        basis=list(dict.fromkeys(game.interval_basis for _, game in games.values() if game.interval_basis)),
         invocations=list(invocations),
         work_s=0.0 if result is None else result.total_seconds,
         environment={} if result is None else dict(result.environment),
         digests={} if result is None else dict(result.digests),
         failures=[] if result is None else [f"{failure.job}: {failure.error}" for failure in result.failures],
-        over_none={column.label: over_none(game) for column, game in zip(played, games, strict=True)}
-        if suite.layout == "quality"
-        else {},
-        lost_accuracy={column.label: lost_accuracy(game) for column, game in zip(played, games, strict=True)}
-        if suite.layout == "quality"
-        else {},
+        over_none={label: over_none(game) for label, game in of_quality.items()},
+        lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
         tau_without_retrain={
-            label: _tau(_means(paper, label), _less_retrain(_points(ours.get(label, {}))))
+            label: _tau({row: mean for row, mean in printed[label].items() if row != "retrain"}, points[label])
             for label in labels
             if "retrain" in paper.rows
         },
@@ -209,10 +207,6 @@ def mean_tau(columns: Sequence[Values], couples: Couples | None = None) -> float
     return float(np.mean(found)) if found else None
 
 
-def _less_retrain(column: Values) -> Values:
-    return {row: value for row, value in column.items() if row != "retrain"}
-
-
 def _tau(one: Values, other: Values) -> float | None:
     """None below three common rows, where a ranking says nothing, and where one ties them all."""
     rows = [row for row in one if row in other]
@@ -224,25 +218,13 @@ def _tau(one: Values, other: Values) -> float | None:
 
 def _grounded(suite: Suite, label: str, column: Mapping[str, Ours]) -> bool | None:
     """Retrain cannot know what was forgotten: its interval should hold the ideal."""
-    found = column.get("retrain") if suite.layout != "advantage" else column.get("advantage")
-    if suite.layout == "advantage" and label != "Retrain":
-        return None
+    found = column.get("retrain")
+    if suite.layout == "advantage":  # methods stand across
+        found = column.get("advantage") if label == "Retrain" else None
     ideal = IDEALS.get(suite.layout)
     if ideal is None or found is None or found.interval is None:
         return None
     return found.interval[0] <= ideal <= found.interval[1]
-
-
-def _printed(paper: PaperTable, row: str, label: str) -> Value | None:
-    return paper.rows.get(row, {}).get(label)
-
-
-def _means(paper: PaperTable, label: str) -> dict[str, float]:
-    return {row: cells[label].mean for row, cells in paper.rows.items() if label in cells}
-
-
-def _points(column: Mapping[str, Ours]) -> dict[str, float]:
-    return {row: found.value for row, found in column.items()}
 
 
 AGREEMENT = {True: "inside", False: "outside", None: ""}

@@ -53,13 +53,15 @@ def remember_games(out: Path, name: str, campaign: Campaign) -> None:
     folder.write_run({**run, "games": games, "sweep": "table"})
 
 
-def add_invocation(folder: RunFolder, name: str, invocation: Invocation) -> list[Invocation]:
+def add_invocation(
+    folder: RunFolder, name: str, command: str, device: str, wall_s: float, n_jobs: int
+) -> list[Invocation]:
     """All invocations of a table, this one last; one that found nothing to do is not kept beside those that did."""
     path = folder.path / name / "invocations.jsonl"
     before = read_invocations(path)
-    if before and invocation.n_jobs == 0:
+    if before and n_jobs == 0:
         return before
-    every = [*before, invocation]
+    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs)]
     folder.write_text(path, "".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in every))
     return every
 

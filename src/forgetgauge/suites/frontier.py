@@ -200,8 +200,6 @@ class Tried:
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
     value: float
-    mean_loss: float
-    """Accuracy lost, averaged over the models."""
     worst_loss: float
     """The largest loss of any model."""
 

@@ -22,7 +22,7 @@ from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
-from forgetgauge.suites.folder import add_invocation, commit, remember_games, remembered, table_folder
+from forgetgauge.suites.folder import add_invocation, remember_games, remembered, table_folder
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Column, Raw, Suite, image_family
 
@@ -106,8 +106,7 @@ def play_suite(
     else:
         result = with_confused_accuracy(result, planned.campaign.graphs, folder)
     made_on = (result or planned.campaign.resolved).environment["device"]
-    invocation = Invocation(command, commit(), made_on, round(time.monotonic() - start, 1), ending.n_run)
-    invocations = add_invocation(folder, suite.name, invocation)
+    invocations = add_invocation(folder, suite.name, command, made_on, time.monotonic() - start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.name, comparison, result)
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
@@ -122,8 +121,7 @@ def play_single(name: str, raw: Raw, scale: str, out: Path, *, command: str = ""
     folder = table_folder(out, name)
     ending, result = play(campaign, folder, **how)
     made_on = (result or campaign.resolved).environment["device"]
-    invocation = Invocation(command, commit(), made_on, round(time.monotonic() - start, 1), ending.n_run)
-    invocations = add_invocation(folder, name, invocation)
+    invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
     if result is not None:
         folder.write_text(folder.report, render_report(result))
     return Invoked(ending, campaign, folder, result, invocations)

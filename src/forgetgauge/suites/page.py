@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from functools import cache
 
-import jinja2
 import numpy as np
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
@@ -30,10 +28,11 @@ from forgetgauge.suites.pictures import (
     curve_pictures,
 )
 from forgetgauge.suites.records import CompareCell, TableComparison
+from forgetgauge.suites.splits_page import template
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
-from forgetgauge.wording import plain, seconds
+from forgetgauge.wording import counted, plain, seconds
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",
@@ -73,12 +72,12 @@ class Section:
 
 def render_markdown(found: Findings) -> str:
     """The page as Markdown."""
-    return _template("page.md.j2").render(_context(found)).rstrip() + "\n"
+    return template("page.md.j2", **FILTERS).render(_context(found)).rstrip() + "\n"
 
 
 def render_page(found: Findings) -> str:
     """The page as one HTML file that loads nothing."""
-    return _template("page.html.j2").render(_context(found))
+    return template("page.html.j2", **FILTERS).render(_context(found))
 
 
 def _context(found: Findings) -> dict[str, object]:
@@ -186,20 +185,7 @@ def _days(name: str) -> str:
         return "not stated"
     n = days[PAPER_DAYS[name]]
     shared = {"dp": ", Tables 3 to 5", "dataset_size_and_seeds": ", with random seeds"}.get(PAPER_DAYS[name], "")
-    return f"{n} day{'s' * (n != 1)}{shared}"
-
-
-@cache
-def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("forgetgauge", "suites"),
-        autoescape=name.endswith(".html.j2"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(plain=plain, markdown=markdown_rows, tau=tau_text, code=code_marked)
-    return environment.get_template(name)
+    return f"{counted(n, 'day')}{shared}"
 
 
 def code_marked(text: str) -> str:
@@ -212,3 +198,6 @@ def markdown_rows(rows: list[list[str]]) -> str:
     """A table."""
     head, *body = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, f"|{'---|' * len(rows[0])}", *body])
+
+
+FILTERS = {"plain": plain, "markdown": markdown_rows, "tau": tau_text, "code": code_marked}

@@ -59,10 +59,6 @@ class Value:
 class PaperTable:
     """One table of the paper, its rows under our names and in its order."""
 
-    name: str
-    metric: str
-    spread: str
-    """What its ± is, in words."""
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, Value]]
     """Row -> column -> value."""
@@ -72,7 +68,7 @@ def paper_table(name: str) -> PaperTable:
     """A table by its suite's name: `table1`, `table4b`."""
     record = _record()[KEYS[name]]
     rows = {IDS[row]: {column: _value(cell) for column, cell in cells.items()} for row, cells in record["rows"].items()}
-    return PaperTable(name, record["metric"], record["spread"], tuple(record["columns"]), rows)
+    return PaperTable(tuple(record["columns"]), rows)
 
 
 def paper_source() -> str:

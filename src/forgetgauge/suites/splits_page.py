@@ -6,7 +6,7 @@ All of it is made from the record alone, and loads nothing; the same record give
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetgauge.report.picture import Scale, advantage_scale
 from forgetgauge.report.table import align
-from forgetgauge.suites.spread import AdversaryRecord, LookupRecord, MethodRecord, SwapVsRandom
+from forgetgauge.suites.spread import AdversaryRecord, LookupRecord, MethodRecord, QualityRecord, SwapVsRandom
 from forgetgauge.wording import bracket, listed, plain, setting, signed
 
 
@@ -142,15 +142,20 @@ class Panel:
     axis: str
 
 
+GROUPINGS = ("swap pairs", "random splits")
+
 Row = tuple[str, str, Sequence[float], float, float, str]
 """(method, grouping, values, mean, deviation, note)."""
 
 
 def panels(found: SwapVsRandom) -> list[Panel]:
     """Advantages of the loudest adversary, Q, and the look-up adversary, one above the other."""
-    name = found.adversary
-    placed = [_panel(0, f"Signed advantage of the {name} adversary", "½ (Adv₁ + Adv₂)", _advantages(found), None, 0.0)]
-    rows = _qualities(found)
+    name, methods = found.adversary, found.methods
+    each = {method: record.by_adversary[name] for method, record in methods.items()}
+    rows = [row for method, of in each.items() for row in _rows(method, of, (of.mean, of.mean), signed)]
+    placed = [_panel(0, f"Signed advantage of the {name} adversary", "½ (Adv₁ + Adv₂)", rows, None, 0.0)]
+    by_q = {method: record.quality for method, record in methods.items()}
+    rows = [row for method, q in by_q.items() for row in _rows(method, q, (q.swap_mean, q.random_mean), plain)]
     least = min(value for row in rows for value in row[2])
     title = "Unlearning Quality: 1 − the largest |advantage| of the repetition"
     placed.append(_panel(placed[-1].bottom, title, "Q", rows, Scale(least - 0.01, 1.0), 1.0))
@@ -159,35 +164,22 @@ def panels(found: SwapVsRandom) -> list[Panel]:
     return placed
 
 
-def _advantages(found: SwapVsRandom) -> list[Row]:
-    rows: list[Row] = []
-    for name, method in found.methods.items():
-        of = method.by_adversary[found.adversary]
-        for grouping, values, deviation in (
-            ("swap pairs", of.swap, of.swap_deviation.value),
-            ("random splits", of.random, of.random_deviation.value),
-        ):
-            rows.append((name, grouping, values, of.mean, deviation, f"mean {signed(of.mean)}, sd {plain(deviation)}"))
-    return rows
-
-
-def _qualities(found: SwapVsRandom) -> list[Row]:
-    rows: list[Row] = []
-    for name, method in found.methods.items():
-        q = method.quality
-        for grouping, values, mean, deviation in (
-            ("swap pairs", q.swap, q.swap_mean, q.swap_deviation.value),
-            ("random splits", q.random, q.random_mean, q.random_deviation.value),
-        ):
-            rows.append((name, grouping, values, mean, deviation, f"mean {plain(mean)}, sd {plain(deviation)}"))
-    return rows
+def _rows(
+    method: str, of: AdversaryRecord | QualityRecord, means: tuple[float, float], shown: Callable[[float], str]
+) -> list[Row]:
+    """One for each grouping."""
+    values, deviations = (of.swap, of.random), (of.swap_deviation.value, of.random_deviation.value)
+    return [
+        (method, grouping, each, mean, deviation, f"mean {shown(mean)}, sd {plain(deviation)}")
+        for grouping, each, mean, deviation in zip(GROUPINGS, values, means, deviations, strict=True)
+    ]
 
 
 def _lookup(found: SwapVsRandom) -> list[Row]:
     unlimited = found.lookup[-1]
     return [
         ("look-up", grouping, values, float(np.mean(values)), float(np.std(values)), f"{np.mean(values):.2f}")
-        for grouping, values in (("swap pairs", unlimited.swap), ("random splits", unlimited.random))
+        for grouping, values in zip(GROUPINGS, (unlimited.swap, unlimited.random), strict=True)
     ]
 
 
@@ -215,7 +207,7 @@ def _strip(row: Row, y: float, scale: Scale, *, named: bool) -> Strip:
         low=_x(scale, mean - deviation),
         high=_x(scale, mean + deviation),
         note=note,
-        hollow=grouping == "random splits",
+        hollow=grouping == GROUPINGS[1],
     )
 
 
@@ -234,23 +226,24 @@ def splits_figure(found: SwapVsRandom) -> str:
     """The figure, black on white; filled dots are swap pairs, hollow ones random splits."""
     placed = panels(found)
     sizes = {"width": WIDTH, "left": LEFT, "right": RIGHT, "strip": STRIP, "height": round(placed[-1].bottom)}
-    return _templates().get_template("swap_vs_random.svg.j2").render(found=found, panels=placed, **sizes)
+    return template("swap_vs_random.svg.j2").render(found=found, panels=placed, **sizes)
 
 
 def splits_page(found: SwapVsRandom) -> str:
     """The page: takeaway, figure, how to read it, all numbers."""
-    page = _templates().get_template("swap_vs_random.html.j2")
+    page = template("swap_vs_random.html.j2", setting=setting)
     return page.render(found=found, figure=splits_figure(found), table=splits_table(found))
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
+    """A template of this room; all but Markdown is escaped."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("forgetgauge.suites", ""),
-        autoescape=True,
+        loader=jinja2.PackageLoader("forgetgauge", "suites"),
+        autoescape=not name.endswith(".md.j2"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["setting"] = setting
-    return environment
+    environment.filters.update(filters)
+    return environment.get_template(name)

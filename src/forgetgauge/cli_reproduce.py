@@ -137,7 +137,7 @@ def _one(
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.run.progress import told
-    from forgetgauge.suites.folder import command
+    from forgetgauge.suites.invocation import command_line
 
     if name == TOY:
         return _toy(folder)
@@ -149,7 +149,7 @@ def _one(
             "device": device,
             "time_limit_s": time_limit_s,
             "tell": tell,
-            "command": command(),
+            "command": command_line(),
         }
         play, text = _player(name, columns)
         invoked, found = play(scale, folder, **how)
@@ -199,11 +199,11 @@ def _accuracy(
 ) -> bool:
     """Nothing fails one by one here; what is missing says so."""
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
-    from forgetgauge.suites.folder import command
+    from forgetgauge.suites.invocation import command_line
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
     how: dict[str, Any] = {"only": columns, "device": device, "time_limit_s": time_limit_s, "say": say}
-    found, missing = play_accuracy(scale, folder, command=command(), **how)
+    found, missing = play_accuracy(scale, folder, command=command_line(), **how)
     typer.echo(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         typer.echo(f"stopped at the time limit: {KINDS[kind]}; the same command continues")

@@ -16,8 +16,7 @@ from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import invocation
-from forgetgauge.suites.folder import is_of
-from forgetgauge.suites.invocation import NOT_YET, Invoked, plan_suite, play_suite
+from forgetgauge.suites.invocation import NOT_YET, Invoked, is_of, plan_suite, play_suite
 from forgetgauge.suites.records import TableComparison, read_comparison
 from forgetgauge.suites.tables import Suite, suite
 

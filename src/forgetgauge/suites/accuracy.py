@@ -27,8 +27,7 @@ from forgetgauge.plan.runfile import complete_params
 from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
-from forgetgauge.suites.folder import commit
-from forgetgauge.suites.invocation import refuse_download
+from forgetgauge.suites.invocation import commit, refuse_download
 from forgetgauge.suites.paper import text_values
 from forgetgauge.suites.records import Record, read_strictly
 from forgetgauge.wording import seconds

@@ -34,7 +34,7 @@ APPROXIMATE = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd"
 
 LEVEL = 0.95
 
-Told = tuple[str, str, str]
+Statement = tuple[str, str, str]
 """A claim's name, the paper's words, and the rule by which it is judged."""
 
 
@@ -79,33 +79,33 @@ _SAME = (
 
 def ranking_claim(name: str, words: str, table: str, stored: Stored | None) -> Claim:
     """The columns of one table rank the methods alike."""
-    told = (name, words, _SAME.format("every two columns"))
+    statement = (name, words, _SAME.format("every two columns"))
     if stored is None:
-        return Claim(*told, "not run")
+        return Claim(*statement, "not run")
     columns = approximate_columns(stored)
     tau = bootstrap_tau(list(columns.values()), every_two(len(columns)))
-    return _by_tau(told, tau, stored.comparison, list(columns), _paper_tau(table, every_two))
+    return _by_tau(statement, tau, stored.comparison, list(columns), _paper_tau(table, every_two))
 
 
 def small_predicts_large(stored: Stored | None) -> Claim:
     """The smaller columns of Table 1 rank the methods as the whole data set does."""
-    told = (
+    statement = (
         "Small data predict the ranking on all of them",
         "small-scale evaluations can reliably approximate large-scale performance",
         _SAME.format("each smaller η with η = 1.0"),
     )
     if stored is None:
-        return Claim(*told, "not run")
+        return Claim(*statement, "not run")
     columns = approximate_columns(stored)
     if columns and "1.0" not in columns:
-        return Claim(*told, "not run", "η = 1.0 is missing", source_of(stored.comparison))
+        return Claim(*statement, "not run", "η = 1.0 is missing", source_of(stored.comparison))
     tau = bootstrap_tau(list(columns.values()), _with_last(len(columns)))
-    return _by_tau(told, tau, stored.comparison, list(columns), _paper_tau("table1", _with_last))
+    return _by_tau(statement, tau, stored.comparison, list(columns), _paper_tau("table1", _with_last))
 
 
 def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
     """Our own short trainings rank the methods as the paper's long ones do."""
-    told = (
+    statement = (
         "Short trainings predict the ranking of long ones",
         "enabling model maintainers to conduct small-scale experiments",
         _SAME.format("small with paper scale, in each column that was run at both,"),
@@ -121,9 +121,9 @@ def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
             columns += [ours[label], theirs[label]]
             tables.append(f"{table_name(name)}, {small.comparison.variable} = {label}")
     if not columns:
-        return Claim(*told, "not run")
+        return Claim(*statement, "not run")
     tau = bootstrap_tau(columns, [(i, i + 1) for i in range(0, len(columns), 2)])
-    return _judged_tau(told, tau, f"{'; '.join(tables)}: at both scales", [])
+    return _judged_tau(statement, tau, f"{'; '.join(tables)}: at both scales", [])
 
 
 def judged(low: float, high: float, bar: float) -> Verdict:
@@ -149,71 +149,73 @@ def _paper_tau(table: str, couples: Callable[[int], Couples]) -> float | None:
     return mean_tau(columns, couples(len(columns)))
 
 
-def _by_tau(told: Told, tau: Tau | None, table: TableComparison, labels: Sequence[str], paper: float | None) -> Claim:
+def _by_tau(
+    statement: Statement, tau: Tau | None, table: TableComparison, labels: Sequence[str], paper: float | None
+) -> Claim:
     source = f"{source_of(table)}, {table.variable} = {listed(labels)}"
     if len(labels) < 2:
-        played = [label for label in table.columns if label not in table.not_run]
-        if len(played) < 2:
-            return Claim(*told, "not run", f"{counted(len(played), 'column')}: nothing to compare", source_of(table))
-        return Claim(*told, "undecided", "no result.json with advantages by pair is stored", source_of(table))
-    found = _judged_tau(told, tau, source, [f"{table.variable} = {c}" for c in table.columns if c not in labels])
-    return Claim(*told, found.verdict, f"{found.figure}; the paper’s own numbers: {tau_text(paper)}", source)
+        n_run = len(table.columns) - len(table.not_run)
+        if n_run < 2:
+            return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(table))
+        return Claim(*statement, "undecided", "no result.json with advantages by pair is stored", source_of(table))
+    found = _judged_tau(statement, tau, source, [f"{table.variable} = {c}" for c in table.columns if c not in labels])
+    return Claim(*statement, found.verdict, f"{found.figure}; the paper’s own numbers: {tau_text(paper)}", source)
 
 
-def _judged_tau(told: Told, tau: Tau | None, source: str, missing: Sequence[str]) -> Claim:
+def _judged_tau(statement: Statement, tau: Tau | None, source: str, missing: Sequence[str]) -> Claim:
     """Undecided where columns are missing, or some method is in not all of them."""
     if tau is None:
-        return Claim(*told, "undecided", f"fewer than three methods in common{incomplete(missing)}", source)
+        return Claim(*statement, "undecided", f"fewer than three methods in common{incomplete(missing)}", source)
     unranked = [method for method in APPROXIMATE if method not in tau.methods]
     missing = [*missing, *([f"{named(unranked)} in some column"] if unranked else [])]
     if tau.interval is None:
         figure = f"τ = {tau_text(tau.value)}; too few pairs for an interval{incomplete(missing)}"
-        return Claim(*told, "undecided", figure, source)
+        return Claim(*statement, "undecided", figure, source)
     ends = f"[{tau_text(tau.interval[0])}, {tau_text(tau.interval[1])}]"
     verdict = "undecided" if missing else judged(*tau.interval, SAME_ORDER)
-    return Claim(*told, verdict, f"τ = {tau_text(tau.value)} {ends}{incomplete(missing)}", source)
+    return Claim(*statement, verdict, f"τ = {tau_text(tau.value)} {ends}{incomplete(missing)}", source)
 
 
 def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
     """MNIST > CIFAR-10 > CIFAR-100, for most methods."""
-    told = (
+    statement = (
         "Q tells easy data from difficult ones",
         "the Unlearning Quality of most unlearning methods is higher on MNIST while lower on CIFAR100, in comparison "
         "to those on CIFAR10",
         "for more than half of the six methods MNIST > CIFAR-10 > CIFAR-100 beyond their intervals",
     )
     if data is None or sizes is None:
-        return Claim(*told, "not run")
+        return Claim(*statement, "not run")
     seven, one = data.comparison, sizes.comparison
     source = f"Tables 7 and 1 (η = 1.0), {seven.scale} scale"
     if seven.scale != one.scale or SCALES[seven.scale].fraction != 1.0:
-        return Claim(*told, "not run", "no CIFAR-10 column has the share of the data that Table 7 has", source)
+        return Claim(*statement, "not run", "no CIFAR-10 column has the share of the data that Table 7 has", source)
     places = [(seven, "MNIST"), (one, "1.0"), (seven, "CIFAR100")]
     rows = {m: [interval_of(table, m, label) for table, label in places] for m in APPROXIMATE}
     known = {m: [i for i in found if i is not None] for m, found in rows.items()}
     known = {m: found for m, found in known.items() if len(found) == len(places)}
     if any(label in table.not_run for table, label in places):
-        return Claim(*told, "not run", "a column is missing", source)
+        return Claim(*statement, "not run", "a column is missing", source)
     if not known:
-        return Claim(*told, "undecided", "no intervals over pairs", source)
+        return Claim(*statement, "undecided", "no intervals over pairs", source)
     ordered = [m for m, (easy, middle, hard) in known.items() if easy[0] > middle[1] and middle[0] > hard[1]]
     against = [m for m, (easy, middle, hard) in known.items() if easy[1] < middle[0] or middle[1] < hard[0]]
     half = len(APPROXIMATE) / 2
     verdict: Verdict = "confirmed" if len(ordered) > half else "not confirmed" if len(against) >= half else "undecided"
     n_open = len(APPROXIMATE) - len(ordered) - len(against)
     figure = f"in this order: {named(ordered)}; not in it: {named(against)}; open: {counted(n_open, 'method')}"
-    return Claim(*told, verdict, figure, source)
+    return Claim(*statement, verdict, figure, source)
 
 
 def falling_claim(stored: Stored | None) -> Claim:
     """Q falls as ε grows, for every method but Retrain."""
-    told = (
+    statement = (
         "Q falls with ε",
         "should negatively correlate with ε. Indeed, empirically, we observe such a trend with high precision",
         "every method but Retrain has a lower Q at the largest ε than at the smallest, beyond their intervals, and "
         "none rises beyond them from one ε to the next",
     )
-    return _by_trend(told, stored, if_rising="not confirmed", if_falling="confirmed")
+    return _by_trend(statement, stored, if_rising="not confirmed", if_falling="confirmed")
 
 
 def rival_claim(name: str, words: str, stored: Stored | None) -> Claim:
@@ -222,12 +224,12 @@ def rival_claim(name: str, words: str, stored: Stored | None) -> Claim:
     return _by_trend((name, words, rule), stored, if_rising="confirmed", if_falling="not confirmed")
 
 
-def _by_trend(told: Told, stored: Stored | None, *, if_rising: Verdict, if_falling: Verdict) -> Claim:
+def _by_trend(statement: Statement, stored: Stored | None, *, if_rising: Verdict, if_falling: Verdict) -> Claim:
     if stored is None:
-        return Claim(*told, "not run")
+        return Claim(*statement, "not run")
     trend = trend_of(stored.comparison)
     verdict: Verdict = if_rising if trend.rising else if_falling if trend.all_fall else "undecided"
-    return Claim(*told, verdict if trend.n_columns > 1 else "not run", trend.words, source_of(stored.comparison))
+    return Claim(*statement, verdict if trend.n_columns > 1 else "not run", trend.words, source_of(stored.comparison))
 
 
 @dataclass(frozen=True)
@@ -311,12 +313,12 @@ def claims(found: Findings) -> list[Claim]:
     """All of them; of a table at several scales that with most columns counts."""
     return [
         replicates_claim(found.replicates),
-        *(ranking_claim(*told, table, found.fullest(table)) for table, told in RANKINGS.items()),
+        *(ranking_claim(*statement, table, found.fullest(table)) for table, statement in RANKINGS.items()),
         small_predicts_large(found.fullest("table1")),
         scales_claim(found.stored),
         difficulty_claim(*(found.stored.get((table, "paper")) for table in ("table7", "table1"))),
         falling_claim(found.fullest("table3")),
-        *(rival_claim(*told, found.fullest(table)) for table, told in RIVALS.items()),
+        *(rival_claim(*statement, found.fullest(table)) for table, statement in RIVALS.items()),
         *(accuracy_claim(kind, words, found.accuracy) for kind, words in ACCURACIES.items()),
     ]
 
@@ -325,14 +327,14 @@ def replicates_claim(found: Replicates | None) -> Claim:
     """Q of one split hardly moves when it is trained again."""
     printed = paper_table("table1").rows
     bar = max(cell.spread or 0.0 for row in printed.values() for cell in row.values())
-    told = (
+    statement = (
         "Robust to the random seed",
         "this test proves robust to changes in random seed",
         f"of every method of the paper’s Table 1 the deviation of Q over replicates is at most {plain(bar)}, the "
         "largest ± there (95 % intervals by χ²)",
     )
     if found is None or found.data in EMBEDDED or found.n_replicates < LEAST:
-        return Claim(*told, "not run")
+        return Claim(*statement, "not run")
     spreads = {method: deviation_interval(found.deviation(method), found.n_freedom, LEVEL) for method in found.quality}
     worst = max(spreads, key=found.deviation)
     lows, highs = zip(*spreads.values(), strict=True)
@@ -344,7 +346,7 @@ def replicates_claim(found: Replicates | None) -> Claim:
     figure = f"largest: {largest}; {each}{incomplete(missing)}"
     size = f"{counted(found.n_pairs, 'pair')}, {found.n_replicates} replicates"
     source = f"{found.data}, {found.model}, α = {found.alpha}: {size}"
-    return Claim(*told, verdict, figure, source)
+    return Claim(*statement, verdict, figure, source)
 
 
 def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:

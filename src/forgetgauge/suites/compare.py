@@ -126,14 +126,14 @@ Values = Mapping[str, float]
 
 def compare_suite(
     suite: Suite,
-    played: Sequence[Column],
+    shown: Sequence[Column],
     result: Result | None,
     not_run: Mapping[str, str],
     invocations: Sequence[Invocation],
 ) -> TableComparison:
-    """`played` are the columns whose games the result has, in its order; None where there is no result at all."""
+    """`shown` are the columns whose games the result has, in its order; None where there is no result at all."""
     paper, labels = paper_table(suite.name), [column.label for column in suite.columns]
-    games = {} if result is None else {c.label: (c, game) for c, game in zip(played, result.games, strict=True)}
+    games = {} if result is None else {c.label: (c, game) for c, game in zip(shown, result.games, strict=True)}
     ours = {label: column_values(suite.layout, *of) for label, of in games.items()}
     points = {label: {row: found.value for row, found in ours.get(label, {}).items()} for label in labels}
     printed = {label: {row: cells[label].mean for row, cells in paper.rows.items()} for label in labels}
@@ -155,7 +155,7 @@ def compare_suite(
         tau_between_columns_paper=mean_tau(list(printed.values())),
         grounding={label: _grounded(suite, label, ours.get(label, {})) for label in labels},
         not_run=dict(not_run),
-        notes=[*suite.notes, *dict.fromkeys(column.note for column in played if column.note)],
+        notes=[*suite.notes, *dict.fromkeys(column.note for column in shown if column.note)],
         basis=list(dict.fromkeys(game.interval_basis for _, game in games.values() if game.interval_basis)),
         invocations=list(invocations),
         work_s=0.0 if result is None else result.total_seconds,
@@ -260,8 +260,8 @@ def remarks(found: TableComparison) -> list[str]:
         where = f"not at {found.variable} = {', '.join(astray)}" if astray else "in every column"
         lines.append(f"Retrain’s interval holds its ideal {where}.")
     for column, methods in found.over_none.items():
-        told = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
-        lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {told}.")
+        each = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
+        lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {each}.")
     damaged = [
         f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {found.variable} = {column}"
         for column, methods in found.lost_accuracy.items()

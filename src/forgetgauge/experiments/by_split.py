@@ -10,7 +10,7 @@ from forgetgauge.game.advantage import signed_advantage
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.graph import SIDES, Cell, Graph
-from forgetgauge.results.played import Played
+from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.runfolder import RunFolder
 
 
@@ -27,12 +27,12 @@ class SplitAdvantages:
 
 def split_advantages(graph: Graph, folder: RunFolder) -> SplitAdvantages:
     """From the stored decisions; every job of the game must be done."""
-    game, played = graph.game, Played(graph, folder, folder.open_ledger().state)
+    game, played = graph.game, GameView(graph, RunView(folder))
 
     def gained(method: str, pair: int, side: int, adversary: str) -> float:
         in_forget, weight = played.points_of(pair)
         keys = [graph.cells[Cell(method, pair, side, seed)].decide[adversary] for seed in range(game.seeds)]
-        says_forget = np.mean([played.look_up(key).arrays["says_forget"] for key in keys], axis=0)
+        says_forget = np.mean([played.run.look_up(key).arrays["says_forget"] for key in keys], axis=0)
         return signed_advantage(says_forget, in_forget if side == 0 else ~in_forget, weight)
 
     return SplitAdvantages(

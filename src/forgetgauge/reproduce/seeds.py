@@ -17,7 +17,7 @@ import numpy as np
 from forgetgauge.errors import UserError
 from forgetgauge.game.advantage import swap_advantage
 from forgetgauge.game.quality import quality_plugin
-from forgetgauge.plan.draws import draw_swap_pair, half_sizes
+from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.report.table import align
 from forgetgauge.reproduce.claim import counted
@@ -25,6 +25,7 @@ from forgetgauge.reproduce.paper import PRINTED
 from forgetgauge.reproduce.reading import read_strictly
 from forgetgauge.reproduce.scales import SCALES, seeds_game
 from forgetgauge.reproduce.single import Played, play_single
+from forgetgauge.results.views import RunView
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.wording import plain
@@ -111,20 +112,19 @@ def seeds_of_run(path: Path) -> SeedSpread:
 
 def spread_over_seeds(graph: Graph, folder: RunFolder) -> SeedSpread:
     """From the stored decisions; methods of which some are missing are left out."""
-    game, state = graph.game, folder.open_ledger().state
-    n = half_sizes(game.n_points, game.fraction)[0]
+    game, run = graph.game, RunView(folder)
     decided = {method: _keys(graph, method) for method in game.methods}
-    whole = {m: keys for m, keys in decided.items() if all(state.is_available(k) for k in keys.values())}
-    if not whole or not state.is_available(graph.initialise):
+    whole = {m: keys for m, keys in decided.items() if all(run.has(k) for k in keys.values())}
+    if not whole or not run.has(graph.initialise):
         raise UserError(f"{folder.path}: no method has all its decisions: finish the run first")
 
     def read(key: str, name: str) -> Any:
-        return folder.objects.read(key, state.done[key].receipt.sha256).arrays[name]
+        return run.look_up(key).arrays[name]
 
     weights = read(graph.initialise, "weight")
     quality: dict[str, list[list[float]]] = {method: [] for method in whole}
     for pair in range(game.pairs):
-        drawn = draw_swap_pair(game.data_digest, n, game.seed, game.fraction, game.alpha, pair)
+        drawn = swap_pair_of(game, pair)
         for method, keys in whole.items():
             by_seed, weight = [], weights[drawn.points]
             for seed in range(game.seeds):

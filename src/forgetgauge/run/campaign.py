@@ -13,8 +13,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.results.assembly import assemble
-from forgetgauge.results.pilot import pairs_wanted
+from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
 from forgetgauge.run.amending import amended, set_aside
 from forgetgauge.run.executors import Executor

@@ -16,7 +16,7 @@ from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
-from forgetgauge.plan.draws import draw_confused, draw_halves, draw_swap_pair, half_sizes
+from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
 from forgetgauge.plan.graph import Game, Method, Named, Opponent
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
@@ -132,7 +132,7 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
     labels = dataset.points.whole_labels.numpy()[target]
     weight = sensitivity_weights(game.sensitivity, labels, target, Sources({}, weights))
     for pair in range(game.pairs):
-        drawn = draw_swap_pair(game.data_digest, len(target), game.seed, game.fraction, game.alpha, pair).split
+        drawn = swap_pair_of(game, pair).split
         if not (weight[drawn.forget].sum() > 0 and weight[drawn.unseen].sum() > 0):
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 

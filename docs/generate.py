@@ -1,4 +1,5 @@
-"""Writes docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints.
+"""Writes docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints, and from the source
+the table and the picture of docs/architecture.md.
 
 `make docs` runs it; a test compares the committed pages with what it would write.
 """
@@ -8,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Container
 from pathlib import Path
 
+import rooms
+
 from forgetgauge import plugins
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 from forgetgauge.plugins.catalogue import Catalogue, Entry
 
 DOCS = Path(__file__).parent
+BEGIN, END = "<!-- rooms: written by `python docs/generate.py` -->", "<!-- end of rooms -->"
 
 METHODS = """\
 # Methods
@@ -51,7 +55,15 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "methods.md": _page(METHODS, plugins.unlearners, embedded["unlearners"]),
         DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES),
+        DOCS / "architecture.md": _with_table(DOCS / "architecture.md", rooms.table()),
+        DOCS / "pictures" / "rooms.svg": rooms.picture(),
     }
+
+
+def _with_table(path: Path, table: str) -> str:
+    """The page with its table written again; the rest is kept."""
+    before, _, rest = path.read_text("utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
 
 
 def _page(opening: str, catalogue: Catalogue, embedded: Container[str]) -> str:

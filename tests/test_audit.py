@@ -179,7 +179,7 @@ sys.exit('torch' in sys.modules)"""
         subprocess.run([sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", code], check=False).returncode
         == 0
     )
-    assert json.loads((tmp_path / "out/result.json").read_text())["methods"]["model"]["n_pairs"] == 2
+    assert json.loads((tmp_path / "out/result.json").read_text())["games"][0]["methods"]["model"]["n_pairs"] == 2
 
 
 @pytest.mark.parametrize("how", ["plain", "weighted", "decisions", "scores", "by method"])

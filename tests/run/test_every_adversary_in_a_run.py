@@ -40,7 +40,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_against_a_shared_retrained_model_every_adversary_gets_exactly_nothing_with_any_number_of_queries(finished):
-    retrain = json.loads((finished / "result.json").read_text())["methods"]["retrain"]
+    retrain = json.loads((finished / "result.json").read_text())["games"][0]["methods"]["retrain"]
     assert set(retrain["by_adversary"]) == set(EVERY)
     for found in retrain["by_adversary"].values():
         assert found["advantage"] == 0.0
@@ -50,7 +50,7 @@ def test_against_a_shared_retrained_model_every_adversary_gets_exactly_nothing_w
 
 
 def test_one_query_is_the_weak_adversary(finished):
-    none = json.loads((finished / "result.json").read_text())["methods"]["none"]
+    none = json.loads((finished / "result.json").read_text())["games"][0]["methods"]["none"]
     for found in none["by_adversary"].values():
         assert [strong["queries"] for strong in found["strong"]] == [1, 4, 16, 64]
         assert found["strong"][0]["advantage"] == pytest.approx(found["advantage"], abs=1e-12)

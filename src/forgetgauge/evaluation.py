@@ -19,6 +19,7 @@ from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.table import causes
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.own_code import CATALOGUES
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending, Progress
@@ -83,6 +84,9 @@ def evaluate(
     """
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
+    options = RunOptions(
+        executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", tell=tell
+    )
     raw: dict[str, Any] = {
         "seed": seed,
         "keep": keep,
@@ -112,21 +116,13 @@ def evaluate(
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
-        if not getattr(plugins.executors.load(executor), "in_this_process", False) and _holds_bound(campaign):
+        if not getattr(plugins.executors.load(options.executor), "in_this_process", False) and _holds_bound(campaign):
             raise UserError(
                 "evaluate: worker processes cannot see functions and arrays of this program; "
                 "name them as 'module:attribute', or use executor='inline'"
             )
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
-        ending, result = play(
-            campaign,
-            folder,
-            executor=executor,
-            device=device,
-            time_limit_s=time_limit_s,
-            trial=on_failure == "raise",
-            tell=tell,
-        )
+        ending, result = play(campaign, folder, options)
         if result is not None and out is None:
             result = _with_tracebacks(result, folder)
     for note in ending.notes:

@@ -508,6 +508,8 @@ def test_adversaries_that_a_shadow_block_cannot_serve_are_refused_by_name(tmp_pa
         audited(raw, tmp_path, adversaries=["entropy"])
     with pytest.raises(UserError, match="level"):
         audited(made_up(), tmp_path, level=1.0)
+    with pytest.raises(UserError, match=r"delta = 0\.5 is not at least 0 and below 0\.5"):
+        audited(made_up(), tmp_path, delta=0.5)
 
 
 def test_runs_that_cannot_be_exported_are_refused(run, tmp_path):

@@ -33,6 +33,7 @@ def swap_vs_random(
     from forgetgauge.durations import parse_duration
     from forgetgauge.experiments import swap_vs_random as experiment
     from forgetgauge.experiments.takeaway import table
+    from forgetgauge.run.options import RunOptions
     from forgetgauge.run.progress import told
 
     limit = None if time_limit is None else parse_duration(time_limit)
@@ -43,10 +44,7 @@ def swap_vs_random(
                 out=out,
                 repetitions=repetitions,
                 settings=settings or [],
-                executor="processes",
-                device=device,
-                time_limit_s=limit,
-                tell=tell,
+                options=RunOptions("processes", device, time_limit_s=limit, tell=tell),
             )
     except TimeoutError as error:
         typer.echo(f"stopped at the time limit: {error}")

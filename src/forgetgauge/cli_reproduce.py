@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
+    from forgetgauge.run.options import RunOptions
     from forgetgauge.run.scheduler import Ending
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
@@ -72,6 +74,9 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
+    from forgetgauge.run.options import RunOptions
+
+    options = RunOptions(executor, device)
     wanted = _chosen(names)
     if column:
         _refuse_columns(wanted)
@@ -94,7 +99,7 @@ def reproduce(
         if left is not None and left <= 0:
             typer.echo(f"{name}: not run: the time was up; the same command continues")
             continue
-        failed |= _one(name, scale.value, folder, column or [], left, executor, device, quiet)
+        failed |= _one(name, scale.value, folder, column or [], replace(options, time_limit_s=left), quiet)
         if results is not None:
             _keep(folder / name, results / "reproduce" / scale.value / name)
     if failed:
@@ -127,16 +132,7 @@ def _refuse_columns(wanted: list[str]) -> None:
             raise UserError(f"--column goes with tables and {ACCURACY}: {name} has no columns")
 
 
-def _one(
-    name: str,
-    scale: str,
-    folder: Path,
-    columns: list[str],
-    time_limit_s: float | None,
-    executor: Any,
-    device: str,
-    quiet: bool,
-) -> bool:
+def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
     from forgetgauge.reproduce.origin import command
@@ -146,15 +142,9 @@ def _one(
     if name == TOY:
         return _toy(folder)
     if name == ACCURACY:
-        return _accuracy(scale, folder, columns, time_limit_s, device, quiet)
-    with started_ahead(executor, device), told(quiet) as tell:
-        how: dict[str, Any] = {
-            "executor": executor,
-            "device": device,
-            "time_limit_s": time_limit_s,
-            "tell": tell,
-            "command": command(),
-        }
+        return _accuracy(scale, folder, columns, options, quiet)
+    with started_ahead(options), told(quiet) as tell:
+        how: dict[str, Any] = {"options": replace(options, tell=tell), "command": command()}
         show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _seeds}.get(name) or _table(name, columns)
         ending, _ = show(scale, folder, how)
     if ending.out_of_time:
@@ -217,17 +207,15 @@ def _seeds_of(run: Path, results: Path | None) -> None:
         _keep(run, results / run.resolve().name)
 
 
-def _accuracy(
-    scale: str, folder: Path, columns: list[str], time_limit_s: float | None, device: str, quiet: bool
-) -> bool:
+def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Nothing fails one by one here; what is missing says so."""
     from forgetgauge.reproduce.accuracy import play_accuracy
     from forgetgauge.reproduce.accuracy_record import KINDS, accuracy_text
     from forgetgauge.reproduce.origin import command
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
-    how: dict[str, Any] = {"only": columns, "device": device, "time_limit_s": time_limit_s, "say": say}
-    found, missing = play_accuracy(scale, folder, command=command(), **how)
+    how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": say}
+    found, missing = play_accuracy(scale, folder, only=columns, command=command(), **how)
     typer.echo(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         typer.echo(f"stopped at the time limit: {KINDS[kind]}; the same command continues")

@@ -18,6 +18,7 @@ from forgetgauge.reproduce.record import read_comparison
 from forgetgauge.reproduce.remembered import is_of
 from forgetgauge.reproduce.suites import Suite, suite
 from forgetgauge.results.record import read_result, without_timings
+from forgetgauge.run.options import RunOptions
 from forgetgauge.store.runfolder import RunFolder
 
 FEW = ("retrain", "none", "neg-grad")
@@ -147,13 +148,13 @@ def test_a_table_grows_over_sittings_to_what_it_is_in_one(tables, tmp_path):
     """A first sitting without time for anything, a second for one column, a third for the rest."""
     folder = tmp_path / "slices"
     made, both = few_methods("table2"), ["0.1", "0.25"]
-    stopped = play_suite(made, folder, only=both, time_limit_s=1e-9)
+    stopped = play_suite(made, folder, only=both, options=RunOptions(time_limit_s=1e-9))
     assert stopped.ending.out_of_time
     assert stopped.comparison.not_run["0.1"] == NOT_YET
     assert not (folder / "table2/result.json").exists()
     shutil.rmtree(folder)
     play_suite(made, folder, only=["0.1"])
-    partly = play_suite(made, folder, only=both, time_limit_s=1e-9)
+    partly = play_suite(made, folder, only=both, options=RunOptions(time_limit_s=1e-9))
     assert partly.comparison.not_run["0.25"] == NOT_YET
     assert partly.comparison.rows["neg-grad"]["0.1"].ours is not None
     whole = play_suite(made, folder, only=both)

@@ -17,6 +17,7 @@ from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.results.record import Result, read_result, without_timings
 from forgetgauge.run.campaign import Campaign, add_adversaries, disk_estimate, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run, import_run
@@ -59,7 +60,7 @@ def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp
     made = []
     for n_pairs in (1, 2):
         folder = RunFolder(tmp_path / str(n_pairs))
-        play(campaign(f"game.pairs={n_pairs}", "keep=weights"), folder, deterministic=True)
+        play(campaign(f"game.pairs={n_pairs}", "keep=weights"), folder, RunOptions(deterministic=True))
         made.append({key: done.receipt.sha256 for key, done in folder.open_ledger().state.done.items()})
     one, two = made
     jobs = campaign("game.pairs=1").jobs
@@ -70,7 +71,7 @@ def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp
 
 def test_a_run_that_was_begun_with_stacks_cannot_go_on_deterministically(finished):
     with pytest.raises(UserError, match="begun with stacks; --deterministic needs"):
-        play(campaign("keep=weights"), RunFolder(finished), deterministic=True)
+        play(campaign("keep=weights"), RunFolder(finished), RunOptions(deterministic=True))
 
 
 def test_the_result_has_what_its_readers_need(finished):
@@ -160,7 +161,7 @@ def test_two_runs_agree_to_the_byte_timings_apart(finished, tmp_path):
 @pytest.mark.slow
 def test_worker_processes_give_the_same_bytes_as_this_one(finished, tmp_path):
     folder = RunFolder(tmp_path / "processes")
-    play(campaign("keep=weights"), folder, executor="processes")
+    play(campaign("keep=weights"), folder, RunOptions("processes"))
     assert same(finished, folder.path)
     ours, theirs = (RunFolder(path).open_ledger().state.done for path in (finished, folder.path))
     assert {key: done.receipt for key, done in ours.items()} == {key: done.receipt for key, done in theirs.items()}
@@ -227,7 +228,7 @@ def test_scoring_a_new_adversary_trains_nothing_and_equals_a_run_that_had_it(fin
 
 def test_scoring_an_unfinished_run_is_refused(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    play(campaign(), folder, time_limit_s=0.0)
+    play(campaign(), folder, RunOptions(time_limit_s=0.0))
     with pytest.raises(UserError, match="finish it first"):
         add_adversaries(folder, ["entropy"])
     with pytest.raises(UserError, match="did you mean 'entropy'"):
@@ -236,7 +237,7 @@ def test_scoring_an_unfinished_run_is_refused(tmp_path):
 
 def test_a_run_stopped_by_the_clock_goes_on_and_ends_like_any_other(finished, tmp_path):
     folder = RunFolder(tmp_path / "run")
-    ending, result = play(campaign("keep=weights"), folder, time_limit_s=0.2)
+    ending, result = play(campaign("keep=weights"), folder, RunOptions(time_limit_s=0.2))
     assert result is None
     assert ending.out_of_time
     assert not folder.result.exists()
@@ -292,7 +293,9 @@ def crashing(model, retain, forget, context):
 def test_a_method_that_crashes_is_named_and_the_others_have_their_numbers(finished, tmp_path):
     name = f"{__name__}:crashing"
     assert __name__ in sys.modules
-    ending, result = play(campaign(f"unlearners.mine.method={name}"), RunFolder(tmp_path / "run"), trial=False)
+    ending, result = play(
+        campaign(f"unlearners.mine.method={name}"), RunFolder(tmp_path / "run"), RunOptions(trial=False)
+    )
     assert ending.n_missing > 0
     assert result is not None
     assert result.methods["mine"].quality is None

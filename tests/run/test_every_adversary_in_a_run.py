@@ -16,6 +16,7 @@ from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
@@ -148,7 +149,7 @@ class Useless:
 
 def test_an_adversary_that_cannot_be_fitted_is_named_and_the_others_keep_their_numbers(tmp_path):
     settings = ['adversaries=["confidence"]', f"adversaries.mine.method={__name__}:Useless"]
-    ending, result = play(campaign(*settings), RunFolder(tmp_path / "run"), trial=False)
+    ending, result = play(campaign(*settings), RunFolder(tmp_path / "run"), RunOptions(trial=False))
     assert result is not None
     assert [failure.error for failure in result.failures] == ["RuntimeError: nothing to learn here"]
     assert len(ending.failed) == 1

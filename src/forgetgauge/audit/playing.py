@@ -24,6 +24,7 @@ from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.direction import decides_nothing, rank_differences
 from forgetgauge.game.intervals import IntervalKind
+from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.results.assessed import diagnostic_result
 from forgetgauge.results.doubts import Evidence
@@ -38,10 +39,10 @@ def audit_file(
     out: Path | None = None,
     *,
     adversaries: Sequence[str] | None = None,
-    level: float = 0.95,
-    delta: float = 1e-5,
-    seed: int = 0,
-    interval: str = "student",
+    level: float = GameSpec.level,
+    delta: float = GameSpec.delta,
+    seed: int = RunSpec.seed,
+    interval: str = StatisticsSpec.interval,
 ) -> Result:
     """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
 
@@ -49,8 +50,10 @@ def audit_file(
     shadow block alone. `seed` names the relabellings of the noise floor; a run's own seed gives its own p-values.
     `interval` is Student's, or "bounded", which assumes no distribution of pairs.
     """
-    if not 0.5 <= level < 1:
-        raise UserError(f"level = {level} is not between 0.5 and 1")
+    for key, value in {"game.level": level, "game.delta": delta, "seed": seed}.items():
+        problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
+        if problem:
+            raise UserError(problem)
     if interval not in get_args(IntervalKind):
         raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
     file = read_audit_file(path)

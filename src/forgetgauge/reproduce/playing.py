@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from forgetgauge.reproduce.text import text_table
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import Ending, Progress
+from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.store.runfolder import RunFolder
 
@@ -90,10 +91,7 @@ def play_suite(
     out: Path,
     *,
     only: Sequence[str] = (),
-    executor: str = "inline",
-    device: str = "auto",
-    time_limit_s: float | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    options: RunOptions = DEFAULTS,
     command: str = "",
 ) -> Sat:
     """Do what is missing of a table and compare what there is; columns that are not finished are called not run."""
@@ -101,9 +99,7 @@ def play_suite(
     planned = plan_suite(suite, only, out)
     remember_games(out, suite.name, planned.campaign)
     folder = table_folder(out, suite.name)
-    ending, result = play(
-        planned.campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell
-    )
+    ending, result = play(planned.campaign, folder, options)
     shown = _shown(suite, planned, folder, out_of_time=result is None)
     columns, not_run = [column for column, _ in shown], dict(planned.not_run)
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from forgetgauge.reproduce.scales import SCALES, Raw, image_family
 from forgetgauge.reproduce.suites import Column, Suite
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.scheduler import Ending, Progress
+from forgetgauge.run.options import DEFAULTS, RunOptions
+from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
 
 
@@ -38,10 +38,7 @@ def play_single(
     scale: str,
     out: Path,
     *,
-    executor: str = "inline",
-    device: str = "auto",
-    time_limit_s: float | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    options: RunOptions = DEFAULTS,
     command: str = "",
 ) -> Played:
     """Do what is missing of a game on images; `OUT/NAME` has its result and report."""
@@ -50,7 +47,7 @@ def play_single(
     campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
     remember_games(out, name, campaign)
     folder = table_folder(out, name)
-    ending, result = play(campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell)
+    ending, result = play(campaign, folder, options)
     made_on = (result or campaign.resolved).environment["device"]
     sitting = Sitting(command, commit(), made_on, round(time.monotonic() - start, 1), ending.n_run)
     sittings = add_sitting(folder, name, sitting)

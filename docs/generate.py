@@ -1,19 +1,26 @@
-"""Writes docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints.
+"""Writes docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints, the table of keys in
+docs/run-files.md from their declarations, and from the source the table and the picture of docs/architecture.md.
 
 `make docs` runs it; a test compares the committed pages with what it would write.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container
 from pathlib import Path
 
+import rooms
+
 from forgetgauge import plugins
+from forgetgauge.plan.parameters import Parameter
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
+from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS
 from forgetgauge.plugins.catalogue import Catalogue, Entry
 
 DOCS = Path(__file__).parent
+BEGIN, END = "<!-- rooms: written by `python docs/generate.py` -->", "<!-- end of rooms -->"
+KEYS = "<!-- The keys: written by `python docs/generate.py` from plan/spec.py; do not edit. -->\n\n"
 
 METHODS = """\
 # Methods
@@ -51,7 +58,16 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "methods.md": _page(METHODS, plugins.unlearners, embedded["unlearners"]),
         DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES),
+        DOCS / "architecture.md": _with_table(DOCS / "architecture.md", rooms.table()),
+        DOCS / "pictures" / "rooms.svg": rooms.picture(),
+        DOCS / "run-files.md": _with_keys((DOCS / "run-files.md").read_text("utf-8")),
     }
+
+
+def _with_table(path: Path, table: str) -> str:
+    """The page with its table written again; the rest is kept."""
+    before, _, rest = path.read_text("utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
 
 
 def _page(opening: str, catalogue: Catalogue, embedded: Container[str]) -> str:
@@ -64,6 +80,21 @@ def _section(name: str, entry: Entry, embedded: Container[str]) -> str:
     if name in embedded:
         lines.append("- in the embedded run")
     return f"## {name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n" + "\n".join(lines) + "\n"
+
+
+def _with_keys(page: str) -> str:
+    """The page with its table of keys, which ends at an empty line, written anew."""
+    before, after = page.split(KEYS)
+    rows = ["| key | default | meaning |", "|---|---|---|", *map(_row, PARAMETERS.values())]
+    return "\n".join([before + KEYS + "\n".join(rows), "", after.split("\n\n", 1)[1]])
+
+
+def _row(one: Parameter) -> str:
+    default = one.written or json.dumps(one.default)
+    shown = default if default == "–" or ", " in one.written else f"`{default}`"
+    allowed = f"({one.within})" if one.within else ""
+    meaning = " ".join(filter(None, [one.meaning, allowed, one.see])).replace("|", "\\|")
+    return f"| `{one.key}` | {shown} | {meaning} |"
 
 
 if __name__ == "__main__":

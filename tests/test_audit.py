@@ -179,7 +179,7 @@ sys.exit('torch' in sys.modules)"""
         subprocess.run([sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", code], check=False).returncode
         == 0
     )
-    assert json.loads((tmp_path / "out/result.json").read_text())["methods"]["model"]["n_pairs"] == 2
+    assert json.loads((tmp_path / "out/result.json").read_text())["games"][0]["methods"]["model"]["n_pairs"] == 2
 
 
 @pytest.mark.parametrize("how", ["plain", "weighted", "decisions", "scores", "by method"])
@@ -508,6 +508,8 @@ def test_adversaries_that_a_shadow_block_cannot_serve_are_refused_by_name(tmp_pa
         audited(raw, tmp_path, adversaries=["entropy"])
     with pytest.raises(UserError, match="level"):
         audited(made_up(), tmp_path, level=1.0)
+    with pytest.raises(UserError, match=r"delta = 0\.5 is not at least 0 and below 0\.5"):
+        audited(made_up(), tmp_path, delta=0.5)
 
 
 def test_runs_that_cannot_be_exported_are_refused(run, tmp_path):

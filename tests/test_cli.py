@@ -43,7 +43,7 @@ def test_a_run_prints_the_table_and_writes_result_and_report(printed, call, monk
     folder, done = printed
     monkeypatch.chdir(folder)
     _, again, _ = call("run", "tiny.toml", "--executor", "inline")
-    qualities = json.loads((folder / "runs/tiny/result.json").read_text())["methods"]
+    qualities = json.loads((folder / "runs/tiny/result.json").read_text())["games"][0]["methods"]
     for out in (done.stdout, again):
         rows = [line.split()[0] for line in out.splitlines()[1:4]]
         assert rows == sorted(qualities, key=lambda name: (-qualities[name]["quality"], name))

@@ -62,7 +62,7 @@ def swept(tmp_path):
             "unlearners": {method: {}},
             "sweep": {"key": key, "values": values},
         }
-        play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"), executor="inline")
+        play(Campaign.plan(resolve(tables, "here")), RunFolder(tmp_path / "run"))
         return tmp_path / "run"
 
     return played

@@ -58,24 +58,17 @@ def run(
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
+    from forgetgauge.run.options import RunOptions
     from forgetgauge.run.progress import told
 
     limit = None if time_limit is None else parse_duration(time_limit)
+    options = RunOptions(executor, device, deterministic, limit, trial)
     folder = _run_folder(file, out)
     folder.check()
-    with started_ahead(executor, device):
+    with started_ahead(options):
         campaign = _campaign(file, settings)
         with told(quiet) as tell:
-            ending, result = play(
-                campaign,
-                folder,
-                executor=executor,
-                device=device,
-                deterministic=deterministic,
-                time_limit_s=limit,
-                trial=trial,
-                tell=tell,
-            )
+            ending, result = play(campaign, folder, replace(options, tell=tell))
     for note in ending.notes:
         typer.echo(note, err=True)
     if result is None:

@@ -31,6 +31,7 @@ def swap_vs_random(
 ) -> None:
     """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
     from forgetgauge.durations import parse_duration
+    from forgetgauge.run.options import RunOptions
     from forgetgauge.run.progress import told
     from forgetgauge.suites import swap_vs_random as experiment
     from forgetgauge.suites.splits_page import splits_text
@@ -43,10 +44,7 @@ def swap_vs_random(
                 out=out,
                 repetitions=repetitions,
                 settings=settings or [],
-                executor="processes",
-                device=device,
-                time_limit_s=limit,
-                tell=tell,
+                options=RunOptions("processes", device, time_limit_s=limit, tell=tell),
             )
     except TimeoutError as error:
         typer.echo(f"stopped at the time limit: {error}")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forgetgauge.durations import parse_duration
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.shipped.executors import EXECUTORS
+
+if TYPE_CHECKING:
+    from forgetgauge.run.options import RunOptions
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
 KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
@@ -68,6 +72,9 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
+    from forgetgauge.run.options import RunOptions
+
+    options = RunOptions(executor, device)
     wanted = _chosen(names)
     if column:
         _refuse_columns(wanted)
@@ -90,7 +97,7 @@ def reproduce(
         if left is not None and left <= 0:
             typer.echo(f"{name}: not run: the time was up; the same command continues")
             continue
-        failed |= _one(name, scale.value, folder, column or [], left, executor, device, quiet)
+        failed |= _one(name, scale.value, folder, column or [], replace(options, time_limit_s=left), quiet)
         if results is not None:
             _keep(folder / name, results / "reproduce" / scale.value / name)
     if failed:
@@ -123,16 +130,7 @@ def _refuse_columns(wanted: list[str]) -> None:
             raise UserError(f"--column goes with tables and {ACCURACY}: {name} has no columns")
 
 
-def _one(
-    name: str,
-    scale: str,
-    folder: Path,
-    columns: list[str],
-    time_limit_s: float | None,
-    executor: Any,
-    device: str,
-    quiet: bool,
-) -> bool:
+def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
@@ -142,17 +140,10 @@ def _one(
     if name == TOY:
         return _toy(folder)
     if name == ACCURACY:
-        return _accuracy(scale, folder, columns, time_limit_s, device, quiet)
-    with started_ahead(executor, device), told(quiet) as tell:
-        how: dict[str, Any] = {
-            "executor": executor,
-            "device": device,
-            "time_limit_s": time_limit_s,
-            "tell": tell,
-            "command": command_line(),
-        }
+        return _accuracy(scale, folder, columns, options, quiet)
+    with started_ahead(options), told(quiet) as tell:
         play, text = _player(name, columns)
-        invoked, found = play(scale, folder, **how)
+        invoked, found = play(scale, folder, options=replace(options, tell=tell), command=command_line())
         if found is not None:
             typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
     ending = invoked.ending
@@ -194,16 +185,14 @@ def _replicates_of(run: Path, results: Path | None) -> None:
         _keep(run, results / run.resolve().name)
 
 
-def _accuracy(
-    scale: str, folder: Path, columns: list[str], time_limit_s: float | None, device: str, quiet: bool
-) -> bool:
+def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Nothing fails one by one here; what is missing says so."""
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
     from forgetgauge.suites.invocation import command_line
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
-    how: dict[str, Any] = {"only": columns, "device": device, "time_limit_s": time_limit_s, "say": say}
-    found, missing = play_accuracy(scale, folder, command=command_line(), **how)
+    how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": say}
+    found, missing = play_accuracy(scale, folder, only=columns, command=command_line(), **how)
     typer.echo(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         typer.echo(f"stopped at the time limit: {KINDS[kind]}; the same command continues")

@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, unknown_name
-from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
+from forgetgauge.plan.runfile import set_key
+from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.table import causes
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.own_code import CATALOGUES
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder
 
 One = str | Callable[..., Any] | object
+Evaluate = TypeVar("Evaluate", bound=Callable[..., Any])
 
 
+_PLAIN = {one.argument: one for one in PARAMETERS.values() if one.argument is not None}
+"""What is taken just as a run file has it, by the name of the argument."""
+
+
+def _with_plain_arguments(function: Evaluate) -> Evaluate:
+    """Show these arguments, their defaults and what they mean, to `help` and to whoever asks for the signature."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    hints = get_type_hints(Arguments)
+    plain = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=one.argument_default, annotation=hints.get(name, Any)
+        )
+        for name, one in _PLAIN.items()
+    ]
+    lines = [f"        {name}: {one.meaning}" for name, one in _PLAIN.items()]
+    shown: Any = function
+    shown.__signature__ = signature.replace(parameters=[*own, *plain])
+    shown.__doc__ = "\n".join([f"{(shown.__doc__ or '').rstrip()}\n\n    Just as in a run file:\n", *lines, "    "])
+    return function
+
+
+@_with_plain_arguments
 def evaluate(
     *,
     unlearner: One | Sequence[One] | Mapping[str, Any] = ("retrain", "none"),
@@ -34,30 +61,18 @@ def evaluate(
     model: One | None = None,
     data: Any = "digits",
     data_params: Mapping[str, Any] | None = None,
-    alpha: float = 0.5,
-    pairs: int = 8,
-    seeds: int = 1,
-    shadows: int = 8,
-    references: int = 16,
-    queries: Sequence[int] = (),
     until: Mapping[str, float] | None = None,
     adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
     metrics: str | Sequence[str] | Mapping[str, Any] = (),
     sensitivity: str | Mapping[int, float] | npt.ArrayLike = "uniform",
-    fraction: float = 1.0,
-    share_retrain: bool = False,
-    level: float = 0.95,
-    delta: float = 1e-5,
-    interval: str = "student",
     sweep: tuple[str, Sequence[Any]] | None = None,
-    seed: int = 0,
-    keep: str = "signals",
     out: str | Path | None = None,
     executor: str = "inline",
     device: str = "auto",
     time_limit_s: float | None = None,
     on_failure: Literal["raise", "record"] = "raise",
     tell: Callable[[Progress], None] = lambda _: None,
+    **plain: Unpack[Arguments],
 ) -> Result:
     """Play the game and return its result.
 
@@ -68,8 +83,7 @@ def evaluate(
     a torch module, or a module, whose weights every training then begins with. `data` is a name, a `Dataset`, or a pair
     (inputs, labels); `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class ->
     weight, or one weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's
-    `[metrics]` table; they stand in each method's `metrics`. `interval` is `"student"` or, for pairs of any
-    distribution and much wider, `"bounded"` (docs/statistics.md). With `out` the run can be continued, scored and
+    `[metrics]` table; they stand in each method's `metrics`. With `out` the run can be continued, scored and
     reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
     `cuda:1`.
 
@@ -83,26 +97,15 @@ def evaluate(
     """
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
-    raw: dict[str, Any] = {
-        "seed": seed,
-        "keep": keep,
-        "data": {"name": _data_name(data), "params": _plain_table(data_params or {}), "fraction": fraction},
-        "game": {
-            "alpha": alpha,
-            "pairs": pairs,
-            "seeds": seeds,
-            "share_retrain": share_retrain,
-            "level": level,
-            "delta": delta,
-        },
-        "learner": _learner_table(learner, model),
-        "shadows": {"count": shadows, "references": references},
-        "statistics": {"interval": interval},
-        "strong": {"queries": _listed(queries)},
-        "metrics": _metrics_table(metrics),
-        "unlearners": _table(plugins.unlearners, unlearner),
-        "adversaries": _table(plugins.adversaries, adversaries),
-    }
+    options = RunOptions(
+        executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", tell=tell
+    )
+    raw = _tables(plain)
+    raw["data"] |= {"name": _data_name(data), "params": _plain_table(data_params or {})}
+    raw["learner"] = _learner_table(learner, model)
+    raw["metrics"] = _metrics_table(metrics)
+    raw["unlearners"] = _table(plugins.unlearners, unlearner)
+    raw["adversaries"] = _table(plugins.adversaries, adversaries)
     if until is not None:
         raw["until"] = dict(until) if isinstance(until, Mapping) else until
     if sweep is not None:
@@ -112,21 +115,13 @@ def evaluate(
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
-        if not getattr(plugins.executors.load(executor), "in_this_process", False) and _holds_bound(campaign):
+        if not getattr(plugins.executors.load(options.executor), "in_this_process", False) and _holds_bound(campaign):
             raise UserError(
                 "evaluate: worker processes cannot see functions and arrays of this program; "
                 "name them as 'module:attribute', or use executor='inline'"
             )
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
-        ending, result = play(
-            campaign,
-            folder,
-            executor=executor,
-            device=device,
-            time_limit_s=time_limit_s,
-            trial=on_failure == "raise",
-            tell=tell,
-        )
+        ending, result = play(campaign, folder, options)
         if result is not None and out is None:
             result = _with_tracebacks(result, folder)
     for note in ending.notes:
@@ -139,6 +134,18 @@ def evaluate(
     for line in _doubts(result):
         warnings.warn(line, DoubtfulResult, stacklevel=2)
     return result
+
+
+def _tables(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The run file's tables with the arguments that are given, and the defaults of the others."""
+    for name in plain:
+        if name not in _PLAIN:
+            raise TypeError("evaluate: " + unknown_name("argument", name, inspect.signature(evaluate).parameters))
+    raw: dict[str, Any] = {}
+    for name, one in _PLAIN.items():
+        value = plain.get(name, one.argument_default)
+        set_key(raw, one.key, _listed(value) if isinstance(one.default, list) else value)
+    return raw
 
 
 def _doubts(result: Result) -> list[str]:

@@ -44,7 +44,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def record(finished: Path) -> dict[str, Any]:
-    return json.loads((finished / "result.json").read_text())
+    return json.loads((finished / "result.json").read_text())["games"][0]
 
 
 class Stored:

@@ -1,6 +1,5 @@
 """From the game's arithmetic to the records of a result."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,13 @@ import pytest
 from forgetgauge.game.assessment import assess
 from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.supremum import bounded_quality_interval
-from forgetgauge.results.assessed import assessed_fields, noise_floor_of, optimism_warnings, with_bounds, worst_pair
+from forgetgauge.results.assessed import (
+    assessed_fields,
+    noise_floor_of,
+    optimism_warnings,
+    with_shared_retrain,
+    worst_pair,
+)
 from forgetgauge.results.record import WorstPairResult, read_result
 from tests.game.simulation import make_world, simulate_pairs
 
@@ -74,34 +79,25 @@ def test_the_worst_pair_has_the_floor_of_single_pairs(assessed):
     assert set(assessed_fields(None, [])) <= set(fields)
 
 
-def test_what_earlier_versions_stored_is_read_with_bounds_that_hold():
-    """Their ε rested on Student's t; it is made anew from the advantages by pair, and nothing else changes."""
-    path = RESULTS / "certified-digits" / "result.json"
-    stored = json.loads(path.read_text("utf-8"))["games"][0]
-    found = read_result(path).games[0]
-    assert "bounded_interval" not in stored["methods"]["none"]
-    for name, method in found.methods.items():
+def test_what_is_stored_has_bounds_that_follow_from_its_advantages():
+    game = read_result(RESULTS / "certified-digits" / "result.json").games[0]
+    for method in game.methods.values():
         by_pair = np.array([one.by_pair for one in method.by_adversary.values()]).T
-        bounded = bounded_quality_interval(by_pair, stored["spec"]["level"])
-        assert method.epsilon == empirical_epsilon(by_pair, stored["spec"]["delta"], stored["spec"]["level"])
+        bounded = bounded_quality_interval(by_pair, game.spec["level"])
+        assert method.epsilon == empirical_epsilon(by_pair, game.spec["delta"], game.spec["level"])
         assert method.bounded_interval == (bounded.low, bounded.high)
         assert method.worst_pair == worst_pair(by_pair, list(method.by_adversary))
-        assert (method.quality, list(method.interval)) == (
-            stored["methods"][name]["quality"],
-            stored["methods"][name]["interval"],
-        )
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_retrain_that_both_sides_share_is_certain_in_stored_results_too(known):
+def test_a_retrain_that_both_sides_share_is_certain(known):
     """In a run's result the spec says which methods know nothing of F; in an audit's the name does."""
     stored = read_result(RESULTS / "certified-digits" / "result.json").games[0]
     assert stored.methods["retrain"].bounded_interval != (1.0, 1.0)
-    old = {name: replace(method, bounded_interval=None) for name, method in stored.methods.items()}
     spec = {**stored.spec, "share_retrain": True}
     if not known:
         del spec["methods"]
-    found = with_bounds(replace(stored, methods=old, spec=spec)).methods
+    found = with_shared_retrain(replace(stored, spec=spec)).methods
     assert found["retrain"].interval == found["retrain"].bounded_interval == (1.0, 1.0)
     assert {one.interval for one in found["retrain"].by_adversary.values()} == {(0.0, 0.0)}
     assert found["none"] == stored.methods["none"]

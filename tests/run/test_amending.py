@@ -39,7 +39,7 @@ def run_file(tmp_path):
 
 
 def adversaries_of(folder):
-    return set(json.loads((folder / "result.json").read_text())["spec"]["adversaries"])
+    return set(json.loads((folder / "result.json").read_text())["games"][0]["spec"]["adversaries"])
 
 
 def test_what_score_added_is_kept_by_a_later_run_and_said(run_file, tmp_path):

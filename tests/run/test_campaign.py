@@ -17,6 +17,7 @@ from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.results.record import Result, read_result, without_timings
 from forgetgauge.run.campaign import Campaign, add_adversaries, disk_estimate, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run, import_run
@@ -59,7 +60,7 @@ def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp
     made = []
     for n_pairs in (1, 2):
         folder = RunFolder(tmp_path / str(n_pairs))
-        play(campaign(f"game.pairs={n_pairs}", "keep=weights"), folder, deterministic=True)
+        play(campaign(f"game.pairs={n_pairs}", "keep=weights"), folder, RunOptions(deterministic=True))
         made.append({key: done.receipt.sha256 for key, done in folder.open_ledger().state.done.items()})
     one, two = made
     jobs = campaign("game.pairs=1").jobs
@@ -70,14 +71,15 @@ def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp
 
 def test_a_run_that_was_begun_with_stacks_cannot_go_on_deterministically(finished):
     with pytest.raises(UserError, match="begun with stacks; --deterministic needs"):
-        play(campaign("keep=weights"), RunFolder(finished), deterministic=True)
+        play(campaign("keep=weights"), RunFolder(finished), RunOptions(deterministic=True))
 
 
 def test_the_result_has_what_its_readers_need(finished):
     record = json.loads((finished / "result.json").read_text())
-    assert record["schema"] == 2
-    assert set(record["methods"]) == {"retrain", "none", "neg-grad"}
-    for method in record["methods"].values():
+    assert record["schema"] == 3
+    (game,) = record["games"]
+    assert set(game["methods"]) == {"retrain", "none", "neg-grad"}
+    for method in game["methods"].values():
         low, high = method["interval"]
         assert 0 <= low <= method["quality_plugin"] <= high <= 1
         assert 0 <= method["quality"] <= 1
@@ -91,9 +93,9 @@ def test_the_result_has_what_its_readers_need(finished):
             assert found["advantage"] == pytest.approx(np.mean(found["by_pair"]), abs=1e-12)
         assert set(method["accuracy"]) == {"retain", "forget", "unseen"}
         assert method["seconds"] >= 0
-    assert record["interval_basis"] == "given these models"
+    assert game["interval_basis"] == "given these models"
     assert record["failures"] == []
-    assert record["digests"]["data"] == record["spec"]["data_digest"]
+    assert record["digests"]["data"] == game["spec"]["data_digest"]
     assert {"python", "torch", "numpy"} <= set(record["environment"])
 
 
@@ -107,8 +109,8 @@ def test_a_result_read_back_is_the_result(finished):
     [
         (lambda record: record.update(schema=0), "schema 0"),
         (lambda record: record.update(surprise=1), "surprise"),
-        (lambda record: record["methods"]["none"].update(quality="high"), "quality"),
-        (lambda record: record["methods"]["none"].update(quality=float("nan")), "quality"),
+        (lambda record: record["games"][0]["methods"]["none"].update(quality="high"), "quality"),
+        (lambda record: record["games"][0]["methods"]["none"].update(quality=float("nan")), "quality"),
         (lambda record: record.pop("environment"), "environment"),
     ],
 )
@@ -125,7 +127,7 @@ def test_the_qualities_follow_from_the_stored_decisions_by_the_definition(finish
     folder = RunFolder(finished)
     plan = Campaign.read(folder)
     (graph,), state = plan.graphs, folder.open_ledger().state
-    record = json.loads((finished / "result.json").read_text())
+    record = json.loads((finished / "result.json").read_text())["games"][0]
     k = record["spec"]["n_forget"]
     for method, found in record["methods"].items():
         for adversary, numbers in found["by_adversary"].items():
@@ -159,7 +161,7 @@ def test_two_runs_agree_to_the_byte_timings_apart(finished, tmp_path):
 @pytest.mark.slow
 def test_worker_processes_give_the_same_bytes_as_this_one(finished, tmp_path):
     folder = RunFolder(tmp_path / "processes")
-    play(campaign("keep=weights"), folder, executor="processes")
+    play(campaign("keep=weights"), folder, RunOptions("processes"))
     assert same(finished, folder.path)
     ours, theirs = (RunFolder(path).open_ledger().state.done for path in (finished, folder.path))
     assert {key: done.receipt for key, done in ours.items()} == {key: done.receipt for key, done in theirs.items()}
@@ -221,12 +223,12 @@ def test_scoring_a_new_adversary_trains_nothing_and_equals_a_run_that_had_it(fin
     scored, whole = (
         without_timings(json.loads((path / "result.json").read_text())) for path in (folder.path, finished)
     )
-    assert scored["methods"] == whole["methods"]
+    assert scored["games"][0]["methods"] == whole["games"][0]["methods"]
 
 
 def test_scoring_an_unfinished_run_is_refused(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    play(campaign(), folder, time_limit_s=0.0)
+    play(campaign(), folder, RunOptions(time_limit_s=0.0))
     with pytest.raises(UserError, match="finish it first"):
         add_adversaries(folder, ["entropy"])
     with pytest.raises(UserError, match="did you mean 'entropy'"):
@@ -235,7 +237,7 @@ def test_scoring_an_unfinished_run_is_refused(tmp_path):
 
 def test_a_run_stopped_by_the_clock_goes_on_and_ends_like_any_other(finished, tmp_path):
     folder = RunFolder(tmp_path / "run")
-    ending, result = play(campaign("keep=weights"), folder, time_limit_s=0.2)
+    ending, result = play(campaign("keep=weights"), folder, RunOptions(time_limit_s=0.2))
     assert result is None
     assert ending.out_of_time
     assert not folder.result.exists()
@@ -291,12 +293,14 @@ def crashing(model, retain, forget, context):
 def test_a_method_that_crashes_is_named_and_the_others_have_their_numbers(finished, tmp_path):
     name = f"{__name__}:crashing"
     assert __name__ in sys.modules
-    ending, result = play(campaign(f"unlearners.mine.method={name}"), RunFolder(tmp_path / "run"), trial=False)
+    ending, result = play(
+        campaign(f"unlearners.mine.method={name}"), RunFolder(tmp_path / "run"), RunOptions(trial=False)
+    )
     assert ending.n_missing > 0
     assert result is not None
     assert result.methods["mine"].quality is None
     whole = json.loads((finished / "result.json").read_text())
-    assert result.methods["none"].quality == whole["methods"]["none"]["quality"]
+    assert result.methods["none"].quality == whole["games"][0]["methods"]["none"]["quality"]
     assert {failure.error for failure in result.failures} == {"RuntimeError: my method is not ready"}
     assert all(failure.job.startswith("mine of pair") for failure in result.failures)
     for failure in result.failures:
@@ -359,7 +363,7 @@ def test_a_file_of_weights_must_fit_the_data(tmp_path):
 
 def test_uniform_weights_from_a_file_or_by_class_change_no_number(finished, tmp_path):
     np.save(tmp_path / "w.npy", np.full(1797, 3.0))
-    uniform = json.loads((finished / "result.json").read_text())["methods"]
+    uniform = json.loads((finished / "result.json").read_text())["games"][0]["methods"]
     for name, how in (("file", f'{{file="{tmp_path / "w.npy"}"}}'), ("class", '{by_class={"0"=1.0}}')):
         result, _ = played(tmp_path / name, f"game.sensitivity={how}")
         for method, found in result.methods.items():

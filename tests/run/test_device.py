@@ -13,6 +13,7 @@ import forgetgauge
 from forgetgauge.errors import UserError
 from forgetgauge.learn.device import choose_device, describe, free_bytes
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.packing import stack_width
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -46,7 +47,7 @@ def test_stacks_are_wider_on_a_gpu():
 
 def test_the_result_says_where_and_how_models_were_made(tmp_path):
     campaign = Campaign.plan(resolve({**TINY, "unlearners": ["retrain", "none"]}, "tiny"))
-    _, result = play(campaign, RunFolder(tmp_path / "run"), device="cpu")
+    _, result = play(campaign, RunFolder(tmp_path / "run"), RunOptions(device="cpu"))
     assert result is not None
     assert result.environment["device"] == "cpu"
     made = {(stack.kind, stack.width): stack.models for stack in result.stacks}

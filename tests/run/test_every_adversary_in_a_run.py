@@ -16,6 +16,7 @@ from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
@@ -40,7 +41,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_against_a_shared_retrained_model_every_adversary_gets_exactly_nothing_with_any_number_of_queries(finished):
-    retrain = json.loads((finished / "result.json").read_text())["methods"]["retrain"]
+    retrain = json.loads((finished / "result.json").read_text())["games"][0]["methods"]["retrain"]
     assert set(retrain["by_adversary"]) == set(EVERY)
     for found in retrain["by_adversary"].values():
         assert found["advantage"] == 0.0
@@ -50,7 +51,7 @@ def test_against_a_shared_retrained_model_every_adversary_gets_exactly_nothing_w
 
 
 def test_one_query_is_the_weak_adversary(finished):
-    none = json.loads((finished / "result.json").read_text())["methods"]["none"]
+    none = json.loads((finished / "result.json").read_text())["games"][0]["methods"]["none"]
     for found in none["by_adversary"].values():
         assert [strong["queries"] for strong in found["strong"]] == [1, 4, 16, 64]
         assert found["strong"][0]["advantage"] == pytest.approx(found["advantage"], abs=1e-12)
@@ -148,7 +149,7 @@ class Useless:
 
 def test_an_adversary_that_cannot_be_fitted_is_named_and_the_others_keep_their_numbers(tmp_path):
     settings = ['adversaries=["confidence"]', f"adversaries.mine.method={__name__}:Useless"]
-    ending, result = play(campaign(*settings), RunFolder(tmp_path / "run"), trial=False)
+    ending, result = play(campaign(*settings), RunFolder(tmp_path / "run"), RunOptions(trial=False))
     assert result is not None
     assert [failure.error for failure in result.failures] == ["RuntimeError: nothing to learn here"]
     assert len(ending.failed) == 1

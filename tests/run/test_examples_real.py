@@ -45,7 +45,7 @@ def play(example: str, folder: Path, *settings: str) -> dict[str, dict[str, floa
     command = [sys.executable, "-m", "forgetgauge", "run", EXAMPLES / example, "--out", folder, "--executor", "inline"]
     done = subprocess.run([*map(str, command), "--quiet", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads((folder / "result.json").read_text())["methods"]
+    return json.loads((folder / "result.json").read_text())["games"][0]["methods"]
 
 
 def check(methods: dict[str, dict[str, float]]) -> None:

@@ -19,6 +19,7 @@ from forgetgauge.report.html import render_report
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.narrowing import cut, in_parts
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams
@@ -58,7 +59,7 @@ def tight_campaign(folder: Path, limit: int = 3) -> Campaign:
 def played(folder: Path) -> tuple[Result, list[int]]:
     """(result, widths tried)."""
     (folder / "tried").unlink(missing_ok=True)
-    ending, result = play(tight_campaign(folder), RunFolder(folder / "run"), trial=False)
+    ending, result = play(tight_campaign(folder), RunFolder(folder / "run"), RunOptions(trial=False))
     assert result is not None
     assert ending.failed == {}
     return result, [int(line) for line in (folder / "tried").read_text().split()]

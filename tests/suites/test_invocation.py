@@ -14,6 +14,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.record import read_result, without_timings
+from forgetgauge.run.options import RunOptions
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import invocation
 from forgetgauge.suites.invocation import NOT_YET, Invoked, is_of, plan_suite, play_suite
@@ -158,13 +159,13 @@ def test_a_table_grows_over_invocations_to_what_it_is_in_one(tables, tmp_path):
     """A first invocation without time for anything, a second for one column, a third for the rest."""
     folder = tmp_path / "slices"
     made, both = few_methods("table2"), ["0.1", "0.25"]
-    stopped = play(made, folder, only=both, time_limit_s=1e-9)
+    stopped = play(made, folder, only=both, options=RunOptions(time_limit_s=1e-9))
     assert stopped.invoked.ending.out_of_time
     assert stopped.comparison.not_run["0.1"] == NOT_YET
     assert not (folder / "table2/result.json").exists()
     shutil.rmtree(folder)
     play(made, folder, only=["0.1"])
-    partly = play(made, folder, only=both, time_limit_s=1e-9)
+    partly = play(made, folder, only=both, options=RunOptions(time_limit_s=1e-9))
     assert partly.comparison.not_run["0.25"] == NOT_YET
     assert partly.comparison.rows["neg-grad"]["0.1"].ours is not None
     whole = play(made, folder, only=both)

@@ -10,9 +10,10 @@ from forgetgauge.attack.adversary import Role
 from forgetgauge.audit.formats import WRITERS
 from forgetgauge.audit.outputs import Array
 from forgetgauge.errors import UserError
-from forgetgauge.plan.draws import draw_swap_pair, half_sizes
-from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Game, Graph, build_graph
+from forgetgauge.plan.draws import swap_pair_of
+from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph
 from forgetgauge.plan.record import game_from_json
+from forgetgauge.results.views import RunView
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
@@ -36,8 +37,7 @@ class _Exporter:
     """One game's signals as columns."""
 
     def __init__(self, graph: Graph, folder: RunFolder) -> None:
-        self.graph, self.game, self.folder = graph, graph.game, folder
-        self.state = folder.open_ledger().state
+        self.graph, self.game, self.folder, self.run = graph, graph.game, folder, RunView(folder)
 
     def columns(self) -> dict[str, Array]:
         blocks = [
@@ -53,15 +53,13 @@ class _Exporter:
 
     def _blocks(self, method: str, pair: int) -> list[dict[str, Array]]:
         cells = [Cell(method, pair, side, seed) for side in SIDES for seed in range(self.game.seeds)]
-        if not all(self.state.is_available(self.graph.cells[cell].signals) for cell in cells):
+        if not all(self.run.has(self.graph.cells[cell].signals) for cell in cells):
             return []
-        drawn = draw_swap_pair(
-            self.game.data_digest, _n_target(self.game), self.game.seed, self.game.fraction, self.game.alpha, pair
-        )
-        weight = self._read(self.graph.initialise).arrays["weight"][drawn.points]
+        drawn = swap_pair_of(self.game, pair)
+        weight = self.run.read(self.graph.initialise).arrays["weight"][drawn.points]
         blocks = []
         for cell in cells:
-            seen = self._read(self.graph.cells[cell].signals).arrays
+            seen = self.run.look_up(self.graph.cells[cell].signals).arrays
             n = len(drawn.points)
             in_forget = drawn.in_forget if cell.side == 0 else ~drawn.in_forget
             blocks.append(
@@ -97,12 +95,9 @@ class _Exporter:
             and (job.params["role"], job.params["look_at"], job.params["learner"]) == ("shadow", SHADOW_HALF, learner)
             and "forget" not in job.params
         )
-        if not models or not all(self.state.is_available(key) for _, key in models):
+        if not models or not all(self.run.has(key) for _, key in models):
             raise UserError(f"{self.folder.path}: it has no shadow models for {method}: finish the run first")
-        return _concatenated([_shadow_columns(which, self._read(key)) for which, key in models])
-
-    def _read(self, key: str) -> Artefact:
-        return self.folder.objects.read(key, self.state.done[key].receipt.sha256)
+        return _concatenated([_shadow_columns(which, self.run.look_up(key)) for which, key in models])
 
 
 def _shadow_columns(which: int, artefact: Artefact) -> dict[str, Array]:
@@ -117,7 +112,3 @@ def _shadow_columns(which: int, artefact: Artefact) -> dict[str, Array]:
 
 def _concatenated(blocks: list[dict[str, Array]]) -> dict[str, Array]:
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-
-
-def _n_target(game: Game) -> int:
-    return half_sizes(game.n_points, game.fraction)[0]

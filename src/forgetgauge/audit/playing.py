@@ -7,6 +7,7 @@ import platform
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -20,29 +21,15 @@ from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
-from forgetgauge.game.assessment import Assessment, assess
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.direction import decides_nothing, rank_differences
 from forgetgauge.game.intervals import IntervalKind
-from forgetgauge.plan.draws import draw_streams
+from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
-from forgetgauge.results.assessed import (
-    adversary_result,
-    assessed_fields,
-    comparison_results,
-    diagnostic_result,
-    noise_floor_of,
-    optimism_warnings,
-    stability_of_ranks,
-    with_shared_retrain,
-)
-from forgetgauge.results.doubts import Evidence, doubts, silence
-from forgetgauge.results.record import (
-    DiagnosticResult,
-    GameResult,
-    MethodResult,
-    Result,
-)
+from forgetgauge.results.assessed import diagnostic_result
+from forgetgauge.results.doubts import Evidence
+from forgetgauge.results.game import Rules, judge
+from forgetgauge.results.record import DiagnosticResult, Result, StrongResult
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import VERSION
 
@@ -52,10 +39,10 @@ def audit_file(
     out: Path | None = None,
     *,
     adversaries: Sequence[str] | None = None,
-    level: float = 0.95,
-    delta: float = 1e-5,
-    seed: int = 0,
-    interval: str = "student",
+    level: float = GameSpec.level,
+    delta: float = GameSpec.delta,
+    seed: int = RunSpec.seed,
+    interval: str = StatisticsSpec.interval,
 ) -> Result:
     """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
 
@@ -63,8 +50,10 @@ def audit_file(
     shadow block alone. `seed` names the relabellings of the noise floor; a run's own seed gives its own p-values.
     `interval` is Student's, or "bounded", which assumes no distribution of pairs.
     """
-    if not 0.5 <= level < 1:
-        raise UserError(f"level = {level} is not between 0.5 and 1")
+    for key, value in {"game.level": level, "game.delta": delta, "seed": seed}.items():
+        problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
+        if problem:
+            raise UserError(problem)
     if interval not in get_args(IntervalKind):
         raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
     file = read_audit_file(path)
@@ -97,82 +86,79 @@ class _Audit:
 
     def result(self) -> Result:
         """Play every round."""
-        players = {method: self.opponents.against(method) for method in self.rounds}
-        decisions = {
-            method: [_decisions(players[method], played) for played in rounds] for method, rounds in self.rounds.items()
-        }
-        outcomes = {
-            method: [
-                outcome_of_decisions(says[0], says[1], played.in_forget, played.weight)
-                for says, played in zip(decisions[method], rounds, strict=True)
-            ]
+        n_pairs, n_forget = len(pairs_of(self.rounds)), min(sizes_of(self.rounds))
+        rules = Rules(n_pairs, n_forget, self.level, self.delta, self.interval, self.seed, blind=[BLIND])
+        of_players = dict.fromkeys(
+            line for method in self.rounds for player in self.players[method] for line in player.notes
+        )
+        game = judge(self, rules, spec=self._spec(), notes=[*file_warnings(self.file, self.rounds), *of_players])
+        return Result(_environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
+
+    @property
+    def adversaries(self) -> Sequence[str]:
+        """Of the catalogue, or the columns of decisions and scores."""
+        return self.opponents.names
+
+    @cached_property
+    def players(self) -> dict[str, list[Player]]:
+        """Method -> those who play against its models, in the order of the adversaries."""
+        return {method: self.opponents.against(method) for method in self.rounds}
+
+    @cached_property
+    def decisions(self) -> dict[str, list[npt.NDArray[np.bool_]]]:
+        """Method -> of each round (sides, seeds, points, adversaries)."""
+        return {
+            method: [_decisions(self.players[method], played) for played in rounds]
             for method, rounds in self.rounds.items()
         }
-        assessed = {method: self._assess(found) for method, found in outcomes.items()}
-        silent = {method: self._silent(says) for method, says in decisions.items()}
-        judged = {
-            method: found for method, found in assessed.items() if len(silent[method]) < len(self.opponents.names)
+
+    @cached_property
+    def outcomes(self) -> dict[str, dict[int, PairOutcome]]:
+        """Method -> pair -> paired differences."""
+        return {
+            method: {
+                played.pair: outcome_of_decisions(says[0], says[1], played.in_forget, played.weight)
+                for says, played in zip(self.decisions[method], rounds, strict=True)
+            }
+            for method, rounds in self.rounds.items()
         }
-        n_pairs = len(pairs_of(self.rounds))
-        complete = {method: outcomes[method] for method in judged if len(outcomes[method]) == n_pairs}
-        game = GameResult(
-            value=None,
-            spec=self._spec(),
-            methods={
-                method: self._method_result(method, found, players[method], silent[method])
-                for method, found in assessed.items()
-            },
-            noise_floor=noise_floor_of(judged, [BLIND], n_pairs),
-            comparisons=comparison_results(complete, self.level),
-            rank_stability=stability_of_ranks(complete),
-            interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
-            warnings=[
-                *file_warnings(self.file, self.rounds),
-                *dict.fromkeys(line for method in self.rounds for player in players[method] for line in player.notes),
-                *optimism_warnings(min(sizes_of(self.rounds)), n_pairs, len(self.opponents.names)),
-                *silence(silent, self.opponents.names),
-                *doubts({method: self._evidence(method, outcomes[method], players[method]) for method in judged}),
-            ],
-        )
-        return Result(
-            _environment(), {"data": self.file.digest, "decisions": _digest(decisions)}, [with_shared_retrain(game)]
-        )
 
-    def _assess(self, outcomes: Sequence[PairOutcome]) -> Assessment:
-        rng = draw_streams(draw="relabel", seed=self.seed).generator("relabel")  # as a run draws them
-        return assess(outcomes, rng, level=self.level, delta=self.delta, interval=self.interval)
-
-    def _silent(self, decisions: Sequence[npt.NDArray[np.bool_]]) -> list[str]:
+    def decided_nothing(self, method: str) -> list[str]:
         """The adversaries that answer the same of all points."""
-        return [name for name, one in zip(self.opponents.names, decides_nothing(decisions), strict=True) if one]
+        said = decides_nothing(self.decisions[method])
+        return [name for name, one in zip(self.adversaries, said, strict=True) if one]
 
-    def _evidence(self, method: str, outcomes: Sequence[PairOutcome], players: Sequence[Player]) -> Evidence:
-        rounds = self.rounds[method]
+    def evidence(self, method: str) -> Evidence:
+        """Ranks of margins, where there are margins."""
+        rounds, players, outcomes = self.rounds[method], self.players[method], self.outcomes[method]
         return Evidence(
-            self.opponents.names,
+            self.adversaries,
             [played.pair for played in rounds],
-            outcomes,
-            [_ranked(players, played, outcome) for played, outcome in zip(rounds, outcomes, strict=True)],
+            list(outcomes.values()),
+            [_ranked(players, played, outcomes[played.pair]) for played in rounds],
             [player.shadows for player in players],
         )
 
-    def _method_result(
-        self, method: str, found: Assessment, players: Sequence[Player], silent: Sequence[str]
-    ) -> MethodResult:
-        """What is said of a method; its cost is not known here."""
-        names, rounds = self.opponents.names, self.rounds[method]
-        no_evidence = len(silent) == len(names)
-        return MethodResult(
-            **assessed_fields(None if no_evidence else found, names),
-            by_adversary={
-                name: adversary_result(found, i, _diagnostics(players[i], rounds)) for i, name in enumerate(names)
-            },
-            n_pairs=len(found.by_pair),
-            accuracy=_accuracy(self.file, rounds),
-            n_gradients=None,
-            seconds=None,
-            decided_nothing=list(silent),
+    def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
+        """Averaged over pairs and seeds; decisions without a score have none."""
+        margin = self.players[method][list(self.adversaries).index(adversary)].margin
+        if margin is None:
+            return None
+        return diagnostic_result(
+            [
+                diagnose(margin(first), margin(second), played.in_forget, played.weight)
+                for played in self.rounds[method]
+                for first, second in zip(*played.rows, strict=True)
+            ]
         )
+
+    def strong(self, method: str, adversary: str) -> list[StrongResult]:
+        """No file says how many queries an adversary may make."""
+        return []
+
+    def details(self, method: str) -> dict[str, Any]:
+        """What a method cost is not known here."""
+        return {"accuracy": _accuracy(self.file, self.rounds[method]), "n_gradients": None, "seconds": None}
 
     def _spec(self) -> dict[str, Any]:
         """What is known of the game; how the models were made is not."""
@@ -231,18 +217,6 @@ def _digest(decisions: Mapping[str, Sequence[npt.NDArray[np.bool_]]]) -> str:
         for says in rounds:
             digest.update(np.packbits(says).tobytes())
     return digest.hexdigest()
-
-
-def _diagnostics(player: Player, rounds: Sequence[Round]) -> DiagnosticResult | None:
-    """Averaged over pairs and seeds; decisions without a score have none."""
-    if player.margin is None:
-        return None
-    each = [
-        diagnose(player.margin(first), player.margin(second), played.in_forget, played.weight)
-        for played in rounds
-        for first, second in zip(*played.rows, strict=True)
-    ]
-    return diagnostic_result(each)
 
 
 def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.splits import SwapPair, draw_pair
 from forgetgauge.metrics.ic import confused_half
 from forgetgauge.streams import Streams, identity_key
+
+if TYPE_CHECKING:
+    from forgetgauge.plan.graph import Game
 
 
 def draw_halves(data: str, n: int, seed: int, fraction: float) -> tuple[Ints, Ints]:
@@ -30,6 +33,12 @@ def draw_swap_pair(data: str, n: int, seed: int, fraction: float, alpha: float, 
     """The pair-th swap pair of D, uniform over S_α; its indices are positions in the target half of n points."""
     named = draw_streams(draw="pair", data=data, n=n, seed=seed, fraction=fraction, alpha=alpha, pair=pair)
     return draw_pair(n, alpha, named.generator("split"))
+
+
+def swap_pair_of(game: Game, pair: int) -> SwapPair:
+    """The pair-th swap pair of a game."""
+    n = half_sizes(game.n_points, game.fraction)[0]
+    return draw_swap_pair(game.data_digest, n, game.seed, game.fraction, game.alpha, pair)
 
 
 def draw_showing(points: npt.NDArray[Any]) -> Ints:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plan.spec import RunSpec
+from forgetgauge.plan.spec import PARAMETERS, RunSpec
 
 DEFAULT = "digits.toml"
 SpecT = TypeVar("SpecT")
@@ -95,33 +95,16 @@ def parse_spec(raw: Mapping[str, Any], source: str) -> RunSpec:
 
 
 def _out_of_range(spec: RunSpec) -> str | None:
-    if not 0 < spec.game.alpha < 1:
-        return f"game.alpha = {spec.game.alpha} is not between 0 and 1"
-    if not 0 < spec.data.fraction <= 1:
-        return f"data.fraction = {spec.data.fraction} is not greater than 0 and at most 1"
-    if not 0.5 <= spec.game.level < 1:
-        return f"game.level = {spec.game.level} is not between 0.5 and 1"
-    counts = {
-        "game.pairs": spec.game.pairs,
-        "game.seeds": spec.game.seeds,
-        "shadows.count": spec.shadows.count,
-        "shadows.references": spec.shadows.references,
-    }
-    for key, count in counts.items():
-        if count < 1:
-            return f"{key} = {count} is not at least 1"
-    if spec.seed < 0:
-        return f"seed = {spec.seed} is negative"
+    for parameter in PARAMETERS.values():
+        problem = parameter.refusal(parameter.value_in(spec))
+        if problem:
+            return problem
     if not spec.unlearners:
         return "unlearners is empty: name at least one"
     if not spec.adversaries:
         return "adversaries is empty: name at least one"
-    if not 0 <= spec.game.delta < 0.5:
-        return f"game.delta = {spec.game.delta} is not at least 0 and below 0.5"
-    if any(q < 1 for q in spec.strong.queries) or spec.strong.draws < 1:
-        return "strong.queries and strong.draws must be at least 1"
-    if spec.until is not None and not (spec.until.half_width > 0 and spec.until.max_pairs >= spec.game.pairs):
-        return "until needs half_width > 0 and max_pairs of at least game.pairs"
+    if spec.until is not None and spec.until.max_pairs < spec.game.pairs:
+        return f"until.max_pairs = {spec.until.max_pairs} is not at least game.pairs = {spec.game.pairs}"
     if spec.until is not None and spec.game.pairs < 5:
         return f"until needs a pilot of at least 5 pairs, but game.pairs = {spec.game.pairs}"
     if spec.until is not None and spec.statistics.interval == "bounded":

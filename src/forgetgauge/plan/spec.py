@@ -1,12 +1,21 @@
-"""RunSpec: everything a run file may say, each field with its default and one sentence."""
+"""RunSpec: everything a run file may say, each key declared once with its default, range and one sentence.
+
+A new parameter of the game is a field here (and in `Arguments`), a field of `plan.graph.Game` with the same default,
+and the code that reads it there: checks, `evaluate`, settings and documentation follow (`plan.parameters`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
+
+from forgetgauge.plan.parameters import Parameter, Range, declared, parameters_of
 
 _STRICT = {"extra": "forbid"}  # read by pydantic in `runfile`; nothing here imports it
-
+_COUNT = Range(least=1)
+_APART: dict[str, None] = {"argument": None, "in_game": None}
+"""Of keys that reach `evaluate` and `Game` as a part of something else, or not at all."""
 
 DEFAULT_ADVERSARIES = (
     *("correctness", "confidence", "entropy", "modified-entropy", "loss"),  # one number per point
@@ -20,12 +29,21 @@ class DataSpec:
     """Which data the game is played on."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    name: str = "digits"
-    """A data set of the catalogue, `module:function`, or a path of `.npz` files."""
-    params: dict[str, Any] = field(default_factory=dict)
-    """Parameters of the data set's reader, e.g. `tokenizer`."""
-    fraction: float = 1.0
-    """η: the share of the target half and of the shadow half that is used."""
+    name: str = declared(
+        "digits",
+        "a data set of `forgetgauge ls data`, your own `module:function`, or a path of `.npz` files",
+        see="([data](data.md))",
+        **_APART,
+    )
+    params: dict[str, Any] = declared(
+        {}, "parameters of the data set's reader, e.g. `size = 28` for `mnist`", written="{}", **_APART
+    )
+    fraction: float = declared(
+        1.0,
+        "η: the share of the target half and of the shadow half that is used",
+        within=Range(above=0, most=1),
+        label="share of each half used, η",
+    )
 
 
 @dataclass(frozen=True)
@@ -44,20 +62,40 @@ class GameSpec:
     """The game itself."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    alpha: float = 0.1
-    """α = |F| / |R ∪ F|."""
-    pairs: int = 8
-    """Swap pairs, each a fresh draw from S_α; five or more give an interval over pairs."""
-    seeds: int = 1
-    """Trainings per side of a pair, averaged."""
-    sensitivity: SensitivitySpec = field(default_factory=SensitivitySpec)
-    """P_D."""
-    share_retrain: bool = False
-    """Use one retrained model for both sides: Q(Retrain) = 1 by construction, no longer a check."""
-    level: float = 0.95
-    """Confidence level of all intervals."""
-    delta: float = 1e-5
-    """δ of the certified removal whose ε is bounded from below."""
+    alpha: float = declared(
+        0.1,
+        "α = |F| / |R ∪ F|",
+        within=Range(above=0, below=1),
+        label="α = |F| / |R ∪ F|",
+        argument_default=0.5,
+    )
+    pairs: int = declared(
+        8, "swap pairs, each a fresh draw; five or more give an interval over pairs", within=_COUNT, label="swap pairs"
+    )
+    seeds: int = declared(
+        1, "trainings per side of a pair, averaged", within=_COUNT, label="trainings per side of a pair"
+    )
+    sensitivity: SensitivitySpec = declared(
+        SensitivitySpec,
+        'P_D: `"uniform"`, `{ by_class = { 3 = 5.0 } }` (other classes weigh 1) or `{ file = "weights.npy" }`'
+        " (one weight per point)",
+        argument=None,
+        written='"uniform"',
+    )
+    share_retrain: bool = declared(
+        False,
+        "one retrained model for both sides: Q(Retrain) = 1 by construction, no longer a check",
+        label="Retrain shared by both sides",
+    )
+    level: float = declared(
+        0.95, "confidence level of all intervals", within=Range(least=0.5, below=1), label="level of intervals"
+    )
+    delta: float = declared(
+        1e-5,
+        "δ of the certified removal whose ε is bounded from below",
+        within=Range(least=0, below=0.5),
+        label="δ of (ε, δ)-certified removal",
+    )
 
 
 @dataclass(frozen=True)
@@ -65,8 +103,13 @@ class StatisticsSpec:
     """How sure the numbers are, and what that rests on."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    interval: Literal["student", "bounded"] = "student"
-    """`student` takes the pairs' advantages as roughly normal; `bounded` assumes no distribution, and is much wider."""
+    interval: Literal["student", "bounded"] = declared(
+        "student",
+        'the interval of Q: `"student"` takes pairs as roughly normal, `"bounded"` assumes no distribution and is much'
+        " wider; certificates are judged by the latter always",
+        see="([how many pairs it needs](statistics.md#how-many-pairs-the-bounded-interval-needs))",
+        label="intervals",
+    )
 
 
 @dataclass(frozen=True)
@@ -74,10 +117,21 @@ class ShadowSpec:
     """The shadow models on which adversaries are fitted."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    count: int = 8
-    """How many on the shadow half."""
-    references: int = 16
-    """How many on random parts of the target half, where an adversary asks for them."""
+    count: int = declared(
+        8,
+        "shadow models on the shadow half, on which the adversaries are fitted",
+        within=_COUNT,
+        label="shadow models",
+        argument="shadows",
+        in_game="n_shadows",
+    )
+    references: int = declared(
+        16,
+        "reference models on random parts of both halves, where an adversary asks for them",
+        within=_COUNT,
+        label="reference models",
+        in_game="n_references",
+    )
 
 
 @dataclass(frozen=True)
@@ -85,10 +139,21 @@ class StrongSpec:
     """Strong adversaries: every score attack again, with several oracle queries under one secret bit."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    queries: list[int] = field(default_factory=lambda: [1, 4, 16, 64])
-    """Numbers of queries; the report draws Q against them."""
-    draws: int = 2000
-    """Monte Carlo draws of the oracle per model and set."""
+    queries: list[int] = declared(
+        [1, 4, 16, 64],
+        "numbers of oracle queries of the strong adversaries; the report draws Q against them",
+        within=_COUNT,
+        label="queries of strong adversaries",
+        argument_default=(),
+    )
+    draws: int = declared(
+        2000,
+        "Monte Carlo draws of the oracle per model and set",
+        within=_COUNT,
+        label="plays of the oracle, each",
+        argument=None,
+        in_game="oracle_draws",
+    )
 
 
 @dataclass(frozen=True)
@@ -96,14 +161,21 @@ class MetricsSpec:
     """What others measure unlearning by, set beside Q; only `ic` needs models of its own."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    ic: bool = False
-    """Interclass confusion: per pair one more model, taught wrong labels, for every method to unlearn."""
-    ic_classes: list[int] = field(default_factory=lambda: [0, 1])
-    """The two classes it confuses."""
-    mia: bool = False
-    """1 − AUC of the adversaries on one split and over the swap, and their accuracy offset by Retrain's."""
-    distances: bool = False
-    """KL divergence and accuracy gaps to Retrain, which must be among the unlearners."""
+    ic: bool = declared(
+        False,
+        "the interclass confusion test beside Q: one more model per pair, taught wrong labels",
+        see="([rival metrics](metrics.md))",
+        **_APART,
+    )
+    ic_classes: list[int] = declared([0, 1], "the two classes it confuses", **_APART)
+    mia: bool = declared(
+        False,
+        "MIA score (1 − AUC) on one split and over the swap, and offset MIA accuracy, of the adversaries named above",
+        **_APART,
+    )
+    distances: bool = declared(
+        False, "KL divergence and accuracy gaps to Retrain, which must be among the unlearners", **_APART
+    )
 
 
 @dataclass(frozen=True)
@@ -111,10 +183,14 @@ class UntilSpec:
     """Add pairs until the intervals of all advantages are narrow enough (Stein's two-stage rule)."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    half_width: float = 0.02
-    """Wanted half width of the simultaneous intervals; `game.pairs` is the pilot."""
-    max_pairs: int = 64
-    """No more than these, narrow enough or not."""
+    half_width: float = declared(
+        0.02,
+        "with a table `[until]`, pairs are added until the simultaneous intervals have this half width (Stein's"
+        " two-stage rule, `game.pairs` is the pilot)",
+        within=Range(above=0),
+        **_APART,
+    )
+    max_pairs: int = declared(64, "no more than these, narrow enough or not", **_APART)
 
 
 @dataclass(frozen=True)
@@ -122,10 +198,8 @@ class SweepSpec:
     """One game for each value of one key."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    key: str = ""
-    """The key's path in the run file, e.g. `game.alpha`."""
-    values: list[Any] = field(default_factory=list)
-    """Its values, in the order of the result's games."""
+    key: str = declared("", "one game for each value of this key, e.g. `game.alpha`", written="–", **_APART)
+    values: list[Any] = declared([], "its values, in the order of the result's games", written="–", **_APART)
 
 
 @dataclass(frozen=True)
@@ -133,21 +207,55 @@ class RunSpec:
     """A whole run file."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    seed: int = 0
-    """The root of all randomness, fixed beforehand."""
-    keep: Literal["signals", "weights"] = "signals"
-    """What stays on disk: `weights` lets a method be added later without training the originals again."""
+    seed: int = declared(0, "the root of all randomness, fixed beforehand", within=Range(least=0))
+    keep: Literal["signals", "weights"] = declared(
+        "signals",
+        'what stays on disk; `"weights"` lets a method be added later without training originals again',
+        in_game=None,
+    )
     data: DataSpec = field(default_factory=DataSpec)
     game: GameSpec = field(default_factory=GameSpec)
-    learner: dict[str, Any] = field(default_factory=lambda: {"name": "minibatch"})
-    """`name` of the learner and its own parameters."""
-    shadows: ShadowSpec = field(default_factory=ShadowSpec)
-    unlearners: dict[str, dict[str, Any]] = field(default_factory=lambda: {"retrain": {}, "none": {}})
-    """Id -> parameters; `method` names the unlearner where the id is not its name."""
-    adversaries: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in DEFAULT_ADVERSARIES})
-    """The declared class of adversaries, id -> parameters: Q is 1 − the largest of their advantages."""
     statistics: StatisticsSpec = field(default_factory=StatisticsSpec)
+    learner: dict[str, Any] = declared(
+        {"name": "minibatch"}, "the learner's `name` and its own parameters", written='name = "minibatch"', **_APART
+    )
+    shadows: ShadowSpec = field(default_factory=ShadowSpec)
+    unlearners: dict[str, dict[str, Any]] = declared(
+        {"retrain": {}, "none": {}},
+        'a list of names, or a table id → parameters; `method = "…"` where the id is not the method\'s name',
+        written="retrain, none",
+        **_APART,
+    )
+    adversaries: dict[str, dict[str, Any]] = declared(
+        {name: {} for name in DEFAULT_ADVERSARIES},
+        "the declared class of adversaries, Q being 1 − the largest of their advantages: a list of names, or a table"
+        " id → parameters",
+        written=", ".join(DEFAULT_ADVERSARIES),
+        **_APART,
+    )
     strong: StrongSpec = field(default_factory=StrongSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     until: UntilSpec | None = None
     sweep: SweepSpec | None = None
+
+
+PARAMETERS: dict[str, Parameter] = {one.key: one for one in parameters_of(RunSpec)}
+"""Every key of a run file, by its path."""
+
+
+class Arguments(TypedDict, total=False):
+    """What `evaluate` takes just as the run file has it, for those who check types (a test compares the names)."""
+
+    seed: int
+    keep: str
+    fraction: float
+    alpha: float
+    pairs: int
+    seeds: int
+    share_retrain: bool
+    level: float
+    delta: float
+    interval: str
+    shadows: int
+    references: int
+    queries: Sequence[int]

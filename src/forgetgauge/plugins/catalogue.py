@@ -46,10 +46,13 @@ class Catalogue:
             return _import_target(self.entries[name].target)
         if ":" in name:
             return self._import_users(name)
-        installed = self.installed()
-        if name in installed:
-            return self._import_users(installed[name])
-        raise UserError(unknown_name(self.what, name, [*self.entries, *installed]))
+        self.check(name)
+        return self._import_users(self.installed()[name])
+
+    def check(self, name: str) -> None:
+        """Refuse a name that stands for nothing, with the nearest one that does; nothing is imported."""
+        if name not in self and ":" not in name:
+            raise UserError(unknown_name(self.what, name, [*self.entries, *self.installed()]))
 
     def __contains__(self, name: object) -> bool:
         """Whether it is a name of the catalogue, of another package, or bound."""

@@ -1,1 +1,1 @@
-"""The result: its versioned record, how it is assembled from artefacts, and how it is shown. No torch here."""
+"""A `Result` as people see it: in a terminal, and as one HTML file. No torch here."""

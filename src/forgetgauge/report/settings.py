@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forgetgauge.plan.spec import PARAMETERS
 from forgetgauge.results.record import Result, StackResult
 from forgetgauge.wording import INTERVALS, listed, seconds, setting
 
@@ -54,27 +55,28 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         "data set": _named(spec.get("data", {})),
         "digest of the data": _short(spec.get("data_digest", "")),
         "points, classes": _joined(spec, "n_points", "n_classes"),
-        "share of each half used, η": _joined(spec, "fraction"),
-        "α = |F| / |R ∪ F|": _joined(spec, "alpha"),
         "|R|": _joined(spec, "n_retain"),
         "|F| = |T|": _joined(spec, "n_forget"),
-        "swap pairs": _joined(spec, "pairs"),
-        "trainings per side of a pair": _joined(spec, "seeds"),
+        **{one.label: _shown(one.in_game, spec) for one in PARAMETERS.values() if one.in_game is not None},
         "pairs chosen by a pilot": setting(spec["until"]) if spec.get("until") else "",
-        "shadow models": _joined(spec, "n_shadows"),
-        "reference models": _joined(spec, "n_references"),
-        "queries of strong adversaries": ", ".join(map(setting, spec.get("queries", ()))),
-        "plays of the oracle, each": _joined(spec, "oracle_draws") if spec.get("queries") else "",
         "rival metrics": setting(spec["metrics"]) if spec.get("metrics") else "",
-        "seed": _joined(spec, "seed"),
-        "level of intervals": _joined(spec, "level"),
-        "intervals": INTERVALS.get(spec.get("interval", "student"), ""),
-        "δ of (ε, δ)-certified removal": _joined(spec, "delta"),
-        "sensitivity": _sensitivity(spec.get("sensitivity", {})),
-        "Retrain shared by both sides": {True: "yes", False: "no"}.get(spec.get("share_retrain", ""), ""),
         "learner": _named(spec.get("learner", {})),
     }
     return {name: text for name, text in lines.items() if text}
+
+
+def _shown(name: str, spec: Mapping[str, Any]) -> str:
+    """A parameter's value for people; nothing where the game has none."""
+    if name == "interval":
+        return INTERVALS.get(spec.get(name, "student"), "")
+    if name == "sensitivity":
+        return _sensitivity(spec.get(name, {}))
+    if name not in spec or (name == "oracle_draws" and not spec.get("queries")):
+        return ""
+    value = spec[name]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(setting, value)) if isinstance(value, list | tuple) else setting(value)
 
 
 def _unlearner_settings(spec: Mapping[str, Any]) -> dict[str, str]:

@@ -1,16 +1,20 @@
-"""From decisions to Q: reads finished artefacts, plays the arithmetic of the game, fills in the result."""
+"""The result of a run: its games, what failed, how its models were made; and how many pairs a pilot asks for."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
+
+from forgetgauge.game.adaptive import pairs_needed
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import Job
 from forgetgauge.results.game import game_result
-from forgetgauge.results.making import FactsOf, stacks_that_ran
-from forgetgauge.results.played import Played
-from forgetgauge.results.record import FailureResult, Result
+from forgetgauge.results.record import FailureResult, Result, StackResult
+from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 
@@ -23,11 +27,11 @@ def assemble(
     environment: Mapping[str, str],
 ) -> Result:
     """The result of a run whose jobs are done; what failed is named and left out."""
-    state = folder.open_ledger().state
+    run = RunView(folder)
+    state = run.state
     jobs: dict[str, Job] = {key: job for graph in graphs for key, job in graph.jobs.items()}
-    facts_of = FactsOf(folder, state)
-    games = [game_result(Played(graph, folder, state), facts_of) for graph in graphs]
-    stacks = stacks_that_ran(jobs, facts_of, state)
+    games = [game_result(GameView(graph, run)) for graph in graphs]
+    stacks = _stacks_that_ran(jobs, run)
     devices = " and ".join(dict.fromkeys(stack.device for stack in stacks))
     return Result(
         environment={**environment, **_versions(jobs, state), **({"device": devices} if devices else {})},
@@ -47,6 +51,24 @@ def assemble(
     )
 
 
+def _stacks_that_ran(jobs: Mapping[str, Job], run: RunView) -> list[StackResult]:
+    """One entry for every way in which models were made, with their number; trained ones first.
+
+    Weights are dropped when nothing needs them any more; the signals stay, and carry along what their model's artefact
+    said of engine, width of the stack and device.
+    """
+    made: dict[str, Mapping[str, Any]] = {}
+    for key, job in jobs.items():
+        model = jobs[job.inputs["model"]] if job.kind == "signals" else None
+        if model is None or model.key in made or not run.has(key):
+            continue
+        facts = run.facts(key)
+        told = {model.key: facts.get("ran"), model.inputs.get("model", ""): facts.get("original_ran")}
+        made.update({which: ran for which, ran in told.items() if ran})
+    ways = Counter((jobs[key].kind, ran["engine"], ran["width"], ran["device"]) for key, ran in made.items())
+    return [StackResult(*way, models=ways[way]) for way in sorted(ways)]
+
+
 def _versions(jobs: Mapping[str, Job], state: LedgerState) -> dict[str, str]:
     """Of all that made artefacts of this run: `2.11.0 and 2.13.0` where it went on on another machine."""
     found: dict[str, dict[str, None]] = {}
@@ -62,3 +84,20 @@ def _decisions_digest(jobs: Mapping[str, Job], state: LedgerState) -> str:
     for key in sorted(key for key, job in jobs.items() if job.kind == "decide" and key in state.done):
         digest.update(f"{key} {state.done[key].receipt.sha256}\n".encode())
     return digest.hexdigest()
+
+
+def pairs_wanted(graph: Graph, folder: RunFolder) -> int:
+    """How many pairs it takes for an interval as narrow as the game's `until` asks for.
+
+    Judged by the pilot of all methods that completed it.
+    """
+    game, until = graph.game, graph.game.until
+    assert until is not None
+    view = GameView(graph, RunView(folder))
+    pilots = [[found.advantage for found in outcomes.values()] for outcomes in view.outcomes.values()]
+    wanted = [
+        pairs_needed(np.asarray(pilot), until["half_width"], game.level, int(until["max_pairs"])).n_pairs
+        for pilot in pilots
+        if len(pilot) == game.pairs
+    ]
+    return max(wanted, default=game.pairs)

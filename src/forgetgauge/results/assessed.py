@@ -12,12 +12,9 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.assessment import Assessment
-from forgetgauge.game.bounded import advantage_floor
 from forgetgauge.game.comparison import compare_all, rank_stability
 from forgetgauge.game.diagnostics import Diagnostics
-from forgetgauge.game.epsilon import empirical_epsilon
 from forgetgauge.game.quality import first_largest
-from forgetgauge.game.supremum import bounded_quality_interval
 from forgetgauge.results.means import mean
 from forgetgauge.results.record import (
     AdversaryResult,
@@ -62,29 +59,8 @@ def worst_pair(by_pair: Floats, adversaries: Sequence[str], noise_floor: float |
     return WorstPairResult(float(1 - min(1.0, size.max())), pair, adversaries[which], noise_floor)
 
 
-def with_bounds(game: GameResult) -> GameResult:
-    """A game of an earlier version with ε, the bounded interval and the worst pair, made from advantages by pair."""
-    level, delta = float(game.spec.get("level", 0.95)), float(game.spec.get("delta", 1e-5))
-    methods = dict(game.methods)
-    for name, method in game.methods.items():
-        if method.by_adversary and method.bounded_interval is None:
-            by_pair = np.array([found.by_pair for found in method.by_adversary.values()]).T  # (P, J)
-            bounded = bounded_quality_interval(by_pair, level)
-            methods[name] = replace(
-                method,
-                epsilon=empirical_epsilon(by_pair, delta, level),
-                bounded_interval=(bounded.low, bounded.high),
-                advantage_floor=float(advantage_floor(by_pair, level)),
-                worst_pair=worst_pair(by_pair, list(method.by_adversary)),
-            )
-    return with_shared_retrain(replace(game, methods=methods))
-
-
 def with_shared_retrain(game: GameResult) -> GameResult:
-    """Where one retrained model serves both sides, nobody can tell it from itself: its Q is 1 by construction.
-
-    So it is in a run, in an audit, and in what earlier versions stored.
-    """
+    """Where one retrained model serves both sides, nobody can tell it from itself: its Q is 1 by construction."""
     if not game.spec.get("share_retrain"):
         return game
     known = game.spec.get("methods", {})  # an audit knows Retrain by its name alone

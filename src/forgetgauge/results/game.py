@@ -1,15 +1,16 @@
-"""The result of one finished game: every method assessed, compared with the others and set beside its rivals."""
+"""From what was decided in a game to its result: one way to judge, for a run and for an audit of somebody's outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.game.supremum import counted_below
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import Game
@@ -24,51 +25,152 @@ from forgetgauge.results.assessed import (
     stability_of_ranks,
     with_shared_retrain,
 )
-from forgetgauge.results.doubts import doubts, silence
-from forgetgauge.results.making import FactsOf
+from forgetgauge.results.doubts import Evidence, doubts, silence
 from forgetgauge.results.means import mean, mean_of_each, means_by_group
-from forgetgauge.results.played import Played
-from forgetgauge.results.record import (
-    AdversaryResult,
-    DiagnosticResult,
-    GameResult,
-    MethodResult,
-)
+from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
+from forgetgauge.results.views import GameView
 
 
-def game_result(played: Played, facts_of: FactsOf) -> GameResult:
-    """Of the methods and adversaries whose jobs are done."""
-    game, outcomes = played.game, played.outcomes
+@dataclass(frozen=True)
+class Rules:
+    """By which a game is judged."""
+
+    n_pairs: int
+    n_forget: int
+    level: float
+    delta: float
+    interval: IntervalKind
+    seed: int
+    """Names the relabellings behind the noise floor."""
+    blind: Collection[str]
+    """Methods that know nothing of F."""
+    n_pilot: int = 0
+    """Pairs on which the number of pairs was chosen."""
+
+
+class Played(Protocol):
+    """What adversaries decided about the models of a game, and what else is known of its methods."""
+
+    @property
+    def adversaries(self) -> Sequence[str]:
+        """Those that decided."""
+        ...
+
+    @property
+    def outcomes(self) -> Mapping[str, Mapping[int, PairOutcome]]:
+        """Method -> pair -> paired differences; a pair of which something is missing is left out."""
+        ...
+
+    def decided_nothing(self, method: str) -> list[str]:
+        """The adversaries that answered the same of all points of each of a method's models."""
+        ...
+
+    def evidence(self, method: str) -> Evidence:
+        """What doubts about a method rest on."""
+        ...
+
+    def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
+        """AUC and the like of an adversary's margins; None where it has none."""
+        ...
+
+    def strong(self, method: str, adversary: str) -> list[StrongResult]:
+        """What it gains with several queries."""
+        ...
+
+    def details(self, method: str) -> dict[str, Any]:
+        """The fields of a MethodResult that no adversary decides: accuracy, cost, rival metrics."""
+        ...
+
+
+def judge(
+    played: Played,
+    rules: Rules,
+    *,
+    spec: dict[str, Any],
+    value: Any = None,
+    notes: Sequence[str] = (),
+    not_covered: Sequence[str] = (),
+) -> GameResult:
+    """Every method assessed and compared with the others; `notes` stand before the warnings that are found here."""
+    outcomes = played.outcomes
     silent = {method: played.decided_nothing(method) for method in outcomes}
-    assessed = _assess(game, {method: found for method, found in outcomes.items() if found})
+    assessed = _assess(rules, {method: found for method, found in outcomes.items() if found})
     judged = {name: found for name, found in assessed.items() if len(silent[name]) < len(played.adversaries)}
-    complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == game.pairs}
-    methods = _Methods(played, facts_of)
+    complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == rules.n_pairs}
     result = GameResult(
-        value=game.value,
-        spec=_readable_spec(game),
-        methods={
-            method: methods.result(method, assessed.get(method), list(found), silent[method])
-            for method, found in outcomes.items()
-        },
-        noise_floor=noise_floor_of(
-            judged, [name for name, how in game.methods.items() if not how.uses_original], game.pairs
-        ),
-        comparisons=comparison_results(complete, game.level),
+        value=value,
+        spec=spec,
+        methods={method: _method(played, method, assessed.get(method), silent[method]) for method in outcomes},
+        noise_floor=noise_floor_of(judged, rules.blind, rules.n_pairs),
+        comparisons=comparison_results(complete, rules.level),
         rank_stability=stability_of_ranks(complete),
         interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
         warnings=[
-            *_left_out(played),
-            *played.data_doubts,
-            *optimism_warnings(game.sizes[1], game.pairs, len(played.adversaries)),
+            *notes,
+            *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries)),
             *silence(silent, played.adversaries),
             *doubts({method: played.evidence(method) for method in judged}),
         ],
-        not_covered=_not_covered(game),
+        not_covered=list(not_covered),
     )
     return with_shared_retrain(result)
+
+
+def _method(played: Played, method: str, found: Assessment | None, silent: list[str]) -> MethodResult:
+    names = played.adversaries
+    each = (
+        {}
+        if found is None
+        else {
+            name: adversary_result(found, i, played.diagnostics(method, name), played.strong(method, name))
+            for i, name in enumerate(names)
+        }
+    )
+    return MethodResult(
+        **assessed_fields(found if len(silent) < len(names) else None, names),
+        by_adversary=each,
+        n_pairs=len(played.outcomes[method]),
+        decided_nothing=silent,
+        **played.details(method),
+    )
+
+
+def _assess(rules: Rules, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> dict[str, Assessment]:
+    # The relabellings are named by the game and not by the method: methods are compared on the same ones.
+    rng = draw_streams(draw="relabel", seed=rules.seed).generator("relabel")
+    measured = [list(found.values()) for found in outcomes.values()]
+    each = assess_all(measured, rng, level=rules.level, delta=rules.delta, interval=rules.interval)
+    assessed = dict(zip(outcomes, each, strict=True))
+    for method, found in assessed.items():
+        if rules.n_pilot and len(outcomes[method]) == rules.n_pairs:  # their number was chosen on the pilot: Stein's
+            counted = counted_below(list(outcomes[method].values()))
+            interval = stein_quality_interval(found.by_pair, rules.n_pilot, rules.level, counted)
+            assessed[method] = replace(found, quality_interval=interval)
+    return assessed
+
+
+# -- a run's game ------------------------------------------------------------------------------------------------------
+
+
+def game_result(view: GameView) -> GameResult:
+    """Of the methods and adversaries whose jobs are done."""
+    game = view.game
+    rules = Rules(
+        n_pairs=game.pairs,
+        n_forget=game.sizes[1],
+        level=game.level,
+        delta=game.delta,
+        interval=game.interval,
+        seed=game.seed,
+        blind=[name for name, how in game.methods.items() if not how.uses_original],
+        n_pilot=int((game.until or {}).get("pilot_pairs", 0)),
+    )
+    n_retain, n_forget = game.sizes
+    spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
+    notes = [*_left_out(view), *view.data_doubts]
+    return judge(_RunGame(view), rules, spec=spec, value=game.value, notes=notes, not_covered=_not_covered(game))
 
 
 def _not_covered(game: Game) -> list[str]:
@@ -80,79 +182,54 @@ def _not_covered(game: Game) -> list[str]:
     ]
 
 
-def _left_out(played: Played) -> list[str]:
+def _left_out(view: GameView) -> list[str]:
     """A smaller class of adversaries has a larger Q: who is missing from it."""
-    absent = [name for name in played.game.adversaries if name not in played.adversaries]
+    absent = [name for name in view.game.adversaries if name not in view.adversaries]
     return [
-        f"The adversary '{name}' failed and is left out: every Q is against the other {len(played.adversaries)} alone; "
+        f"The adversary '{name}' failed and is left out: every Q is against the other {len(view.adversaries)} alone; "
         "with it, Q could be lower."
         for name in absent
-        if played.adversaries
+        if view.adversaries
     ]
 
 
-def _assess(game: Game, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> dict[str, Assessment]:
-    # The relabellings are named by the game and not by the method: methods are compared on the same ones.
-    rng = draw_streams(draw="relabel", seed=game.seed).generator("relabel")
-    measured = [list(found.values()) for found in outcomes.values()]
-    each = assess_all(measured, rng, level=game.level, delta=game.delta, interval=game.interval)
-    assessed = dict(zip(outcomes, each, strict=True))
-    n_pilot = int((game.until or {}).get("pilot_pairs", 0))
-    for method, found in assessed.items():
-        if n_pilot and len(outcomes[method]) == game.pairs:  # their number was chosen on the pilot: Stein's interval
-            counted = counted_below(list(outcomes[method].values()))
-            interval = stein_quality_interval(found.by_pair, n_pilot, game.level, counted)
-            assessed[method] = replace(found, quality_interval=interval)
-    return assessed
+class _RunGame:
+    """What the store says of each method; what methods share (draws, thresholds) is made once."""
 
+    def __init__(self, view: GameView) -> None:
+        self.view, self.adversaries, self.outcomes = view, view.adversaries, view.outcomes
+        self._rivals, self._strong = Rivals(view), StrongGames(view)
 
-def _readable_spec(game: Game) -> dict[str, Any]:
-    n_retain, n_forget = game.sizes
-    return {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
+    def decided_nothing(self, method: str) -> list[str]:
+        return self.view.decided_nothing(method)
 
+    def evidence(self, method: str) -> Evidence:
+        return self.view.evidence(method)
 
-class _Methods:
-    """What is said of each method; what they share (draws, thresholds) is made once."""
-
-    def __init__(self, played: Played, facts_of: FactsOf) -> None:
-        self.played, self.facts_of = played, facts_of
-        self.rivals, self.strong = Rivals(played, facts_of), StrongGames(played)
-
-    def result(
-        self, method: str, found: Assessment | None, pairs: Sequence[int], silent: Sequence[str]
-    ) -> MethodResult:
-        graph, state, outcomes = self.played.graph, self.played.state, self.played.outcomes
-        cells = {cell: graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method}
-        unlearned = [jobs.unlearn for jobs in cells.values() if jobs.unlearn in state.done]
-        known = {c: self.facts_of[jobs.signals] for c, jobs in cells.items() if state.is_available(jobs.signals)}
-        facts = list(known.values())
-        judged = found if len(silent) < len(self.played.adversaries) else None
-        return MethodResult(
-            **assessed_fields(judged, self.played.adversaries),
-            by_adversary=self._by_adversary(method, found, pairs) if found else {},
-            n_pairs=len(pairs),
-            accuracy=mean_of_each([fact["accuracy"] for fact in facts]),
-            accuracy_by_pair=means_by_group((cell.pair, fact["accuracy"]) for cell, fact in known.items()),
-            n_gradients=mean([fact["n_gradients"] for fact in facts]) if facts else None,
-            seconds=round(mean([state.done[key].seconds for key in unlearned]), 6) if unlearned else None,
-            facts=mean_of_each([fact.get("told", {}) for fact in facts]),
-            decided_nothing=list(silent),
-            metrics=self.rivals.of(method, pairs, list(outcomes.get(self.rivals.retrain or "", ()))),
-        )
-
-    def _by_adversary(self, method: str, found: Assessment, pairs: Sequence[int]) -> dict[str, AdversaryResult]:
-        return {
-            name: adversary_result(
-                found, i, self._diagnostics(method, name, pairs), self.strong.of(method, name, pairs)
-            )
-            for i, name in enumerate(self.played.adversaries)
-        }
-
-    def _diagnostics(self, method: str, adversary: str, pairs: Sequence[int]) -> DiagnosticResult:
+    def diagnostics(self, method: str, adversary: str) -> DiagnosticResult:
         return diagnostic_result(
             [
-                diagnose(first, second, *self.played.points_of(pair))
-                for pair in pairs
-                for first, second in self.played.margins(method, adversary, pair)
+                diagnose(first, second, *self.view.points_of(pair))
+                for pair in self.outcomes[method]
+                for first, second in self.view.margins(method, adversary, pair)
             ]
         )
+
+    def strong(self, method: str, adversary: str) -> list[StrongResult]:
+        return self._strong.of(method, adversary, list(self.outcomes[method]))
+
+    def details(self, method: str) -> dict[str, Any]:
+        graph, run = self.view.graph, self.view.run
+        cells = {cell: graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method}
+        seconds = [run.state.done[jobs.unlearn].seconds for jobs in cells.values() if jobs.unlearn in run.state.done]
+        known = {cell: run.facts(jobs.signals) for cell, jobs in cells.items() if run.has(jobs.signals)}
+        facts = list(known.values())
+        retrained = list(self.outcomes.get(self._rivals.retrain or "", ()))
+        return {
+            "accuracy": mean_of_each([fact["accuracy"] for fact in facts]),
+            "accuracy_by_pair": means_by_group((cell.pair, fact["accuracy"]) for cell, fact in known.items()),
+            "n_gradients": mean([fact["n_gradients"] for fact in facts]) if facts else None,
+            "seconds": round(mean(seconds), 6) if seconds else None,
+            "facts": mean_of_each([fact.get("told", {}) for fact in facts]),
+            "metrics": self._rivals.of(method, list(self.outcomes[method]), retrained),
+        }

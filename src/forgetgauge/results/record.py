@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from forgetgauge.errors import UserError
 
-SCHEMA = 2
+SCHEMA = 3
 _STRICT = {"extra": "forbid", "allow_inf_nan": False}  # read by pydantic in `read_result`; nothing here imports it
 TIMINGS = frozenset({"seconds", "total_seconds"})
 """Keys that may differ between two runs of the same thing."""
@@ -257,12 +257,8 @@ class Result:
         return self.games[0].methods
 
     def to_json(self) -> str:
-        """The text of `result.json`; a single game's entries stand at the top level."""
+        """The text of `result.json`."""
         record = dataclasses.asdict(self)
-        if self.sweep is None:
-            (game,) = record.pop("games")
-            del record["sweep"], game["value"]
-            record.update(game)
         return json.dumps(record, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
 
     def save(self, path: Path) -> None:
@@ -283,27 +279,12 @@ def read_result(path: Path) -> Result:
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         found = record.get("schema") if isinstance(record, dict) else None
         raise UserError(f"{path}: result schema {found!r}, but this version reads {SCHEMA}")
-    if "games" not in record:
-        names = {f.name for f in dataclasses.fields(GameResult)} - {"value"}
-        game = {key: record.pop(key) for key in sorted(names & record.keys())}
-        record["games"] = [{"value": None, **game}]
     try:
-        return _with_bounds(pydantic.TypeAdapter(Result).validate_python(record))
+        return pydantic.TypeAdapter(Result).validate_python(record)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{path}: {place}: {first['msg']}") from None
-
-
-def _with_bounds(result: Result) -> Result:
-    """Results of earlier versions hold an ε that Student's t gave: it and what else follows from pairs is made anew."""
-    if all(
-        m.bounded_interval is not None or not m.by_adversary for game in result.games for m in game.methods.values()
-    ):
-        return result
-    from forgetgauge.results.assessed import with_bounds
-
-    return dataclasses.replace(result, games=[with_bounds(game) for game in result.games])
 
 
 def without_timings(record: Any) -> Any:

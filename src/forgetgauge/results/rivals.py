@@ -21,10 +21,9 @@ from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.metrics.ic import ic_score
 from forgetgauge.metrics.mia import best_attack, mia_score, offset_mia_accuracy, swap_mia_score
 from forgetgauge.plan.graph import SIDES, Cell
-from forgetgauge.results.making import FactsOf
 from forgetgauge.results.means import mean
-from forgetgauge.results.played import Played
 from forgetgauge.results.record import MetricResult
+from forgetgauge.results.views import GameView
 
 RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.inf), "gap": (-1, 1)}
 """Where a score must lie, by the beginning of its name; the others are shares."""
@@ -33,10 +32,9 @@ RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.in
 class Rivals:
     """The rival metrics of one game's methods."""
 
-    def __init__(self, played: Played, facts_of: FactsOf) -> None:
-        self.played, self.facts_of = played, facts_of
-        self.graph, self.game, self.state = played.graph, played.game, played.state
-        self.adversaries = played.adversaries
+    def __init__(self, view: GameView) -> None:
+        self.view, self.run, self.graph, self.game = view, view.run, view.graph, view.game
+        self.adversaries = view.adversaries
 
     def of(self, method: str, pairs: Sequence[int], pairs_of_retrain: Sequence[int]) -> dict[str, MetricResult]:
         """By name; `pairs` are those whose decisions there are, of this method and of Retrain."""
@@ -65,12 +63,12 @@ class Rivals:
         found: dict[str, list[float]] = {"ic": [], "ic_right": [], "ic_accuracy": []}
         for pair in range(self.game.pairs):
             keys = [self.graph.confused[method, pair, seed] for seed in range(self.game.seeds)]
-            if all(self.state.is_available(key) for key in keys):
-                said = [self.played.look_up(key).arrays for key in keys]
+            if all(self.run.has(key) for key in keys):
+                said = [self.run.look_up(key).arrays for key in keys]
                 answers = [(one["logits"].argmax(axis=1), one["labels"]) for one in said]
                 found["ic"].append(mean([ic_score(*answer, (first, second)) for answer in answers]))
                 found["ic_right"].append(mean([float(np.mean(told == true)) for told, true in answers]))
-                found["ic_accuracy"].append(mean([self.facts_of[key]["accuracy"]["unseen"] for key in keys]))
+                found["ic_accuracy"].append(mean([self.run.facts(key)["accuracy"]["unseen"] for key in keys]))
         return found
 
     # -- membership inference ------------------------------------------------------------------------------------
@@ -89,11 +87,11 @@ class Rivals:
 
     def _mia_of_one_split(self, method: str, pair: int, name: str, seed: int) -> float:
         margin = self._decided(method, pair, 0, seed, name)["margin"]
-        return mia_score(margin, *self.played.points_of(pair))
+        return mia_score(margin, *self.view.points_of(pair))
 
     def _mia_over_the_swap(self, method: str, pair: int, name: str, seed: int) -> float:
         first, second = (self._decided(method, pair, side, seed, name)["margin"] for side in SIDES)
-        return swap_mia_score(first, second, *self.played.points_of(pair))
+        return swap_mia_score(first, second, *self.view.points_of(pair))
 
     def _offset(self, method: str, pairs: Sequence[int]) -> dict[str, MetricResult]:
         """Of the attack with the largest offset, on the first side of each pair."""
@@ -103,7 +101,7 @@ class Rivals:
 
         def offset(pair: int, name: str, seed: int) -> float:
             said, usual = (self._decided(who, pair, 0, seed, name)["says_forget"] for who in (method, retrain))
-            return offset_mia_accuracy(said, usual, *self.played.points_of(pair))
+            return offset_mia_accuracy(said, usual, *self.view.points_of(pair))
 
         table = self._table(pairs, offset)
         return {"offset_mia": self._attacked("offset_mia", table, first_largest(table.mean(axis=0)))}
@@ -120,7 +118,7 @@ class Rivals:
         return self._result(metric, table[:, best].tolist(), self.adversaries[best], means)
 
     def _decided(self, method: str, pair: int, side: int, seed: int, name: str) -> Mapping[str, npt.NDArray[Any]]:
-        return self.played.read(self.graph.cells[Cell(method, pair, side, seed)].decide[name]).arrays
+        return self.run.read(self.graph.cells[Cell(method, pair, side, seed)].decide[name]).arrays
 
     # -- distances to Retrain ------------------------------------------------------------------------------------
 
@@ -131,7 +129,7 @@ class Rivals:
         found: dict[str, list[float]] = {}
         for pair in range(self.game.pairs):
             couples = [self._couple(method, pair, side, seed) for side, seed in product(SIDES, range(self.game.seeds))]
-            if all(self.state.is_available(key) for _, *keys in couples for key in keys):
+            if all(self.run.has(key) for _, *keys in couples for key in keys):
                 each = [self._distance(pair, *couple) for couple in couples]
                 for name in each[0]:
                     found.setdefault(name, []).append(mean([distance[name] for distance in each]))
@@ -147,12 +145,12 @@ class Rivals:
         return side, own, retrained
 
     def _distance(self, pair: int, side: int, own: str, retrained: str) -> dict[str, float]:
-        in_forget, weight = self.played.points_of(pair)
+        in_forget, weight = self.view.points_of(pair)
         forget = in_forget if side == 0 else ~in_forget
-        said, usual = (self.played.look_up(key).arrays["logits"] for key in (own, retrained))
+        said, usual = (self.run.look_up(key).arrays["logits"] for key in (own, retrained))
         parts = {"kl_forget": forget, "kl_unseen": ~forget}
         distances = {name: mean_kl(usual[part], said[part], weight[part]) for name, part in parts.items()}
-        accuracy, expected = (self.facts_of[key]["accuracy"] for key in (own, retrained))
+        accuracy, expected = (self.run.facts(key)["accuracy"] for key in (own, retrained))
         return distances | {f"gap_{name}": accuracy[name] - expected[name] for name in accuracy}
 
     # -- results -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which methods of a game are references (Retrain, the ideal; None, which unlearns nothing); who lacks pairs; their order."""
+"""Which methods of a game are references (Retrain, None), which of them lack pairs, and in which order they stand."""
 
 from __future__ import annotations
 

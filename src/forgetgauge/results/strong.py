@@ -13,15 +13,15 @@ from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, str
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import SIDES
 from forgetgauge.results.means import mean
-from forgetgauge.results.played import Played
 from forgetgauge.results.record import StrongResult
+from forgetgauge.results.views import GameView
 
 
 class StrongGames:
     """Of one game's methods and adversaries."""
 
-    def __init__(self, played: Played) -> None:
-        self.played, self.game = played, played.game
+    def __init__(self, view: GameView) -> None:
+        self.view, self.game = view, view.game
         self._thresholds: dict[tuple[str, int], float] = {}
 
     def of(self, method: str, adversary: str, pairs: Sequence[int]) -> list[StrongResult]:
@@ -42,7 +42,7 @@ class StrongGames:
 
     def _aggregates(self, method: str, adversary: str) -> bool:
         """Whether a threshold for q queries is known: calibrated on shadows, or 0 for likelihood ratios."""
-        calibrated = "shadow margin" in self.played.read(self.played.graph.fits[method, adversary]).arrays
+        calibrated = "shadow margin" in self.view.run.read(self.view.graph.fits[method, adversary]).arrays
         return calibrated or not {"outsiders", "background"} & set(self.game.adversaries[adversary].needs)
 
     @cached_property
@@ -51,13 +51,13 @@ class StrongGames:
         drawn once (and not kept: 64 queries, 2000 times, are a megabyte for each set of each pair)."""
         attacks = [
             (method, name)
-            for method, outcomes in self.played.outcomes.items()
-            for name in self.played.adversaries
+            for method, outcomes in self.view.outcomes.items()
+            for name in self.view.adversaries
             if outcomes and self._aggregates(method, name)
         ]
         found = {}
         for pair in range(self.game.pairs):
-            here = [(method, name) for method, name in attacks if pair in self.played.outcomes[method]]
+            here = [(method, name) for method, name in attacks if pair in self.view.outcomes[method]]
             if here:
                 for queries, advantages in self._advantages(here, pair).items():
                     for (method, name), advantage in zip(here, advantages, strict=True):
@@ -67,19 +67,19 @@ class StrongGames:
     def _advantages(self, attacks: Sequence[tuple[str, str]], pair: int) -> dict[float, Floats]:
         """Queries -> advantage of each attack on one pair, averaged over seeds."""
         seeds = [
-            (method, name, margins) for method, name in attacks for margins in self.played.margins(method, name, pair)
+            (method, name, margins) for method, name in attacks for margins in self.view.margins(method, name, pair)
         ]
         first, second = (np.column_stack([margins[side] for *_, margins in seeds]) for side in SIDES)
         thresholds: dict[float, Floats] = {
             queries: np.array([self._threshold(method, name, queries) for method, name, _ in seeds])
             for queries in self.game.queries
         }
-        found = strong_advantage(first, second, self.played.pair(pair).in_forget, thresholds, *self._shown(pair))
+        found = strong_advantage(first, second, self.view.pair(pair).in_forget, thresholds, *self._shown(pair))
         return {queries: each.reshape(len(attacks), -1).mean(axis=1) for queries, each in found.items()}
 
     def _shown(self, pair: int) -> tuple[Queries, Queries]:
         """What the oracle shows of F and of T."""
-        in_forget, weight = self.played.points_of(pair)
+        in_forget, weight = self.view.points_of(pair)
         asked, n_draws = self.game.queries, self.game.oracle_draws
         return (
             draw_queries(weight[in_forget], asked, n_draws, self._oracle(pair, "forget")),
@@ -94,8 +94,8 @@ class StrongGames:
 
     def _threshold(self, method: str, adversary: str, queries: int) -> float:
         """From the margins of the shadow models; attacks without them are likelihood ratios, whose threshold is 0."""
-        key = self.played.graph.fits[method, adversary]
-        arrays = self.played.read(key).arrays
+        key = self.view.graph.fits[method, adversary]
+        arrays = self.view.run.read(key).arrays
         if queries == 1 or "shadow margin" not in arrays:
             return 0.0
         cached = self._thresholds.get((key, queries))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -13,15 +13,15 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.results.assembly import assemble
-from forgetgauge.results.pilot import pairs_wanted
+from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
 from forgetgauge.run.amending import amended, set_aside
 from forgetgauge.run.executors import Executor
+from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.own_code import own_code_of
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
-from forgetgauge.run.scheduler import Ending, Progress, execute
+from forgetgauge.run.scheduler import Ending, execute
 from forgetgauge.run.tasks import Failure, Resolved, Sources, Task
 from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.runfolder import RunFolder
@@ -76,42 +76,27 @@ class Campaign:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
 
-def started_ahead(executor: str, device: str) -> AbstractContextManager[None]:
+def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     """Within, a run is planned and played: an executor that can gets ready while it is planned."""
-    start = getattr(plugins.executors.load(executor), "started_ahead", None)
-    return nullcontext() if start is None else cast(AbstractContextManager[None], start(device))
+    start = getattr(plugins.executors.load(options.executor), "started_ahead", None)
+    return nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device))
 
 
-def play(
-    campaign: Campaign,
-    folder: RunFolder,
-    *,
-    executor: str = "inline",
-    device: str = "auto",
-    deterministic: bool = False,
-    time_limit_s: float | None = None,
-    trial: bool = True,
-    tell: Callable[[Progress], None] = lambda _: None,
-) -> tuple[Ending, Result | None]:
-    """Do what is missing and assemble the result; None where jobs are missing because the time was up.
-
-    The device is `auto`, `cpu`, `cuda` or `cuda:1`. It is in no job's key: a run may go on elsewhere. Deterministic:
-    every model alone, so that its bits do not depend on what else is in the run. Trial: code that is not ours is tried
-    on a handful of points first, and a UserError says what fails; else its failures are recorded job by job.
-    """
-    deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
-    hire = plugins.executors.load(executor)
+def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) -> tuple[Ending, Result | None]:
+    """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
+    deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
+    hire = plugins.executors.load(options.executor)
     n_run = 0
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
-        device, described = _chosen_device(campaign, folder, device)
+        device, described = _chosen_device(campaign, folder, options.device)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
-        if deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
+        if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: was begun with stacks; --deterministic needs a folder of its own (--out)")
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
-            if trial:
+            if options.trial:
                 _try_first(campaign, folder, workers)
             notes += set_aside(folder) if replaces else []
             while True:
@@ -121,9 +106,9 @@ def play(
                     folder,
                     workers,
                     keep_weights=campaign.keep_weights,
-                    stack_width=stack_width(device, deterministic=deterministic),
+                    stack_width=stack_width(device, deterministic=options.deterministic),
                     deadline=deadline,
-                    tell=tell,
+                    tell=options.tell,
                 )
                 n_run += ending.n_run
                 if ending.out_of_time or not any(_in_pilot(graph.game) for graph in campaign.graphs):

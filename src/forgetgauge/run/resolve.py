@@ -16,11 +16,11 @@ from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
-from forgetgauge.plan.draws import draw_confused, draw_halves, draw_swap_pair, half_sizes
+from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
 from forgetgauge.plan.graph import Game, Method, Named, Opponent
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
-from forgetgauge.plan.spec import MetricsSpec, RunSpec, SensitivitySpec
+from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.run.initialisation import sensitivity_weights
 from forgetgauge.run.own_code import code_of_choice, own_code_of
@@ -68,32 +68,22 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
+    plain = {one.in_game: one.value_in(spec) for one in PARAMETERS.values() if one.in_game is not None}
+    plain["queries"] = tuple(sorted(set(spec.strong.queries)))
+    plain["sensitivity"] = _resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights)
     game = Game(
         data=Named(spec.data.name, spec.data.params, code_of_data(spec.data.name)),  # the data's digest is in all keys
         data_digest=dataset.digest,
         n_points=n_points,
         n_classes=dataset.points.n_classes,
-        seed=spec.seed,
-        fraction=spec.data.fraction,
-        alpha=spec.game.alpha,
-        pairs=spec.game.pairs,
-        seeds=spec.game.seeds,
-        level=spec.game.level,
-        delta=spec.game.delta,
-        share_retrain=spec.game.share_retrain,
-        sensitivity=_resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights),
         learner=learner,
-        n_shadows=spec.shadows.count,
-        n_references=spec.shadows.references,
         methods=methods,
         adversaries=adversaries,
         model_bytes=_model_bytes(learner, dataset),
-        queries=tuple(sorted(set(spec.strong.queries))),
-        oracle_draws=spec.strong.draws,
         until=dataclasses.asdict(spec.until) if spec.until else None,
         value=value,
         metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
-        interval=spec.statistics.interval,
+        **plain,
     )
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
@@ -132,7 +122,7 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
     labels = dataset.points.whole_labels.numpy()[target]
     weight = sensitivity_weights(game.sensitivity, labels, target, Sources({}, weights))
     for pair in range(game.pairs):
-        drawn = draw_swap_pair(game.data_digest, len(target), game.seed, game.fraction, game.alpha, pair).split
+        drawn = swap_pair_of(game, pair).split
         if not (weight[drawn.forget].sum() > 0 and weight[drawn.unseen].sum() > 0):
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 

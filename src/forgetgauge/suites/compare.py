@@ -16,10 +16,9 @@ from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.plan.graph import Graph
 from forgetgauge.report.table import align
-from forgetgauge.results.making import FactsOf
 from forgetgauge.results.record import GameResult, MetricResult, Result
 from forgetgauge.results.utility import lost_accuracy, unseen_accuracy, unseen_part
-from forgetgauge.store.ledger import LedgerState
+from forgetgauge.results.views import RunView
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
@@ -32,17 +31,16 @@ IC_ACCURACY = "ic_accuracy"
 
 def with_confused_accuracy(result: Result, graphs: Sequence[Graph], folder: RunFolder) -> Result:
     """With `ic_accuracy` among the metrics of None, whose models are the originals, where there was an IC test."""
-    state = folder.open_ledger().state
-    facts_of = FactsOf(folder, state)
-    games = [_with_ic_accuracy(game, graph, facts_of, state) for game, graph in zip(result.games, graphs, strict=True)]
+    run = RunView(folder)
+    games = [_with_ic_accuracy(game, graph, run) for game, graph in zip(result.games, graphs, strict=True)]
     return replace(result, games=games)
 
 
-def _with_ic_accuracy(game: GameResult, graph: Graph, facts_of: FactsOf, state: LedgerState) -> GameResult:
+def _with_ic_accuracy(game: GameResult, graph: Graph, run: RunView) -> GameResult:
     by_pair: dict[int, list[float]] = {}
     for (method, pair, _), key in graph.confused.items():
-        if method == "none" and state.is_available(key):
-            accuracy = facts_of[key]["accuracy"]
+        if method == "none" and run.has(key):
+            accuracy = run.facts(key)["accuracy"]
             by_pair.setdefault(pair, []).append(accuracy[unseen_part(accuracy)])
     if not by_pair:
         return game

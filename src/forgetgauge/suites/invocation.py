@@ -29,6 +29,7 @@ from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
@@ -100,17 +101,14 @@ def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) 
 
 
 def play_suite(
-    suite: Suite, out: Path, *, only: Sequence[str] = (), command: str = "", **how: Any
+    suite: Suite, out: Path, *, only: Sequence[str] = (), options: RunOptions = DEFAULTS, command: str = ""
 ) -> tuple[Invoked, TableComparison]:
-    """Do what is missing of a table and compare what there is; columns that are not finished are called not run.
-
-    `how` is what `run.campaign.play` takes: executor, device, time limit.
-    """
+    """Do what is missing of a table and compare what there is; columns that are not finished are called not run."""
     start = time.monotonic()
     planned = plan_suite(suite, only, out)
     remember_games(out, suite.name, planned.campaign)
     folder = table_folder(out, suite.name)
-    ending, result = play(planned.campaign, folder, **how)
+    ending, result = play(planned.campaign, folder, options)
     shown = _shown(suite, planned, folder, out_of_time=result is None)
     columns, not_run = [column for column, _ in shown], dict(planned.not_run)
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
@@ -125,14 +123,16 @@ def play_suite(
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
 
 
-def play_single(name: str, raw: Raw, scale: str, out: Path, *, command: str = "", **how: Any) -> Invoked:
+def play_single(
+    name: str, raw: Raw, scale: str, out: Path, *, options: RunOptions = DEFAULTS, command: str = ""
+) -> Invoked:
     """Do what is missing of a game on images that is no table of the paper; `OUT/NAME` has its result and report."""
     start = time.monotonic()
     column = Column("all", raw, image_family(SCALES[scale]))
     campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
     remember_games(out, name, campaign)
     folder = table_folder(out, name)
-    ending, result = play(campaign, folder, **how)
+    ending, result = play(campaign, folder, options)
     made_on = (result or campaign.resolved).environment["device"]
     invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
     if result is not None:

@@ -19,7 +19,7 @@ from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.report.table import align
-from forgetgauge.results.played import Played
+from forgetgauge.results.views import GameView, RunView
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.invocation import Invoked, play_single
@@ -47,8 +47,8 @@ class SplitAdvantages:
 
 def split_advantages(graph: Graph, folder: RunFolder) -> SplitAdvantages:
     """From the stored decisions; methods of which some are missing are left out."""
-    game, state = graph.game, folder.open_ledger().state
-    finished = Played(graph, folder, state)
+    game, run = graph.game, RunView(folder)
+    finished = GameView(graph, run)
     cells = {
         method: [
             [[graph.cells[Cell(method, pair, side, seed)].decide for side in SIDES] for seed in range(game.seeds)]
@@ -59,14 +59,14 @@ def split_advantages(graph: Graph, folder: RunFolder) -> SplitAdvantages:
     whole = [
         method
         for method, pairs in cells.items()
-        if all(state.is_available(side[name]) for pair in pairs for seed in pair for side in seed for name in side)
+        if all(run.has(side[name]) for pair in pairs for seed in pair for side in seed for name in side)
     ]
-    if not whole or not state.is_available(graph.initialise):
+    if not whole or not run.has(graph.initialise):
         raise UserError(f"{folder.path}: no method has all its decisions: finish the run first")
 
     def gained(key: str, pair: int, side: int) -> float:
         in_forget, weight = finished.points_of(pair)
-        says_forget = finished.look_up(key).arrays["says_forget"]
+        says_forget = run.look_up(key).arrays["says_forget"]
         return signed_advantage(says_forget, in_forget if side == 0 else ~in_forget, weight)
 
     by_method = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from forgetgauge.plan.graph import Game, Graph
 from forgetgauge.plan.runfile import apply_settings, read_run_file
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import Progress
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.replicates import SplitAdvantages, split_advantages
@@ -55,10 +55,7 @@ def swap_vs_random(
     out: str | Path,
     repetitions: int | None = None,
     settings: Sequence[str] = (),
-    executor: str = "inline",
-    device: str = "auto",
-    time_limit_s: float | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    options: RunOptions = DEFAULTS,
 ) -> SwapVsRandom:
     """Play what is missing, compare, and leave `swap-vs-random.json`, `.svg` and `.html` in the run folder `out`.
 
@@ -66,7 +63,7 @@ def swap_vs_random(
     """
     campaign = plan(file, repetitions, settings)
     folder = RunFolder(Path(out))
-    ending, result = play(campaign, folder, executor=executor, device=device, time_limit_s=time_limit_s, tell=tell)
+    ending, result = play(campaign, folder, options)
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; the same call continues")
     for key, failure in ending.failed.items():

@@ -1,8 +1,9 @@
-"""A finished game as it lies in the store: its pairs, its sensitivity, what was decided, each read or drawn once."""
+"""The one reader of a run, finished or not: `RunView` of its store, `GameView` of one of its games."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,30 +11,27 @@ from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.direction import Lean, decides_nothing, membership_lean, rank_differences
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.plan.draws import draw_swap_pair, half_sizes
+from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.results.doubts import Evidence, is_copy
 from forgetgauge.store.artefact import Artefact
-from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
 
 
-class Played:
-    """One game's artefacts; a job that failed has none."""
+class RunView:
+    """What a run's jobs have made so far; each artefact is checked against its digest when it is read."""
 
-    def __init__(self, graph: Graph, folder: RunFolder, state: LedgerState) -> None:
-        self.graph, self.game, self.folder, self.state = graph, graph.game, folder, state
-        decided = [(name, key) for jobs in graph.cells.values() for name, key in jobs.decide.items()]
-        works = {name for name, key in decided if state.is_available(key)}
-        self.adversaries = [name for name in self.game.adversaries if name in works]
-        """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder, self.state = folder, folder.open_ledger().state
         self._artefacts: dict[str, Artefact] = {}
-        self._leans: dict[str, Lean] = {}
-        self._pairs: dict[int, SwapPair] = {}
-        self._points: dict[int, tuple[Bools, Floats]] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    def has(self, key: str) -> bool:
+        """Whether the job is done and its artefact is there."""
+        return self.state.is_available(key)
 
     def read(self, key: str) -> Artefact:
-        """An artefact, read once."""
+        """An artefact, read once and kept."""
         if key not in self._artefacts:
             self._artefacts[key] = self.look_up(key)
         return self._artefacts[key]
@@ -42,24 +40,43 @@ class Played:
         """Read, and not kept: for logits, which are large and needed once."""
         return self.folder.objects.read(key, self.state.done[key].receipt.sha256)
 
+    def facts(self, key: str) -> dict[str, Any]:
+        """What an artefact says besides its arrays, read once; the arrays are not kept."""
+        if key not in self._facts:
+            self._facts[key] = self.look_up(key).facts
+        return self._facts[key]
+
+
+class GameView:
+    """One game of a run: its pairs, its sensitivity, what was decided. A job that failed has no artefact."""
+
+    def __init__(self, graph: Graph, run: RunView) -> None:
+        self.graph, self.game, self.run = graph, graph.game, run
+        decided = [(name, key) for jobs in graph.cells.values() for name, key in jobs.decide.items()]
+        works = {name for name, key in decided if run.has(key)}
+        self.adversaries = [name for name in self.game.adversaries if name in works]
+        """Those that could be fitted: one that fails everywhere is named among the failures and left out of Q."""
+        self._leans: dict[str, Lean] = {}
+        self._pairs: dict[int, SwapPair] = {}
+        self._points: dict[int, tuple[Bools, Floats]] = {}
+
     @cached_property
     def weight(self) -> Floats:
         """(|D|,) P_D."""
-        weight: Floats = self.read(self.graph.initialise).arrays["weight"]
+        weight: Floats = self.run.read(self.graph.initialise).arrays["weight"]
         return weight
 
     @property
     def data_doubts(self) -> list[str]:
         """What was found doubtful in the data set."""
-        if not self.state.is_available(self.graph.initialise):
+        if not self.run.has(self.graph.initialise):
             return []
-        return list(self.read(self.graph.initialise).facts.get("doubts", []))
+        return list(self.run.read(self.graph.initialise).facts.get("doubts", []))
 
     def pair(self, pair: int) -> SwapPair:
         """A swap pair, as it was drawn."""
         if pair not in self._pairs:
-            game, n_target = self.game, half_sizes(self.game.n_points, self.game.fraction)[0]
-            self._pairs[pair] = draw_swap_pair(game.data_digest, n_target, game.seed, game.fraction, game.alpha, pair)
+            self._pairs[pair] = swap_pair_of(self.game, pair)
         return self._pairs[pair]
 
     def points_of(self, pair: int) -> tuple[Bools, Floats]:
@@ -91,9 +108,9 @@ class Played:
         for side in SIDES:
             cells = [self.graph.cells[Cell(method, pair, side, seed)] for seed in range(self.game.seeds)]
             keys = [[cell.decide[name] for name in self.adversaries] for cell in cells]
-            if not self.adversaries or not all(self.state.is_available(key) for seed in keys for key in seed):
+            if not self.adversaries or not all(self.run.has(key) for seed in keys for key in seed):
                 return None
-            sides.append([np.stack([self.read(k).arrays["says_forget"] for k in seed], axis=1) for seed in keys])
+            sides.append([np.stack([self.run.read(k).arrays["says_forget"] for k in seed], axis=1) for seed in keys])
         return np.asarray(sides)
 
     def decided_nothing(self, method: str) -> list[str]:
@@ -123,7 +140,7 @@ class Played:
     def _lean(self, method: str, adversary: str) -> Lean | None:
         """Which way an adversary's margins point on its shadow models."""
         key = self.graph.fits[method, adversary]
-        arrays = self.read(key).arrays
+        arrays = self.run.read(key).arrays
         if key not in self._leans and "shadow margin" in arrays:
             margin, member = arrays["shadow margin"], arrays["shadow member"].astype(np.bool_)
             self._leans[key] = membership_lean(margin, member, np.zeros(len(margin), dtype=np.int64))
@@ -133,8 +150,8 @@ class Played:
         """Of each seed: (margins of the first side's model, of the second's), over the pair's points."""
         return [
             (
-                self.read(self.graph.cells[Cell(method, pair, 0, seed)].decide[adversary]).arrays["margin"],
-                self.read(self.graph.cells[Cell(method, pair, 1, seed)].decide[adversary]).arrays["margin"],
+                self.run.read(self.graph.cells[Cell(method, pair, 0, seed)].decide[adversary]).arrays["margin"],
+                self.run.read(self.graph.cells[Cell(method, pair, 1, seed)].decide[adversary]).arrays["margin"],
             )
             for seed in range(self.game.seeds)
         ]

@@ -1,0 +1,39 @@
+"""How a run is done, as against what is measured: built once where a user asks for a run, and handed down whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forgetgauge import plugins
+
+if TYPE_CHECKING:
+    from forgetgauge.run.scheduler import Progress
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """None of this is in a job's key: a run may go on with other options, on another machine."""
+
+    executor: str = "inline"
+    """Who does the work: a name of the catalogue of executors, or `module:attribute`."""
+    device: str = "auto"
+    """`auto` (a GPU where there is one), `cpu`, `cuda` or `cuda:1`."""
+    deterministic: bool = False
+    """Whether every model is made alone, so that its bits do not depend on what else is in the run."""
+    time_limit_s: float | None = None
+    """Stop at a job boundary before this; None: when everything is done."""
+    trial: bool = True
+    """Whether code that is not ours is tried on a handful of points first, where a UserError says what fails; without
+    it, failures are recorded job by job."""
+    tell: Callable[[Progress], None] = lambda _: None
+    """Called with the progress after every task."""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown executor before anything is planned."""
+        plugins.executors.check(self.executor)
+
+
+DEFAULTS = RunOptions()
+"""What is done where nothing is asked for: everything in this process, to the end."""

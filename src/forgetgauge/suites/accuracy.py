@@ -33,6 +33,7 @@ from forgetgauge.suites.records import Record, read_strictly
 from forgetgauge.wording import seconds
 
 FILE = "accuracy.json"
+NAME = "accuracy"
 KINDS = {"none": "all images", "flip-crop": "all images, augmented"}
 """The recipe's `augment` -> in words."""
 
@@ -125,9 +126,6 @@ def accuracy_remarks(found: FullData) -> list[str]:
 def accuracy_text(found: FullData) -> str:
     """For a terminal."""
     return "\n".join(["Accuracy on the test set.", "", align(accuracy_rows(found)), "", *accuracy_remarks(found)])
-
-
-NAME = "accuracy"
 
 
 @dataclass(frozen=True)

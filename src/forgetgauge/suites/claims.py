@@ -20,7 +20,7 @@ from forgetgauge.suites.accuracy import FullData, paper_accuracy
 from forgetgauge.suites.compare import mean_tau, tau_text
 from forgetgauge.suites.findings import EMBEDDED, Findings, Stored
 from forgetgauge.suites.paper import PRINTED, paper_table, table_name
-from forgetgauge.suites.rankings import Column, Couples, Tau, bootstrap_tau, every_two
+from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.replicates import LEAST, Replicates
 from forgetgauge.suites.spread import deviation_interval
@@ -110,7 +110,7 @@ def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
         "enabling model maintainers to conduct small-scale experiments",
         _SAME.format("small with paper scale, in each column that was run at both,"),
     )
-    columns: list[Column] = []
+    columns: list[ByMethod] = []
     tables: list[str] = []
     for name in ("table1", "table2", "table3", "table6", "table7"):
         small, paper = (stored.get((name, scale)) for scale in ("small", "paper"))
@@ -131,7 +131,7 @@ def judged(low: float, high: float, bar: float) -> Verdict:
     return "confirmed" if low >= bar else "not confirmed" if high < bar else "undecided"
 
 
-def approximate_columns(stored: Stored) -> dict[str, Column]:
+def approximate_columns(stored: Stored) -> dict[str, ByMethod]:
     """The approximate methods of every column that was run, in the order of the table."""
     columns = {label: stored.columns[label] for label in stored.comparison.columns if label in stored.columns}
     return {label: {m: found for m, found in c.items() if m in APPROXIMATE} for label, c in columns.items()}

@@ -14,7 +14,7 @@ from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
-from forgetgauge.suites.rankings import Column
+from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
 from forgetgauge.suites.spread import SwapVsRandom
@@ -30,7 +30,7 @@ class Stored:
     """One table at one scale."""
 
     comparison: TableComparison
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, ByMethod] = field(default_factory=dict)
     """Label -> signed advantages by pair, from the `result.json` beside it; empty where that is not there."""
     words: list[str] = field(default_factory=list)
     """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
@@ -122,7 +122,7 @@ def read_notes(path: Path) -> list[str]:
     return bullets
 
 
-def advantages_of(game: GameResult) -> Column:
+def advantages_of(game: GameResult) -> ByMethod:
     """Method -> (pairs, adversaries), for methods with a completed pair."""
     return {
         name: np.array([found.by_pair for found in method.by_adversary.values()]).T

@@ -26,6 +26,8 @@ from forgetgauge.suites.tables import SCALES, frontier_game, image_family
 from forgetgauge.wording import bracket, plain, seconds
 
 FILE = "knobs.json"
+NAME = "knobs"
+SEARCH_FILE = "tuning.json"
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,6 @@ def read_frontiers(path: Path) -> Frontiers:
         if len(curve.points) != len(curve.values):
             raise UserError(f"{path}: curves.{method}: not one point for each value")
     return found
-
-
-NAME = "knobs"
 
 
 def play_frontiers(scale: str, out: Path, **how: Any) -> tuple[Invoked, Frontiers | None]:
@@ -186,7 +185,6 @@ def frontier_text(found: Frontiers) -> str:
     return "\n".join([heading, "", align(frontier_rows(found)), "", *frontier_remarks(found)])
 
 
-SEARCH_FILE = "tuning.json"
 _LENIENT = {"extra": "ignore", "allow_inf_nan": False}  # a search knows more than is shown
 RULE = (
     "The strongest value at which no model of the shadow half loses more than a point of accuracy on shadow points "

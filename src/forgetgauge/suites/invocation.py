@@ -45,6 +45,8 @@ READ_FROM = {"mnist-3-8": "mnist"}
 
 NOT_ASKED = "not asked for"
 NOT_YET = "the time was up; the same command continues"
+VARIABLE = "FORGETGAUGE_COMMIT"
+"""Names the commit where the code was copied without its repository, to another machine say."""
 
 
 @dataclass(frozen=True)
@@ -285,10 +287,6 @@ def _is_method(unlearner: Named, name: str, given: Mapping[str, Any]) -> bool:
 
 def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return all(params.get(key) == value for key, value in given.items())
-
-
-VARIABLE = "FORGETGAUGE_COMMIT"
-"""Names the commit where the code was copied without its repository, to another machine say."""
 
 
 def commit() -> str:

@@ -13,8 +13,12 @@ from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
 from forgetgauge.wording import counted
 
-ROW_PX = 22
-HEAD_PX = 34
+ROW_PX, HEAD_PX = 22, 34
+"""Of the rankings: height of a row, and of what stands above the first."""
+LEFT_PX, RIGHT_PX = 34, 316
+TOP_PX, BOTTOM_PX = 14, 164
+HEIGHT_PX = 190
+"""Of the curves; the top is Q = 1, the bottom Q = 0."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,6 @@ def _cell_words(name: str, cell: CompareCell) -> str:
         return f"{name}: {paper}; not run"
     interval = f" [{cell.ours.interval[0]:.3f}, {cell.ours.interval[1]:.3f}]" if cell.ours.interval else ""
     return f"{name}: {paper}; ours {cell.ours.value:.3f}{interval}"
-
-
-LEFT_PX, RIGHT_PX = 34, 316
-TOP_PX, BOTTOM_PX = 14, 164
-"""Of Q = 1 and Q = 0."""
-HEIGHT_PX = 190
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.intervals import MIN_PAIRS
 
-Column = Mapping[str, Floats]
+ByMethod = Mapping[str, Floats]
 """Method -> signed advantages, (pairs, adversaries)."""
 Couples = Sequence[tuple[int, int]]
 
@@ -41,7 +41,7 @@ def every_two(n_columns: int) -> Couples:
     return list(combinations(range(n_columns), 2))
 
 
-def bootstrap_tau(columns: Sequence[Column], couples: Couples, *, level: float = 0.95, seed: int = 0) -> Tau | None:
+def bootstrap_tau(columns: Sequence[ByMethod], couples: Couples, *, level: float = 0.95, seed: int = 0) -> Tau | None:
     """None without couples, or below three methods, which are no ranking."""
     methods = _ranked(columns)
     if not couples or len(methods) < 3:
@@ -56,7 +56,7 @@ def bootstrap_tau(columns: Sequence[Column], couples: Couples, *, level: float =
     return Tau(value, (min(float(low), value), max(float(high), value)), methods)
 
 
-def _ranked(columns: Sequence[Column]) -> tuple[str, ...]:
+def _ranked(columns: Sequence[ByMethod]) -> tuple[str, ...]:
     """Methods that are in every column and completed as many pairs as any of it."""
     most = [max((len(found) for found in column.values()), default=0) for column in columns]
     return tuple(

@@ -96,22 +96,15 @@ _MAX_TICKS = 7
 
 
 @dataclass(frozen=True)
-class Dot:
-    """One repetition."""
-
-    x: float
-    y: float
-
-
-@dataclass(frozen=True)
-class Strip:
+class Scatter:
     """All repetitions of one method in one grouping."""
 
     method: str
     """Written at the first of a method's two strips alone."""
     grouping: str
     y: float
-    dots: tuple[Dot, ...]
+    dots: tuple[tuple[float, float], ...]
+    """(x, y) of each."""
     mean: float
     low: float
     high: float
@@ -131,13 +124,13 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Panel:
+class FigurePanel:
     """Strips over one axis."""
 
     title: str
     top: float
     bottom: float
-    strips: tuple[Strip, ...]
+    strips: tuple[Scatter, ...]
     ticks: tuple[Tick, ...]
     axis: str
 
@@ -148,7 +141,7 @@ Row = tuple[str, str, Sequence[float], float, float, str]
 """(method, grouping, values, mean, deviation, note)."""
 
 
-def panels(found: SwapVsRandom) -> list[Panel]:
+def panels(found: SwapVsRandom) -> list[FigurePanel]:
     """Advantages of the loudest adversary, Q, and the look-up adversary, one above the other."""
     name, methods = found.adversary, found.methods
     each = {method: record.by_adversary[name] for method, record in methods.items()}
@@ -183,7 +176,7 @@ def _lookup(found: SwapVsRandom) -> list[Row]:
     ]
 
 
-def _panel(top: float, title: str, axis: str, rows: Sequence[Row], scale: Scale | None, ideal: float) -> Panel:
+def _panel(top: float, title: str, axis: str, rows: Sequence[Row], scale: Scale | None, ideal: float) -> FigurePanel:
     scale = scale or advantage_scale(value for row in rows for value in row[2])
     strips, y = [], top + HEAD
     for i, row in enumerate(rows):
@@ -192,13 +185,13 @@ def _panel(top: float, title: str, axis: str, rows: Sequence[Row], scale: Scale 
     ticks = tuple(
         Tick(_x(scale, at), "0" if at == 0 else f"{at:g}".replace("-", "−"), at == ideal) for at in _ticks(scale)
     )
-    return Panel(title, top, y + FOOT, tuple(strips), ticks, axis)
+    return FigurePanel(title, top, y + FOOT, tuple(strips), ticks, axis)
 
 
-def _strip(row: Row, y: float, scale: Scale, *, named: bool) -> Strip:
+def _strip(row: Row, y: float, scale: Scale, *, named: bool) -> Scatter:
     method, grouping, values, mean, deviation, note = row
-    dots = tuple(Dot(_x(scale, value), y + _LANES[i % len(_LANES)]) for i, value in enumerate(sorted(values)))
-    return Strip(
+    dots = tuple((_x(scale, value), y + _LANES[i % len(_LANES)]) for i, value in enumerate(sorted(values)))
+    return Scatter(
         method=method if named else "",
         grouping=grouping,
         y=y,

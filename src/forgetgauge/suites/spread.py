@@ -34,6 +34,9 @@ from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import Split, SwapPair
 from forgetgauge.suites.records import Record
 
+MIN_PAIRS = 4
+"""Two random repetitions of each side; fewer have no spread to speak of."""
+
 
 @dataclass(frozen=True)
 class Deviation(Record):
@@ -154,10 +157,6 @@ def _lookup_advantage(group: TwoSplits, weights: Floats, n_queries: float) -> fl
     accepts: Callable[..., float] = LookupAdversary(*group).acceptance
     gains = [accepts(split, 0, weights, n_queries) - accepts(split, 1, weights, n_queries) for split in group]
     return float(np.mean(gains))
-
-
-MIN_PAIRS = 4
-"""Two random repetitions of each side; fewer have no spread to speak of."""
 
 
 def compare_spreads(by_split: Floats, level: float = 0.95) -> AdversaryRecord:

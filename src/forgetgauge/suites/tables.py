@@ -27,7 +27,7 @@ SMOKE_SEEDS = {"cifar10": 0, "cifar100": 1, "mnist": 2}
 
 
 @dataclass(frozen=True)
-class Scale:
+class SuiteScale:
     """How large the games are."""
 
     name: str
@@ -61,15 +61,15 @@ class Scale:
 
 
 SCALES = {
-    "smoke": Scale(
+    "smoke": SuiteScale(
         "smoke", 2, 2, 0.25, embedded=True, repetitions=4, certified_pairs=6,
         notes=("Smoke scale: tiny models, two epochs. It shows that the suite runs; agreement means nothing.",),
     ),
-    "small": Scale(
+    "small": SuiteScale(
         "small", 5, 2, 0.5, repetitions=12, certified_pairs=6,
         notes=("Small scale: a tenth of the paper’s epochs at a higher rate, fewer pairs and shadow models.",),
     ),
-    "paper": Scale(
+    "paper": SuiteScale(
         "paper", 6, 4, 1.0,
         notes=("{pairs} swap pairs of one training each, where the paper averages three trainings of a split.",),
     ),
@@ -77,7 +77,7 @@ SCALES = {
 
 
 def image_game(
-    scale: Scale, *, data: str = "cifar10", fraction: float = 1.0, alpha: float = 0.1, model: str = "resnet20"
+    scale: SuiteScale, *, data: str = "cifar10", fraction: float = 1.0, alpha: float = 0.1, model: str = "resnet20"
 ) -> Raw:
     """Images and the eight methods."""
     if scale.embedded:
@@ -91,7 +91,7 @@ def image_game(
     return _game(scale, data, image_family(scale), learner, fraction, alpha)
 
 
-def bert_game(scale: Scale, checkpoint: str) -> Raw:
+def bert_game(scale: SuiteScale, checkpoint: str) -> Raw:
     """SST-5 and the eight methods; without a checkpoint a small BERT from scratch on whole words."""
     learner: Raw = {"preset": "bert"}
     if checkpoint:
@@ -111,7 +111,7 @@ def bert_game(scale: Scale, checkpoint: str) -> Raw:
     return game
 
 
-def dp_game(scale: Scale, epsilon: float | None, **metrics: bool) -> Raw:
+def dp_game(scale: SuiteScale, epsilon: float | None, **metrics: bool) -> Raw:
     """DP-SGD at a budget ε, None for none, and the eight methods; `metrics` are the rivals to be measured besides."""
     learner: Raw = {"name": "dp-sgd", "target_epsilon": "inf" if epsilon is None else epsilon, "delta": 1e-5}
     if scale.embedded:
@@ -126,7 +126,7 @@ def dp_game(scale: Scale, epsilon: float | None, **metrics: bool) -> Raw:
     return {**game, "metrics": metrics} if metrics else game
 
 
-def certified_game(scale: Scale) -> Raw:
+def certified_game(scale: SuiteScale) -> Raw:
     """Linear models that tell 3 from 8, and certified removal at four ε (Guo et al. 2020).
 
     λ and σ are those of examples/certified-*.toml: at the published λ = 0.001, σ = 10 forgetting a tenth of MNIST takes
@@ -145,35 +145,35 @@ CERTIFIED = (0.8, 0.6, 0.4, 0.3)
 """ε of Table 8."""
 
 
-def swap_game(scale: Scale) -> Raw:
+def swap_game(scale: SuiteScale) -> Raw:
     """The game of Table 1 at η = 1 with more pairs: whose models it shares."""
     game = image_game(scale)
     game["game"]["pairs"] = scale.repetitions
     return game
 
 
-def frontier_game(scale: Scale) -> Raw:
+def frontier_game(scale: SuiteScale) -> Raw:
     """The game of Table 1 at η = 1 with other methods: four of them at several values of their strength."""
     game = image_game(scale)
     game["unlearners"] = {"retrain": {}, "none": {}, **variants(image_family(scale))}
     return game
 
 
-def replicates_game(scale: Scale) -> Raw:
+def replicates_game(scale: SuiteScale) -> Raw:
     """The game of Table 1 at η = 1 on two pairs, with as many trainings of each model as the paper averages."""
     game = image_game(scale)
     game["game"] |= {"pairs": 2, "seeds": text_values()["models_averaged_per_split"]}
     return game
 
 
-def image_family(scale: Scale) -> str:
+def image_family(scale: SuiteScale) -> str:
     """Whose strengths methods have on images."""
     if scale.embedded:
         return "digits"
     return "resnet" if scale.name == "paper" else "resnet-short"
 
 
-def _game(scale: Scale, data: str, family: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:
+def _game(scale: SuiteScale, data: str, family: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:
     return {
         "seed": seed,
         "keep": "weights",  # 1 MiB a model: a table may add methods to another's models
@@ -229,7 +229,7 @@ class _Outline:
     title: str
     variable: str
     layout: Layout
-    columns: Callable[[Scale], list[Column]]
+    columns: Callable[[SuiteScale], list[Column]]
 
 
 def suite(name: str, scale: str) -> Suite:
@@ -249,15 +249,15 @@ def suite(name: str, scale: str) -> Suite:
     return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
 
 
-def _sizes(scale: Scale) -> list[Column]:
+def _sizes(scale: SuiteScale) -> list[Column]:
     return [_images(f"{eta}", scale, fraction=eta) for eta in (0.1, 0.4, 0.8, 1.0)]
 
 
-def _alphas(scale: Scale) -> list[Column]:
+def _alphas(scale: SuiteScale) -> list[Column]:
     return [_images(f"{alpha}", scale, alpha=alpha) for alpha in (0.1, 0.25, 0.4, 0.67)]
 
 
-def _architectures(scale: Scale) -> list[Column]:
+def _architectures(scale: SuiteScale) -> list[Column]:
     fraction = 0.1 if scale.embedded else scale.fraction  # 110 layers on two cores
     columns = [_images(f"ResNet{depth}", scale, fraction=fraction, model=f"resnet{depth}") for depth in (44, 56, 110)]
     deepest = columns[-1].raw["learner"]
@@ -265,13 +265,13 @@ def _architectures(scale: Scale) -> list[Column]:
     return columns
 
 
-def _datasets(scale: Scale) -> list[Column]:
+def _datasets(scale: SuiteScale) -> list[Column]:
     sets = {"CIFAR100": "cifar100", "MNIST": "mnist"}
     images = [_images(label, scale, data=data, fraction=scale.fraction) for label, data in sets.items()]
     return [*images, _sentences(scale)]
 
 
-def _sentences(scale: Scale) -> Column:
+def _sentences(scale: SuiteScale) -> Column:
     family = "digits" if scale.embedded else "bert"
     note = "SST5: a small BERT from scratch on whole words, not BERT-base."
     words = Column("SST5", bert_game(scale, ""), family, note)
@@ -284,8 +284,8 @@ def _sentences(scale: Scale) -> Column:
     return Column("SST5", bert_game(scale, "bert-base-uncased"), family, instead=minilm)
 
 
-def _budgets(**metrics: bool) -> Callable[[Scale], list[Column]]:
-    def columns(scale: Scale) -> list[Column]:
+def _budgets(**metrics: bool) -> Callable[[SuiteScale], list[Column]]:
+    def columns(scale: SuiteScale) -> list[Column]:
         family, note = ("digits" if scale.embedded else "dp"), scale.stand_in("cifar10")
         return [Column(label, dp_game(scale, epsilon, **metrics), family, note) for label, epsilon in BUDGETS.items()]
 
@@ -296,13 +296,13 @@ BUDGETS = {"50": 50.0, "150": 150.0, "600": 600.0, "inf": None}
 """ε of DP training; None: the same recipe without clipping and noise."""
 
 
-def _certified(scale: Scale) -> list[Column]:
+def _certified(scale: SuiteScale) -> list[Column]:
     game, note = certified_game(scale), scale.stand_in("mnist")
     methods = {f"{epsilon}": f"certified-{epsilon}" for epsilon in CERTIFIED} | {"Retrain": "retrain"}
     return [Column(label, game, "digits", note, method) for label, method in methods.items()]
 
 
-def _images(label: str, scale: Scale, *, data: str = "cifar10", **setting: Any) -> Column:
+def _images(label: str, scale: SuiteScale, *, data: str = "cifar10", **setting: Any) -> Column:
     return Column(label, image_game(scale, data=data, **setting), image_family(scale), scale.stand_in(data))
 
 

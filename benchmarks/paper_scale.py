@@ -19,11 +19,12 @@ from timeline import Timed, causes_of, table
 
 from forgetgauge import plugins
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.reproduce.playing import play_suite
-from forgetgauge.reproduce.suites import suite
 from forgetgauge.run.campaign import Campaign, play, started_ahead
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites.invocation import play_suite
+from forgetgauge.suites.tables import suite
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cifar10-resnet20.toml"
 
@@ -34,7 +35,7 @@ def swap_test(folder: Path) -> Campaign:
     raw["game"].update(pairs=1, seeds=3)
     raw["adversaries"] = ["shadow", "correctness", "confidence", "modified-entropy"]
     campaign = Campaign.plan(resolve(raw, source))
-    play(campaign, RunFolder(folder), executor="timed")
+    play(campaign, RunFolder(folder), RunOptions("timed"))
     return campaign
 
 
@@ -43,10 +44,11 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/paper-scale")
     plugins.executors.bind(Timed, "timed")
     begin = time.perf_counter()
-    with started_ahead("timed", "auto"):
-        campaign = (
-            play_suite(suite(*sys.argv[2:4]), folder, executor="timed").campaign if sys.argv[2:] else swap_test(folder)
-        )
+    with started_ahead(RunOptions("timed")):
+        if sys.argv[2:]:
+            campaign = play_suite(suite(*sys.argv[2:4]), folder, options=RunOptions("timed"))[0].campaign
+        else:
+            campaign = swap_test(folder)
     end = time.perf_counter()
     done = RunFolder(folder).open_ledger().state.done
     stages: Counter[str] = Counter()

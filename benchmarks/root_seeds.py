@@ -15,6 +15,7 @@ from pathlib import Path
 
 from forgetgauge.plan.runfile import apply_settings, read_run_file
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 
@@ -33,7 +34,7 @@ def main() -> None:
         settings = [methods, *arguments.settings, f"seed={seed}", "keep=signals"]
         campaign = Campaign.plan(resolve(apply_settings(raw, settings), source))
         with tempfile.TemporaryDirectory() as scratch:
-            _, result = play(campaign, RunFolder(Path(scratch) / "run"), executor="processes")
+            _, result = play(campaign, RunFolder(Path(scratch) / "run"), RunOptions("processes"))
         assert result is not None
         retrain, none = result.methods["retrain"], result.methods["none"]
         assert retrain.interval is not None

@@ -31,10 +31,10 @@ def swap_vs_random(
 ) -> None:
     """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
     from forgetgauge.durations import parse_duration
-    from forgetgauge.experiments import swap_vs_random as experiment
-    from forgetgauge.experiments.takeaway import table
     from forgetgauge.run.options import RunOptions
     from forgetgauge.run.progress import told
+    from forgetgauge.suites import swap_vs_random as experiment
+    from forgetgauge.suites.splits_page import splits_text
 
     limit = None if time_limit is None else parse_duration(time_limit)
     try:
@@ -49,5 +49,5 @@ def swap_vs_random(
     except TimeoutError as error:
         typer.echo(f"stopped at the time limit: {error}")
         return
-    typer.echo(f"{table(found)}\n\n{found.takeaway}\n")
+    typer.echo(f"{splits_text(found)}\n")
     typer.echo("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))

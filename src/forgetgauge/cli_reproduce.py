@@ -17,14 +17,12 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
-    from forgetgauge.run.campaign import Campaign
     from forgetgauge.run.options import RunOptions
-    from forgetgauge.run.scheduler import Ending
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
 KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
 FURTHER = {
-    KNOBS: "Q along the knobs of Fisher, NegGrad, SalUn and SSD, on the models of table1",
+    KNOBS: "Q along the strengths of Fisher, NegGrad, SalUn and SSD, on the models of table1",
     SEEDS: "how far Q moves with the random seed: two pairs, three trainings each",
     ACCURACY: "accuracy of ResNet-20 on all training images, without and with augmentation",
     SPLITTING: "how far Q scatters for swap pairs and for random splits",
@@ -37,7 +35,7 @@ KEPT = (
     "seeds.json",
     "accuracy.json",
     f"{SPLITTING}.json",
-    "sittings.jsonl",
+    "invocations.jsonl",
 )
 PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
@@ -89,7 +87,7 @@ def reproduce(
     if run is not None:
         if wanted != [SEEDS]:
             raise UserError("--run goes with seeds alone: reproduce seeds --run DIR")
-        _seeds_of(run, results)
+        _replicates_of(run, results)
         return
     deadline = None if time_limit is None else time.monotonic() + parse_duration(time_limit)
     folder = out or Path("runs") / f"reproduce-{scale.value}"
@@ -107,7 +105,7 @@ def reproduce(
 
 
 def _chosen(names: list[str]) -> list[str]:
-    from forgetgauge.reproduce.suites import GROUPS, OUTLINES
+    from forgetgauge.suites.tables import GROUPS, OUTLINES
 
     every = [TOY, *OUTLINES, *FURTHER]
     alone = {LIST, PAGE}
@@ -125,7 +123,7 @@ def _chosen(names: list[str]) -> list[str]:
 
 def _refuse_columns(wanted: list[str]) -> None:
     """Rather than play all where a part is asked for."""
-    from forgetgauge.reproduce.suites import OUTLINES
+    from forgetgauge.suites.tables import OUTLINES
 
     for name in wanted:
         if name not in {*OUTLINES, ACCURACY}:
@@ -135,18 +133,20 @@ def _refuse_columns(wanted: list[str]) -> None:
 def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
-    from forgetgauge.reproduce.origin import command
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.run.progress import told
+    from forgetgauge.suites.invocation import command_line
 
     if name == TOY:
         return _toy(folder)
     if name == ACCURACY:
         return _accuracy(scale, folder, columns, options, quiet)
     with started_ahead(options), told(quiet) as tell:
-        how: dict[str, Any] = {"options": replace(options, tell=tell), "command": command()}
-        show = {SPLITTING: _splitting, KNOBS: _knobs, SEEDS: _seeds}.get(name) or _table(name, columns)
-        ending, _ = show(scale, folder, how)
+        play, text = _player(name, columns)
+        invoked, found = play(scale, folder, options=replace(options, tell=tell), command=command_line())
+        if found is not None:
+            typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
+    ending = invoked.ending
     if ending.out_of_time:
         typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
@@ -154,68 +154,45 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     return bool(ending.failed)
 
 
-Show = Callable[[str, Path, dict[str, Any]], "tuple[Ending, Campaign]"]
+def _player(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable[[Any], str]]:
+    """How it is run, which gives the invocation and what was found (None where jobs are left); and how that reads."""
+    if name == SPLITTING:
+        from forgetgauge.suites.splits_page import splits_text
+        from forgetgauge.suites.swap_vs_random import play_splitting
+
+        return play_splitting, splits_text
+    if name == KNOBS:
+        from forgetgauge.suites.frontier import frontier_text, play_frontiers
+
+        return play_frontiers, frontier_text
+    if name == SEEDS:
+        from forgetgauge.suites.replicates import play_replicates, replicates_text
+
+        return play_replicates, replicates_text
+    from forgetgauge.suites.compare import text_table
+    from forgetgauge.suites.invocation import play_suite
+    from forgetgauge.suites.tables import suite
+
+    return lambda scale, out, **how: play_suite(suite(name, scale), out, only=columns, **how), text_table
 
 
-def _table(name: str, columns: list[str]) -> Show:
-    from forgetgauge.reproduce.playing import play_suite
-    from forgetgauge.reproduce.suites import suite
-    from forgetgauge.reproduce.text import text_table
-
-    def show(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-        sat = play_suite(suite(name, scale), folder, only=columns, **how)
-        typer.echo(f"{text_table(sat.comparison)}\n\nresult: {folder / name}\n")
-        return sat.ending, sat.campaign
-
-    return show
-
-
-def _splitting(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.experiments.takeaway import table
-    from forgetgauge.reproduce.splitting import play_splitting
-
-    played, found = play_splitting(scale, folder, **how)
-    if found is not None:
-        typer.echo(f"{table(found)}\n\n{found.takeaway}\n\nresult: {folder / SPLITTING}\n")
-    return played.ending, played.campaign
-
-
-def _knobs(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.reproduce.along_knobs import knob_text, play_knobs
-
-    played, found = play_knobs(scale, folder, **how)
-    if found is not None:
-        typer.echo(f"{knob_text(found)}\n\nresult: {folder / KNOBS}\n")
-    return played.ending, played.campaign
-
-
-def _seeds(scale: str, folder: Path, how: dict[str, Any]) -> tuple[Ending, Campaign]:
-    from forgetgauge.reproduce.seeds import play_seeds, seed_text
-
-    played, found = play_seeds(scale, folder, **how)
-    if found is not None:
-        typer.echo(f"{seed_text(found)}\n\nresult: {folder / SEEDS}\n")
-    return played.ending, played.campaign
-
-
-def _seeds_of(run: Path, results: Path | None) -> None:
+def _replicates_of(run: Path, results: Path | None) -> None:
     """Beside the run's result.json, there and in the results."""
-    from forgetgauge.reproduce.seeds import FILE, seed_text, seeds_of_run
+    from forgetgauge.suites.replicates import FILE, replicates_of_run, replicates_text
 
-    typer.echo(f"{seed_text(seeds_of_run(run))}\n\nresult: {run / FILE}\n")
+    typer.echo(f"{replicates_text(replicates_of_run(run))}\n\nresult: {run / FILE}\n")
     if results is not None:
         _keep(run, results / run.resolve().name)
 
 
 def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Nothing fails one by one here; what is missing says so."""
-    from forgetgauge.reproduce.accuracy import play_accuracy
-    from forgetgauge.reproduce.accuracy_record import KINDS, accuracy_text
-    from forgetgauge.reproduce.origin import command
+    from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
+    from forgetgauge.suites.invocation import command_line
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
     how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": say}
-    found, missing = play_accuracy(scale, folder, only=columns, command=command(), **how)
+    found, missing = play_accuracy(scale, folder, only=columns, command=command_line(), **how)
     typer.echo(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         typer.echo(f"stopped at the time limit: {KINDS[kind]}; the same command continues")
@@ -223,8 +200,8 @@ def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions,
 
 
 def _toy(folder: Path) -> bool:
-    from forgetgauge.reproduce.toy import toy, toy_record, toy_table
     from forgetgauge.store.runfolder import RunFolder
+    from forgetgauge.suites.toy import toy, toy_record, toy_table
 
     rows = toy()
     opened = RunFolder(folder)
@@ -237,7 +214,7 @@ def _toy(folder: Path) -> bool:
 
 def _listing() -> str:
     from forgetgauge.report.table import align
-    from forgetgauge.reproduce.suites import OUTLINES
+    from forgetgauge.suites.tables import OUTLINES
 
     rows = [["name", "what it is"], [TOY, "the six-point example, exactly; no training"]]
     rows += [[name, outline.title] for name, outline in OUTLINES.items()]
@@ -253,8 +230,8 @@ def _keep(source: Path, target: Path) -> None:
 
 
 def _write_pages(results: Path, target: Path) -> None:
-    from forgetgauge.reproduce.findings import read_findings
-    from forgetgauge.reproduce.page import render_markdown, render_page
+    from forgetgauge.suites.findings import read_findings
+    from forgetgauge.suites.page import render_markdown, render_page
 
     if not results.is_dir():
         raise UserError(f"{results}: {'not a folder' if results.exists() else 'no such folder'}: nothing to write up")

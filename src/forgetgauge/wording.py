@@ -76,3 +76,8 @@ def setting(value: Any) -> str:
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 pair`, `3 pairs`."""
+    return f"{n} {noun}{'s' * (n != 1)}"

@@ -86,10 +86,10 @@ def test_the_dp_example_is_the_game_of_the_papers_tables(table):
     """So that one run serves them all."""
     import tomllib
 
-    from forgetgauge.reproduce.playing import plan_suite
-    from forgetgauge.reproduce.suites import suite
     from forgetgauge.run.campaign import Campaign
     from forgetgauge.run.resolve import resolve
+    from forgetgauge.suites.invocation import plan_suite
+    from forgetgauge.suites.tables import suite
 
     played = Campaign.plan(resolve(tomllib.loads((EXAMPLES / "dp-cifar10.toml").read_text()), "dp-cifar10.toml"))
     assert plan_suite(suite(table, "paper")).campaign.jobs.keys() <= played.jobs.keys()

@@ -1,0 +1,131 @@
+"""All that is stored under a results folder, read and checked: what the page is made from, and claims are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from forgetgauge.errors import UserError
+from forgetgauge.results.record import GameResult, read_result
+from forgetgauge.suites import accuracy, frontier, replicates
+from forgetgauge.suites.accuracy import FullData, read_accuracy
+from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
+from forgetgauge.suites.rankings import Column
+from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
+from forgetgauge.suites.replicates import Replicates, read_replicates
+from forgetgauge.suites.spread import SwapVsRandom
+from forgetgauge.suites.tables import SCALES
+from forgetgauge.suites.toy import ToyRow, toy
+
+SPLITTING = "swap-vs-random"
+RecordT = TypeVar("RecordT")
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """One table at one scale."""
+
+    comparison: TableComparison
+    columns: dict[str, Column] = field(default_factory=dict)
+    """Label -> signed advantages by pair, from the `result.json` beside it; empty where that is not there."""
+    words: list[str] = field(default_factory=list)
+    """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All there is to show."""
+
+    stored: dict[tuple[str, str], Stored]
+    """(table, scale) -> what was found."""
+    splitting: SwapVsRandom | None
+    frontiers: Frontiers | None
+    searches: list[Search]
+    replicates: Replicates | None
+    accuracy: FullData | None
+    toy: list[ToyRow]
+
+    def shown(self, name: str) -> list[Stored]:
+        """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
+        scales = [scale for scale in reversed(SCALES) if (name, scale) in self.stored]
+        found = [self.stored[name, scale] for scale in scales if scale != "smoke" or scales == ["smoke"]]
+        whole = [place for place, stored in enumerate(found) if not stored.comparison.not_run]
+        return found[: whole[0] + 1] if whole else found
+
+    def fullest(self, name: str) -> Stored | None:
+        """A table at the scale that has most of its columns, the larger of equals; None where smoke is all there is."""
+        found = [stored for stored in self.shown(name) if stored.comparison.scale != "smoke"]
+        return min(found, key=lambda stored: len(stored.comparison.not_run), default=None)
+
+
+def read_findings(results: Path) -> Findings:
+    """Tables at every scale, of the rest the largest; the toy example is computed now."""
+    spreads = _all(results, replicates.FILE, read_replicates)
+    splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
+    return Findings(
+        stored={(s.comparison.name, s.comparison.scale): s for s in _all(results, FILE, _read_table)},
+        splitting=max(splittings, key=lambda record: record.repetitions, default=None),
+        frontiers=_largest(_all(results, frontier.FILE, read_frontiers)),
+        searches=_all(results, frontier.SEARCH_FILE, read_search),
+        replicates=max(spreads, key=_weight, default=None),
+        accuracy=_largest(_all(results, accuracy.FILE, read_accuracy)),
+        toy=toy(),
+    )
+
+
+EMBEDDED = ("digits", "digits-3-8")
+"""Data that stand in for the paper's: what they show counts for none of its claims."""
+
+
+def _weight(found: Replicates) -> tuple[bool, bool, int]:
+    """How much a record says: what no claim can be judged by comes last, whatever its size."""
+    return found.data not in EMBEDDED, found.n_replicates >= replicates.LEAST, found.n_freedom
+
+
+def _all(results: Path, name: str, read: Callable[[Path], RecordT]) -> list[RecordT]:
+    return [read(path) for path in sorted(results.rglob(name))] if results.is_dir() else []
+
+
+def _largest(found: list[RecordT]) -> RecordT | None:
+    return max(found, key=lambda record: list(SCALES).index(record.scale), default=None)  # type: ignore[attr-defined]
+
+
+def _read_table(path: Path) -> Stored:
+    comparison, beside, notes = read_comparison(path), path.with_name("result.json"), path.with_name("notes.md")
+    words = read_notes(notes) if notes.exists() else []
+    result = read_result(beside) if beside.exists() else None
+    if result is None or result.digests != comparison.digests:  # of another invocation
+        return Stored(comparison, words=words)
+    return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games}, words)
+
+
+def read_notes(path: Path) -> list[str]:
+    """The bullets of a Markdown file, each as one line, however it is wrapped."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    bullets: list[str] = []
+    inside = False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("- "):
+            bullets.append(line[2:].strip())
+            inside = True
+        elif inside and line and not line.startswith("#"):
+            bullets[-1] += f" {line}"
+        else:
+            inside = False
+    return bullets
+
+
+def advantages_of(game: GameResult) -> Column:
+    """Method -> (pairs, adversaries), for methods with a completed pair."""
+    return {
+        name: np.array([found.by_pair for found in method.by_adversary.values()]).T
+        for name, method in game.methods.items()
+        if method.by_adversary
+    }

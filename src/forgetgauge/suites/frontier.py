@@ -1,0 +1,253 @@
+"""Q along the strength: four methods at several, on the models of Table 1 at η = 1, which are not trained again.
+
+The strengths of the tables were chosen by accuracy on the shadow half, before any Q was known (`tuning.json`, as
+`benchmarks/tune.py` writes it, one folder `tuning-*` a search). What another choice would have shown is the reader's
+question, not a way to choose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.report.table import align
+from forgetgauge.results.record import GameResult, MethodResult, Result
+from forgetgauge.results.utility import unseen_part
+from forgetgauge.suites.invocation import Invoked, play_single
+from forgetgauge.suites.paper import PRINTED
+from forgetgauge.suites.records import Invocation, Ours, Record, made_by, read_json, read_strictly, validated
+from forgetgauge.suites.strengths import FAMILIES, along, chosen_strength, remark, variant_name
+from forgetgauge.suites.tables import SCALES, frontier_game, image_family
+from forgetgauge.wording import bracket, plain, seconds
+
+FILE = "knobs.json"
+
+
+@dataclass(frozen=True)
+class Measured(Record):
+    """One method at one setting."""
+
+    quality: Ours | None
+    """By the paper's estimator, as in the tables; None where a pair is missing: a Q over the models that did not
+    diverge would be that of a selection."""
+    accuracy: float | None
+    pairs: int
+    """Swap pairs that were completed."""
+
+
+@dataclass(frozen=True)
+class Frontier(Record):
+    """Q and accuracy of one method along its strength."""
+
+    strength: str
+    """The name of the parameter."""
+    chosen: float
+    """What the tables have."""
+    values: list[float]
+    """Weakest first."""
+    points: list[Measured]
+    """One for each value."""
+
+
+@dataclass(frozen=True)
+class Frontiers(Record):
+    """All of them, in one game."""
+
+    scale: str
+    tuned: bool
+    """Whether the chosen values were chosen, on the shadow half; else they are defaults."""
+    curves: dict[str, Frontier]
+    none: Measured
+    retrain: Measured
+    accuracy_on: str
+    """`test`, or `unseen` where the data have no official test set."""
+    basis: str | None
+    """What the intervals are over."""
+    notes: list[str]
+    invocations: list[Invocation]
+    work_s: float
+    environment: dict[str, str]
+    digests: dict[str, str]
+    failures: list[str] = field(default_factory=list)
+    """Jobs that failed, in words."""
+    schema: int = 1
+
+
+def read_frontiers(path: Path) -> Frontiers:
+    """A validated record, or one line on what is wrong with the file."""
+    found = read_strictly(path, Frontiers)
+    for method, curve in found.curves.items():
+        if method not in PRINTED:
+            raise UserError(f"{path}: curves: {unknown_name('method', method, PRINTED)}")
+        if len(curve.points) != len(curve.values):
+            raise UserError(f"{path}: curves.{method}: not one point for each value")
+    return found
+
+
+NAME = "knobs"
+
+
+def play_frontiers(scale: str, out: Path, **how: Any) -> tuple[Invoked, Frontiers | None]:
+    """None where the time was up; `how` is what `play_single` takes."""
+    invoked = play_single(NAME, frontier_game(SCALES[scale]), scale, out, **how)
+    if invoked.result is None:
+        return invoked, None
+    found = frontiers_of(invoked.result, scale, invoked.invocations)
+    invoked.folder.write_text(out / NAME / FILE, found.to_json())
+    invoked.folder.write_text(out / NAME / "table.txt", frontier_text(found) + "\n")
+    return invoked, found
+
+
+def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) -> Frontiers:
+    """From the result of the game of `frontier_game`."""
+    (game,), size = result.games, SCALES[scale]
+    family = image_family(size)
+    looked_at = unseen_part(game.methods["none"].accuracy) or "unseen"
+    curves = {
+        method: Frontier(
+            strength=grid.strength,
+            chosen=chosen_strength(family, method),
+            values=list(grid.values),
+            points=[_measured(game, variant_name(method, value), looked_at) for value in grid.values],
+        )
+        for method, grid in along(family).items()
+    }
+    return Frontiers(
+        scale=scale,
+        tuned=bool(FAMILIES[family].tuned_on),
+        curves=curves,
+        none=_measured(game, "none", looked_at),
+        retrain=_measured(game, "retrain", looked_at),
+        accuracy_on=looked_at,
+        basis=game.interval_basis,
+        notes=[note for note in (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(family)) if note],
+        invocations=list(invocations),
+        work_s=result.total_seconds,
+        environment=dict(result.environment),
+        digests=dict(result.digests),
+        failures=_failures(result),
+    )
+
+
+def _measured(game: GameResult, name: str, looked_at: str) -> Measured:
+    found: MethodResult = game.methods[name]
+    if found.quality_plugin is None or found.n_pairs < game.methods["none"].n_pairs:
+        return Measured(None, None, found.n_pairs)
+    return Measured(Ours(found.quality_plugin, found.interval), found.accuracy.get(looked_at), found.n_pairs)
+
+
+def _failures(result: Result) -> list[str]:
+    """One line for all models of a method that failed alike."""
+    alike = Counter((re.sub(r", pair .*", "", failure.job), failure.error) for failure in result.failures)
+    return [f"{n} × {job}: {error}" for (job, error), n in alike.items()]
+
+
+def frontier_rows(found: Frontiers) -> list[list[str]]:
+    """Head and one row for each value, weakest first; the two yardsticks on top."""
+    mark = "chosen" if found.tuned else "default"
+    rows = [["method", "strength", "Q", f"accuracy ({found.accuracy_on})", ""]]
+    for name, point in (("retrain", found.retrain), ("none", found.none)):
+        rows.append([PRINTED[name], "–", *_cells(point), ""])
+    for method, curve in found.curves.items():
+        for value, point in zip(curve.values, curve.points, strict=True):
+            which = mark if value == curve.chosen else ""
+            if point.pairs < found.none.pairs:
+                which = f"{which} only {point.pairs} of {found.none.pairs} pairs".strip()
+            rows.append([PRINTED[method], f"{curve.strength} = {value:g}", *_cells(point), which])
+    return rows
+
+
+def _cells(point: Measured) -> list[str]:
+    quality = "–"
+    if point.quality is not None:
+        interval = point.quality.interval
+        quality = plain(point.quality.value) + ("" if interval is None else f" {bracket(interval)}")
+    return [quality, "–" if point.accuracy is None else plain(point.accuracy)]
+
+
+def frontier_remarks(found: Frontiers) -> list[str]:
+    """What must be known of the table: one line each."""
+    lines = [*found.notes, *(f"Failed: {failure}." for failure in found.failures)]
+    if found.basis:
+        lines.append(f"Intervals: {found.basis}.")
+    time = seconds(sum(one.wall_s for one in found.invocations))
+    made = [f"Time: {time}, the models of Table 1 not counted where they were there", *made_by(found.invocations)]
+    return [*lines, "; ".join(made) + "."]
+
+
+def frontier_text(found: Frontiers) -> str:
+    """For a terminal."""
+    heading = f"Q along the strength, {found.scale} scale. Weakest values first."
+    return "\n".join([heading, "", align(frontier_rows(found)), "", *frontier_remarks(found)])
+
+
+SEARCH_FILE = "tuning.json"
+_LENIENT = {"extra": "ignore", "allow_inf_nan": False}  # a search knows more than is shown
+RULE = (
+    "The strongest value at which no model of the shadow half loses more than a point of accuracy on shadow points "
+    "that it was not trained on. Neither F and T of the game nor Q were looked at."
+)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One value."""
+
+    __pydantic_config__: ClassVar[Any] = _LENIENT
+    value: float
+    worst_loss: float
+    """The largest loss of any model."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One method's strength."""
+
+    __pydantic_config__: ClassVar[Any] = _LENIENT
+    knob: str
+    """The name of the strength parameter, as the file calls it."""
+    params: dict[str, Any]
+    """What else the method was given."""
+    chosen: float | None
+    """None: every value cost more than a point."""
+    trials: list[Tried]
+    """Weakest first."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """All methods, on the same shadow models."""
+
+    name: str
+    """Of its folder, less `tuning-`."""
+    before: list[float]
+    """Accuracy of each model on its unseen points, before anything is unlearned."""
+    methods: dict[str, Searched]
+
+
+def read_search(path: Path) -> Search:
+    """A validated search, or one line on what is wrong with the file."""
+    record = read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("before"), list):
+        raise UserError(f"{path}: no search: it has no list 'before'")
+    before = validated(path, list[float], record.pop("before"))
+    return Search(path.parent.name.removeprefix("tuning-"), before, validated(path, dict[str, Searched], record))
+
+
+def search_rows(search: Search) -> list[list[str]]:
+    """Head, and one row a method: each value with the largest loss in points, and what the rule chose."""
+    rows = [["method", "strength", "value: largest loss in points", "chosen"]]
+    for name, found in search.methods.items():
+        also = "".join(f", {key} = {value}" for key, value in found.params.items())
+        tried = ", ".join(f"{trial.value:g}: {_percentage_points(trial.worst_loss)}" for trial in found.trials)
+        rows.append([name, found.knob + also, tried, "none" if found.chosen is None else f"{found.chosen:g}"])
+    return rows
+
+
+def _percentage_points(loss: float) -> str:
+    return f"{100 * loss:+.2f}".replace("-", "−")

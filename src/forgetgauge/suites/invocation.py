@@ -1,0 +1,318 @@
+"""One invocation of a suite: its columns are games of one campaign, in a store that all tables of a scale share.
+
+DIR/objects, ledger.jsonl     shared: a model that two tables need is trained once
+DIR/run.json                  the games of all tables, for `status`, `export` and `import`
+DIR/table1/                   run.json, result.json, report.html, comparison.json, table.txt, invocations.jsonl
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.data.files import KNOWN
+from forgetgauge.data.folders import data_folder, find
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.plan.graph import Game, Graph, Named, build_graph
+from forgetgauge.plan.presets import expand_preset
+from forgetgauge.plan.record import game_from_json
+from forgetgauge.report.html import render_report
+from forgetgauge.results.assembly import assemble
+from forgetgauge.results.record import Result
+from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.options import DEFAULTS, RunOptions
+from forgetgauge.run.packing import jobs_to_do
+from forgetgauge.run.resolve import resolve
+from forgetgauge.run.scheduler import Ending
+from forgetgauge.run.tasks import Resolved, Sources
+from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
+from forgetgauge.suites.records import FILE, Invocation, TableComparison
+from forgetgauge.suites.tables import SCALES, Column, Raw, Suite, image_family
+from forgetgauge.version import VERSION
+
+READ_FROM = {"mnist-3-8": "mnist"}
+"""Data that are a part of others."""
+
+NOT_ASKED = "not asked for"
+NOT_YET = "the time was up; the same command continues"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The columns of a table that can be played here, and why the others cannot."""
+
+    columns: list[Column]
+    campaign: Campaign
+    """Of these columns, in their order."""
+    not_run: dict[str, str]
+    before: list[tuple[Column, Graph]]
+    """Columns that are not asked for, but were finished in an earlier invocation: the table has them all the same."""
+
+
+@dataclass(frozen=True)
+class Invoked:
+    """What one invocation of a suite left."""
+
+    ending: Ending
+    campaign: Campaign
+    folder: RunFolder
+    result: Result | None
+    """None where jobs are missing because the time was up."""
+    invocations: list[Invocation]
+    """All that worked on this table, this one last."""
+
+
+def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) -> Planned:
+    """Resolve every column; `only` names those that are wanted, all without. `out` may know some from elsewhere."""
+    for label in only:
+        if label not in [column.label for column in suite.columns]:
+            raise UserError(f"{suite.name}: " + unknown_name("column", label, [c.label for c in suite.columns]))
+    chosen: list[Column] = []
+    parts: list[Resolved] = []
+    not_run: dict[str, str] = {}
+    before: list[tuple[Column, Graph]] = []
+    for column in suite.columns:
+        if only and column.label not in only:
+            finished = _finished_before(suite, column, out)
+            if finished is None:
+                not_run[column.label] = NOT_ASKED
+            else:
+                before.append(finished)
+            continue
+        found = _settle(suite, column, out)
+        if isinstance(found, str):
+            not_run[column.label] = found
+        else:
+            chosen.append(found[0])
+            parts.append(found[1])
+    if not parts:
+        raise UserError(next(why for why in not_run.values() if why != NOT_ASKED))
+    return Planned(chosen, Campaign.plan(_joined(suite, chosen, parts)), not_run, before)
+
+
+def play_suite(
+    suite: Suite, out: Path, *, only: Sequence[str] = (), options: RunOptions = DEFAULTS, command: str = ""
+) -> tuple[Invoked, TableComparison]:
+    """Do what is missing of a table and compare what there is; columns that are not finished are called not run."""
+    start = time.monotonic()
+    planned = plan_suite(suite, only, out)
+    remember_games(out, suite.name, planned.campaign)
+    folder = table_folder(out, suite.name)
+    ending, result = play(planned.campaign, folder, options)
+    shown = _shown(suite, planned, folder, out_of_time=result is None)
+    columns, not_run = [column for column, _ in shown], dict(planned.not_run)
+    not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
+    if result is None or planned.before:
+        result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
+    else:
+        result = with_confused_accuracy(result, planned.campaign.graphs, folder)
+    made_on = (result or planned.campaign.resolved).environment["device"]
+    invocations = add_invocation(folder, suite.name, command, made_on, time.monotonic() - start, ending.n_run)
+    comparison = compare_suite(suite, columns, result, not_run, invocations)
+    _write(folder, suite.name, comparison, result)
+    return Invoked(ending, planned.campaign, folder, result, invocations), comparison
+
+
+def play_single(
+    name: str, raw: Raw, scale: str, out: Path, *, options: RunOptions = DEFAULTS, command: str = ""
+) -> Invoked:
+    """Do what is missing of a game on images that is no table of the paper; `OUT/NAME` has its result and report."""
+    start = time.monotonic()
+    column = Column("all", raw, image_family(SCALES[scale]))
+    campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
+    remember_games(out, name, campaign)
+    folder = table_folder(out, name)
+    ending, result = play(campaign, folder, options)
+    made_on = (result or campaign.resolved).environment["device"]
+    invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
+    if result is not None:
+        folder.write_text(folder.report, render_report(result))
+    return Invoked(ending, campaign, folder, result, invocations)
+
+
+def _settle(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Resolved] | str:
+    """The column or what stands in for it, resolved; or why neither can be played here."""
+    try:
+        refuse_download(column.raw["data"]["name"])
+        return column, resolve(column.raw, f"{suite.name} {column.label}")
+    except UserError as error:
+        known = None if out is None else remembered(out, suite.name, column)
+        if known is not None:
+            return column, known
+        instead = "" if column.instead is None else _settle(suite, column.instead, out)
+        return instead or str(error)
+
+
+def refuse_download(name: str) -> None:
+    """A run never fetches hundreds of megabytes unasked."""
+    known = KNOWN.get(READ_FROM.get(name, name))
+    if known is not None and find(known, data_folder()) is None:
+        raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
+
+
+def _joined(suite: Suite, columns: Sequence[Column], parts: Sequence[Resolved]) -> Resolved:
+    """One campaign; every column is one game, under its label."""
+    games = [replace(part.games[0], value=column.label) for column, part in zip(columns, parts, strict=True)]
+    datasets = {digest: data for part in parts for digest, data in part.sources.datasets.items()}
+    keep = all(part.keep_weights for part in parts)
+    return Resolved(games, suite.variable or None, keep, Sources(datasets), parts[0].environment)
+
+
+def _finished_before(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Graph] | None:
+    """The column, or what stood in for it, where an earlier invocation finished it."""
+    known = None if out is None else remembered(out, suite.name, column)
+    if known is not None:
+        return column, build_graph(replace(known.games[0], value=column.label))
+    return None if column.instead is None else _finished_before(suite, column.instead, out)
+
+
+def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bool) -> list[tuple[Column, Graph]]:
+    """The columns that have a result, in the order of the table: so it grows over several invocations."""
+    state = folder.open_ledger().state
+    here = list(zip(planned.columns, planned.campaign.graphs, strict=True))
+    if out_of_time:
+        here = [(column, graph) for column, graph in here if not jobs_to_do(graph.jobs, state)]
+    order = [column.label for column in suite.columns]
+    return sorted([*planned.before, *here], key=lambda item: order.index(item[0].label))
+
+
+def _result(graphs: Sequence[Graph], resolved: Resolved, folder: RunFolder) -> Result | None:
+    if not graphs:
+        return None
+    result = assemble(graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
+    return with_confused_accuracy(result, graphs, folder)
+
+
+def _write(folder: RunFolder, name: str, comparison: TableComparison, result: Result | None) -> None:
+    if result is not None:
+        folder.write_text(folder.result, result.to_json())
+        folder.write_text(folder.report, render_report(result))
+    folder.write_text(folder.path / name / FILE, comparison.to_json())
+    folder.write_text(folder.path / name / "table.txt", text_table(comparison) + "\n")
+
+
+def table_folder(out: Path, name: str) -> RunFolder:
+    """The shared store, with the run file and the result of one table."""
+    folder = RunFolder(out)
+    folder.run_file, folder.result = out / name / "run.json", out / name / "result.json"
+    folder.report = out / name / "report.html"
+    return folder
+
+
+def remember_games(out: Path, name: str, campaign: Campaign) -> None:
+    """Add a table's games to those of the folder; a column that was planned before is replaced.
+
+    `export` packs the signals of the games in DIR/run.json, so all tables must be in it.
+    """
+    folder = RunFolder(out)
+    folder.create()
+    before = folder.read_run()["games"] if folder.run_file.exists() else []
+    run = campaign.to_json()
+    ours = {f"{name}: {game['value']}": game for game in run["games"]}
+    kept = [game for game in before if game.get("value") not in ours]
+    games = [*kept, *({**game, "value": label} for label, game in ours.items())]
+    folder.write_run({**run, "games": games, "sweep": "table"})
+
+
+def add_invocation(
+    folder: RunFolder, name: str, command: str, device: str, wall_s: float, n_jobs: int
+) -> list[Invocation]:
+    """All invocations of a table, this one last; one that found nothing to do is not kept beside those that did."""
+    path = folder.path / name / "invocations.jsonl"
+    before = read_invocations(path)
+    if before and n_jobs == 0:
+        return before
+    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs)]
+    folder.write_text(path, "".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in every))
+    return every
+
+
+def read_invocations(path: Path) -> list[Invocation]:
+    """Those on record."""
+    if not path.exists():
+        return []
+    try:
+        return [Invocation(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path}: damaged: {error}") from None
+
+
+def remembered(out: Path, name: str, column: Column) -> Resolved | None:
+    """The column's game as another machine resolved it, where all its signals and decisions are in the folder."""
+    folder = RunFolder(out)
+    if not folder.run_file.exists():
+        return None
+    run = folder.read_run()
+    records = [record for record in run["games"] if record.get("value") == f"{name}: {column.label}"]
+    for game in map(game_from_json, records):
+        if is_of(game, column) and not jobs_to_do(build_graph(game).jobs, folder.open_ledger().state):
+            return Resolved([game], None, True, Sources({game.data_digest: game.data}), run["environment"])
+    return None
+
+
+def is_of(game: Game, column: Column) -> bool:
+    """Whether the game is what the column says, as far as that can be told without resolving it."""
+    raw = column.raw
+    learner = {key: value for key, value in expand_preset(raw["learner"]).items() if key != "name"}
+    data, rules = raw["data"], raw["game"]
+    asked = (data["name"], data["fraction"], rules["alpha"], rules["pairs"], rules["seeds"], raw["seed"])
+    return (
+        (game.data.name, game.fraction, game.alpha, game.pairs, game.seeds, game.seed) == asked
+        and game.n_shadows == raw["shadows"]["count"]
+        and set(game.adversaries) == set(raw["adversaries"])
+        and set(game.methods) == set(raw["unlearners"])
+        and all(_is_method(game.methods[name].unlearner, name, given) for name, given in raw["unlearners"].items())
+        and _has(game.learner.params, learner)
+        and _has(game.data.params, data.get("params", {}))
+    )
+
+
+def _is_method(unlearner: Named, name: str, given: Mapping[str, Any]) -> bool:
+    """Whether it is the method that is asked for, with every parameter that is given: old ones enter no new table."""
+    params = {key: value for key, value in given.items() if key not in ("method", "learner")}
+    return unlearner.name == given.get("method", name) and _has(unlearner.params, params)
+
+
+def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    return all(params.get(key) == value for key, value in given.items())
+
+
+VARIABLE = "FORGETGAUGE_COMMIT"
+"""Names the commit where the code was copied without its repository, to another machine say."""
+
+
+def commit() -> str:
+    """`fcf398c1`, with `+` where the package's files were changed since; the version where there is no repository."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return named
+    here = Path(__file__).parents[1]
+    hashed = _git(here, "rev-parse", "--short=8", "HEAD")
+    if not hashed or not _git(here, "ls-files", "--", "__init__.py"):  # a repository, but not of this package
+        return f"version {VERSION}"
+    return hashed + ("+" if _git(here, "status", "--porcelain", "--", ".") else "")
+
+
+def command_line() -> str:
+    """What was typed, near enough to type it again."""
+    return shlex.join(["forgetgauge", *sys.argv[1:]])
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,203 @@
+"""The reproduction as one page, for someone who has read the paper's abstract: Markdown, and HTML with pictures.
+
+Made from what is stored under a results folder alone; of a table at several scales the largest is shown, and
+smaller ones below it where columns are missing. What was not run is called that.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
+from forgetgauge.suites.claims import claim_rows, claim_rules, claims
+from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks, tau_text
+from forgetgauge.suites.findings import SPLITTING, Findings, Stored
+from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
+from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
+from forgetgauge.suites.pictures import (
+    BOTTOM_PX,
+    HEIGHT_PX,
+    LEFT_PX,
+    RIGHT_PX,
+    TOP_PX,
+    ColumnPicture,
+    column_pictures,
+    curve_pictures,
+)
+from forgetgauge.suites.records import CompareCell, TableComparison
+from forgetgauge.suites.splits_page import template
+from forgetgauge.suites.spread import SwapVsRandom
+from forgetgauge.suites.tables import OUTLINES
+from forgetgauge.suites.toy import toy_table
+from forgetgauge.wording import counted, plain, seconds
+
+QUESTIONS = {
+    "table1": "Does the ranking of methods hold when only a part η of the data is used?",
+    "table2": "Does it hold when a larger share α of the training data is to be forgotten?",
+    "table3": "Does Q rise when training itself is private (a small ε)? It should: less is memorised.",
+    "table4a": "Does the IC score, a rival metric, rise as ε falls?",
+    "table4b": "Does the MIA score, another rival, rise as ε falls?",
+    "table5a": "How accurate are the models behind Table 4a?",
+    "table5b": "How accurate are the models behind Tables 3 and 4b?",
+    "table6": "Does the ranking hold for deeper networks?",
+    "table7": "Does it hold on other data?",
+    "table8": "Does the advantage fall with the ε that certified removal promises?",
+}
+
+PAPER_DAYS = {
+    "table1": "dataset_size_and_seeds",
+    **dict.fromkeys(("table3", "table4a", "table4b", "table5a", "table5b"), "dp"),
+    SPLITTING: "swap_vs_random_std",
+}
+"""Whose time the paper states, and under which of its entries; several tables share one."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table on the page."""
+
+    name: str
+    heading: str
+    question: str
+    found: TableComparison | None
+    pictures: list[ColumnPicture]
+    grid: list[list[str]]
+    remarks: list[str]
+    words: list[str]
+    """Where ours differs, and what was tried to explain it."""
+
+
+def render_markdown(found: Findings) -> str:
+    """The page as Markdown."""
+    return template("page.md.j2", **FILTERS).render(_context(found)).rstrip() + "\n"
+
+
+def render_page(found: Findings) -> str:
+    """The page as one HTML file that loads nothing."""
+    return template("page.html.j2", **FILTERS).render(_context(found))
+
+
+def _context(found: Findings) -> dict[str, object]:
+    judged = claims(found)
+    return {
+        "sections": [section for name in OUTLINES for section in _sections(name, found)],
+        "summary": _summary(found),
+        "splitting": found.splitting,
+        "splitting_setting": "" if found.splitting is None else splitting_setting(found.splitting),
+        "toy": toy_table(found.toy),
+        "toy_holds": all(row.holds for row in found.toy),
+        "source": paper_source(),
+        "claims": claim_rows(judged),
+        "rules": claim_rules(judged),
+        "accuracy": found.accuracy,
+        "accuracy_grid": [] if found.accuracy is None else accuracy_rows(found.accuracy),
+        "accuracy_remarks": [] if found.accuracy is None else accuracy_remarks(found.accuracy),
+        **_frontiers(found),
+    }
+
+
+def _frontiers(found: Findings) -> dict[str, object]:
+    shown = found.frontiers
+    return {
+        "frontiers": shown,
+        "frontier_grid": [] if shown is None else frontier_rows(shown),
+        "frontier_remarks": [] if shown is None else frontier_remarks(shown),
+        "frontier_pictures": [] if shown is None else curve_pictures(shown),
+        "frame": {"left": LEFT_PX, "right": RIGHT_PX, "top": TOP_PX, "bottom": BOTTOM_PX, "height": HEIGHT_PX},
+        "rule": RULE,
+        "searches": [(search, search_rows(search)) for search in found.searches],
+    }
+
+
+def _sections(name: str, found: Findings) -> list[Section]:
+    """Of one table: one for each scale that is shown, or one that says it was not run."""
+    heading = f"{table_name(name)}: {OUTLINES[name].title}"
+    return [_section(heading, stored) for stored in found.shown(name)] or [
+        Section(name, heading, QUESTIONS[name], None, [], [], [], [])
+    ]
+
+
+def _section(heading: str, stored: Stored) -> Section:
+    found = stored.comparison
+    heading += "" if found.scale == "paper" else f", {found.scale} scale"
+    pictures, grid = column_pictures(found), _grid(found)
+    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, remarks(found), stored.words)
+
+
+def _grid(found: TableComparison) -> list[list[str]]:
+    """Head and rows; a cell has the paper's number, ours, and whether they agree."""
+    rows = [["method", *(f"{found.variable} = {column}" for column in found.columns)]]
+    for row, cells in found.rows.items():
+        rows.append([PRINTED.get(row, row), *(_both(cells[column]) for column in found.columns)])
+    return rows
+
+
+def _both(cell: CompareCell) -> str:
+    value, *interval = ours_text(cell).split(" ", 1)
+    ours = "not run" if cell.ours is None else " ".join([f"**{value}**", *interval])
+    return f"{paper_text(cell)}<br>{ours} {AGREEMENT[cell.inside]}".rstrip()
+
+
+def _summary(found: Findings) -> list[list[str]]:
+    """One line a table: was it run, does it agree, how long did it take."""
+    head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
+    rows = [[*head, "wall time", "work, shared models included", "paper, on four A40"]]
+    for name in OUTLINES:
+        lines = [_line(stored.comparison) for stored in found.shown(name)] or [["not run", "–", "–", "–", "–", "–"]]
+        rows += [[table_name(name), *cells, _days(name)] for cells in lines]
+    further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
+    for title, record in further.items():
+        rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–", "–"])
+    splitting = "not run" if found.splitting is None else splitting_setting(found.splitting)
+    rows.append(["SWAP against random splits", splitting, "–", "–", "–", "–", "–", _days(SPLITTING)])
+    holds = "all" if all(row.holds for row in found.toy) else "not all"
+    return [*rows, ["toy example", "exactly", holds, "–", "yes", "–", "–", "–"]]
+
+
+def _line(table: TableComparison) -> list[str]:
+    judged = [cell.inside for row in table.rows.values() for cell in row.values() if cell.inside is not None]
+    taus = [tau for tau in table.tau.values() if tau is not None]
+    grounded = [yes for yes in table.grounding.values() if yes is not None]
+    n_run = len(table.columns) - len(table.not_run)
+    part = "" if n_run == len(table.columns) else f", {n_run} of {len(table.columns)} columns"
+    means_something = table.scale != "smoke"
+    return [
+        f"{table.scale} scale{part}",
+        f"{sum(judged)} of {len(judged)}" if judged and means_something else "–",
+        tau_text(float(np.mean(taus))) if taus and means_something else "–",
+        f"{sum(grounded)} of {len(grounded)} columns" if grounded else "–",
+        seconds(table.wall_s),
+        seconds(table.work_s),
+    ]
+
+
+def splitting_setting(found: SwapVsRandom) -> str:
+    """`40 repetitions on digits, α = 0.5`."""
+    return f"{found.repetitions} repetitions on {found.settings['data']}, α = {found.settings['alpha']}"
+
+
+def _days(name: str) -> str:
+    days = text_values()["compute_claims_days_4xA40"]
+    if name not in PAPER_DAYS:
+        return "not stated"
+    n = days[PAPER_DAYS[name]]
+    shared = {"dp": ", Tables 3 to 5", "dataset_size_and_seeds": ", with random seeds"}.get(PAPER_DAYS[name], "")
+    return f"{counted(n, 'day')}{shared}"
+
+
+def code_marked(text: str) -> str:
+    """Escaped for HTML, what stands between backticks as code."""
+    parts = html.escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+
+
+def markdown_rows(rows: list[list[str]]) -> str:
+    """A table."""
+    head, *body = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([head, f"|{'---|' * len(rows[0])}", *body])
+
+
+FILTERS = {"plain": plain, "markdown": markdown_rows, "tau": tau_text, "code": code_marked}

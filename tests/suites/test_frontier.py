@@ -1,0 +1,207 @@
+"""Q along the strength: which values, whose models, what is drawn; the search that chose the tables' values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from forgetgauge.errors import UserError
+from forgetgauge.plan.runfile import parse_spec
+from forgetgauge.results.record import FailureResult
+from forgetgauge.suites.findings import read_findings
+from forgetgauge.suites.frontier import (
+    Measured,
+    frontier_rows,
+    frontier_text,
+    frontiers_of,
+    read_frontiers,
+    read_search,
+    search_rows,
+)
+from forgetgauge.suites.invocation import plan_suite
+from forgetgauge.suites.page import render_markdown, render_page
+from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
+from forgetgauge.suites.strengths import (
+    FAMILIES,
+    Family,
+    Grid,
+    along,
+    chosen_strength,
+    unlearners,
+    variant_name,
+    variants,
+)
+from forgetgauge.suites.tables import SCALES, Column, Suite, frontier_game, suite
+from tests.suites.conftest import method, result_of
+
+SHOWN = [name for name, family in FAMILIES.items() if family.grids]
+
+
+@pytest.mark.parametrize("family", SHOWN)
+def test_the_tables_value_is_among_those_shown_weakest_first(family):
+    for name, grid in along(family).items():
+        assert chosen_strength(family, name) in grid.values
+        assert list(grid.values) == sorted(grid.values, reverse=name == "ssd")  # a smaller weight selects more
+        assert 3 <= len(grid.values) <= 6
+        assert unlearners(family, 0.1)[name][grid.strength] == chosen_strength(family, name)
+
+
+def test_a_chosen_value_between_two_of_the_grid_is_put_there(monkeypatch):
+    chosen = {"ssd": {"alpha": 4.0}, "neg-grad": {"lr": 2e-3, "epochs": 3}}
+    grids = {"ssd": Grid("alpha", (10.0, 5.0, 2.0)), "neg-grad": Grid("lr", (1e-3, 4e-3))}
+    monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
+    assert along("resnet")["ssd"].values == (10.0, 5.0, 4.0, 2.0)
+    assert along("resnet")["neg-grad"].values == (1e-3, 2e-3, 4e-3)
+    assert variants("resnet")["neg-grad-0.004"] == {"method": "neg-grad", "lr": 4e-3, "epochs": 3}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_game_is_table_1s_with_other_methods(scale):
+    game, table1 = frontier_game(SCALES[scale]), suite("table1", scale).columns[-1].raw
+    parse_spec(game, "knobs")
+    assert {**game, "unlearners": 0} == {**table1, "unlearners": 0}
+    assert {"retrain", "none"} < set(game["unlearners"])
+
+
+def test_no_model_is_trained_for_it_and_the_tables_value_is_not_played_again():
+    table1 = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign
+    column = Column("all", frontier_game(SCALES["smoke"]), "digits")
+    first = plan_suite(Suite("knobs", "", "", (column,), "quality", "smoke", ())).campaign
+    new = [job for key, job in first.jobs.items() if key not in table1.jobs]
+    assert {job.kind for job in new} == {"unlearn", "signals", "decide"}
+    (graph,), (known,) = first.graphs, table1.graphs
+    for name in FAMILIES["digits"].grids:
+        chosen = variant_name(name, chosen_strength("digits", name))
+        ours, theirs = (
+            {c.unlearn for cell, c in g.cells.items() if cell.method == m} for g, m in ((graph, chosen), (known, name))
+        )
+        assert ours == theirs
+    assert sum(job.kind == "unlearn" for job in new) == 2 * 2 * (len(variants("digits")) - 4)  # pairs, sides
+
+
+@pytest.fixture
+def curves(monkeypatch):
+    """Q rises and accuracy falls along every grid; NegGrad's last value ruined all its models."""
+    grids = {
+        "neg-grad": Grid("lr", (1e-4, 1e-3, 6e-3)),
+        "fisher": Grid("alpha", (1e-8, 1e-6)),
+        "salun": Grid("lr", (1e-3, 0.05)),
+        "ssd": Grid("alpha", (10.0, 5.0, 2.0)),
+    }
+    chosen = {"neg-grad": {"lr": 1e-3}, "fisher": {"alpha": 1e-6}, "salun": {"lr": 0.01}, "ssd": {"alpha": 5.0}}
+    monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
+    methods = {"retrain": method(1.0, (0.9, 1.0)), "none": method(0.5, (0.45, 0.55), accuracy={"test": 0.8})}
+    for name, grid in along("resnet").items():
+        for i, value in enumerate(grid.values):
+            quality = 0.5 + 0.1 * i
+            methods[variant_name(name, value)] = method(
+                quality, (quality - 0.05, quality + 0.05), accuracy={"test": 0.8 - 0.1 * i}
+            )
+    methods["neg-grad-0.006"] = method(None, None, accuracy={}, n_pairs=0)
+    methods["fisher-1e-08"] = method(0.9, (0.8, 1.0), n_pairs=2)  # the other models diverged
+    return frontiers_of(result_of({"all": methods}), "paper", [])
+
+
+def test_a_record_of_curves_survives_the_disk(curves, tmp_path):
+    path = tmp_path / "knobs.json"
+    path.write_text(curves.to_json())
+    assert read_frontiers(path) == curves
+    path.write_text(curves.to_json().replace('"scale"', '"scalle"'))
+    with pytest.raises(UserError, match="scal"):
+        read_frontiers(path)
+
+
+def test_the_tables_value_is_marked_and_a_ruined_one_has_a_dash(curves):
+    marked = [row[:2] for row in frontier_rows(curves) if row[-1] == "chosen"]
+    assert [row[0] for row in marked] == ["NegGrad", "Fisher", "SalUn", "SSD"]
+    assert ["NegGrad", "lr = 0.006", "–", "–", "only 0 of 6 pairs"] in frontier_rows(curves)
+    assert "ssd" not in frontier_text(curves)  # the paper's names
+
+
+def test_the_models_that_survived_a_strength_are_no_measure_of_it(curves):
+    assert ["Fisher", "alpha = 1e-08", "–", "–", "only 2 of 6 pairs"] in frontier_rows(curves)
+
+
+def test_models_that_failed_alike_are_one_line(curves):
+    lost = [
+        FailureResult(f"signals of ssd-2, pair {pair} side 0 seed 0", "ValueError: NaN", "x.txt") for pair in range(3)
+    ]
+    methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", *variants("resnet"))}
+    found = frontiers_of(replace(result_of({"all": methods}), failures=lost), "paper", [])
+    assert found.failures == ["3 × signals of ssd-2: ValueError: NaN"]
+
+
+def test_pictures_stand_on_an_axis_from_0_to_1(curves):
+    pictures = {picture.name: picture for picture in curve_pictures(curves)}
+    assert all(p.retrain == TOP_PX and p.none == (TOP_PX + BOTTOM_PX) / 2 for p in pictures.values())
+    ssd = pictures["SSD"]
+    heights = [dot.quality for dot in ssd.dots]
+    assert heights == sorted(heights, reverse=True)  # upwards is less
+    assert [dot.label for dot in ssd.dots if dot.chosen] == ["5"]
+    assert all(dot.high < dot.quality < dot.low for dot in ssd.dots)
+    assert pictures["NegGrad"].quality_line.count(",") == len(pictures["NegGrad"].dots) - 1
+
+
+def test_pictures_tell_who_cannot_see_how_many_pairs_there_are(curves, tmp_path):
+    curve = curves.curves["ssd"]
+    points = [Measured(None, None, n) for n, _ in enumerate(curve.points)]
+    (picture,) = curve_pictures(replace(curves, curves={"ssd": replace(curve, points=points)}))
+    said = [part.split(": ")[-1] for part in picture.words.split("; ")[:3]]
+    assert said == ["no pair completed", "only 1 pair completed", "only 2 pairs completed"]
+    (tmp_path / "knobs.json").write_text(replace(curves, curves={"ssd": replace(curve, points=[])}).to_json())
+    with pytest.raises(UserError, match="not one point for each value"):
+        read_frontiers(tmp_path / "knobs.json")
+
+
+TUNING = {
+    "before": [0.8, 0.9],
+    "ssd": {
+        "knob": "alpha",
+        "params": {},
+        "chosen": 2.0,
+        "trials": [
+            {"value": 5.0, "mean_loss": 0.0, "worst_loss": -0.001},
+            {"value": 2.0, "mean_loss": 0.004, "worst_loss": 0.009, "seconds": 3},
+        ],
+    },
+    "fisher": {"knob": "alpha", "params": {"labels": "sampled"}, "chosen": None, "trials": []},
+}
+
+
+@pytest.fixture
+def tuned(tmp_path):
+    path = tmp_path / "tuning-cifar10/tuning.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(TUNING))
+    return path
+
+
+def test_a_search_shows_what_was_tried_and_what_the_rule_chose(tuned):
+    found = read_search(tuned)
+    assert (found.name, found.before) == ("cifar10", [0.8, 0.9])
+    assert search_rows(found)[1:] == [
+        ["ssd", "alpha", "5: −0.10, 2: +0.90", "2"],
+        ["fisher", "alpha, labels = sampled", "", "none"],
+    ]
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", '{"before": [0.5], "ssd": {"knob": "alpha"}}', '{"before"'])
+def test_a_damaged_search_is_one_line(tuned, text):
+    tuned.write_text(text)
+    with pytest.raises(UserError) as error:
+        read_search(tuned)
+    assert str(tuned) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_page_shows_curves_and_search(curves, tuned):
+    (tuned.parent / "knobs.json").write_text(curves.to_json())
+    found = read_findings(tuned.parents[1])
+    page, html = render_markdown(found), render_page(found)
+    assert "| Q along the strength | paper scale |" in page
+    assert "| SSD | alpha = 5 | 0.600 [0.550,\u00a00.650] | 0.700 | chosen |" in page
+    assert "| ssd | alpha | 5: −0.10, 2: +0.90 | 2 |" in page
+    assert html.count('<svg class="curve"') == 4
+    assert html.count('<line class="chosen"') == 4

@@ -1,0 +1,198 @@
+"""Tables played for real, at smoke scale: shared models, slices, moves; three methods, or all where CI wants them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from forgetgauge.errors import UserError
+from forgetgauge.plan.jobs import HEAVY
+from forgetgauge.plan.record import game_from_json, game_to_json
+from forgetgauge.results.record import read_result, without_timings
+from forgetgauge.run.options import RunOptions
+from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites import invocation
+from forgetgauge.suites.invocation import NOT_YET, Invoked, is_of, plan_suite, play_suite
+from forgetgauge.suites.records import TableComparison, read_comparison
+from forgetgauge.suites.tables import Suite, suite
+
+FEW = ("retrain", "none", "neg-grad")
+
+
+class Table(NamedTuple):
+    """What one invocation left of a table."""
+
+    invoked: Invoked
+    comparison: TableComparison
+
+
+def play(*arguments: Any, **how: Any) -> Table:
+    return Table(*play_suite(*arguments, **how))
+
+
+def few_methods(name: str) -> Suite:
+    made = suite(name, "smoke")
+    cut = [{**c.raw, "unlearners": {method: c.raw["unlearners"][method] for method in FEW}} for c in made.columns]
+    return replace(made, columns=tuple(replace(c, raw=raw) for c, raw in zip(made.columns, cut, strict=True)))
+
+
+def trained(folder: Path) -> dict[str, int]:
+    """Model -> how often it was made."""
+    runs = RunFolder(folder).open_ledger().state.n_runs
+    jobs = {}
+    for name in ("table1", "table2"):
+        if (folder / name).exists():
+            jobs |= plan_suite(few_methods(name)).campaign.jobs
+    return {key: n for key, n in runs.items() if key in jobs and jobs[key].kind in HEAVY}
+
+
+def result_without_timings(folder: Path, name: str) -> object:
+    return without_timings(json.loads((folder / name / "result.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table, bytes, Table]:
+    """(folder, Table 1 at η = 1, its result as it was then, Table 2 at two α)."""
+    folder = tmp_path_factory.mktemp("tables")
+    first = play(few_methods("table1"), folder, only=["1.0"], command="one")
+    before = (folder / "table1/result.json").read_bytes()
+    return folder, first, before, play(few_methods("table2"), folder, only=["0.1", "0.25"], command="two")
+
+
+@pytest.mark.slow
+def test_no_model_is_trained_twice(tables):
+    folder, first, _, second = tables
+    jobs = second.invoked.campaign.jobs
+    new = [key for key, job in jobs.items() if key not in first.invoked.campaign.jobs]
+    assert second.invoked.ending.n_run == len(new) < len(jobs)
+    made = trained(folder)
+    assert len(made) > 0
+    assert set(made.values()) == {1}
+
+
+@pytest.mark.slow
+def test_the_second_table_leaves_the_first_as_it_was(tables):
+    folder, first, before, _ = tables
+    assert (folder / "table1/result.json").read_bytes() == before
+    again = play(few_methods("table1"), folder, only=["1.0"])
+    assert again.invoked.ending.n_run == 0
+    assert again.comparison.invocations == first.comparison.invocations  # one that did nothing does not count
+    assert result_without_timings(folder, "table1") == without_timings(json.loads(before))
+
+
+@pytest.mark.slow
+def test_both_tables_show_the_same_numbers_where_they_are_the_same_game(tables):
+    _, first, _, second = tables
+    for row in FEW:
+        assert first.comparison.rows[row]["1.0"].ours == second.comparison.rows[row]["0.1"].ours
+
+
+@pytest.mark.slow
+def test_columns_not_asked_for_are_called_not_run(tables):
+    _, _, _, second = tables
+    assert second.comparison.not_run == {"0.4": "not asked for", "0.67": "not asked for"}
+    assert second.comparison.rows["neg-grad"]["0.4"].ours is None
+    assert second.comparison.rows["neg-grad"]["0.25"].ours is not None
+
+
+@pytest.mark.slow
+def test_a_table_leaves_result_report_comparison_and_text(tables):
+    folder, *_ = tables
+    assert [game.value for game in read_result(folder / "table2/result.json").games] == ["0.1", "0.25"]
+    assert read_comparison(folder / "table2/comparison.json").name == "table2"
+    assert "<svg" in (folder / "table2/report.html").read_text()
+    assert "Kendall" in (folder / "table2/table.txt").read_text()
+
+
+@pytest.mark.slow
+def test_a_folder_of_tables_moves_as_signals_without_weights(tables, tmp_path, call):
+    folder, first, _, second = tables
+    code, out, _ = call("export", folder, tmp_path / "moved.tar")
+    assert code == 0
+    light = {k for table in (first, second) for k, job in table.invoked.campaign.jobs.items() if job.kind not in HEAVY}
+    assert f" {len(light)} artefacts" in out
+    call("import", tmp_path / "moved.tar", tmp_path / "there")
+    for name, only in (("table1", ["1.0"]), ("table2", ["0.1", "0.25"])):
+        assert play(few_methods(name), tmp_path / "there", only=only).invoked.ending.n_run == 0
+        assert result_without_timings(tmp_path / "there", name) == result_without_timings(folder, name)
+
+
+@pytest.mark.slow
+def test_a_finished_column_is_compared_where_its_data_are_not(tables, tmp_path, monkeypatch):
+    folder, first, _, _ = tables
+    shutil.copytree(folder, tmp_path / "there")
+
+    def nowhere(raw, source):
+        raise UserError(f"{source}: the data are not here")
+
+    monkeypatch.setattr(invocation, "resolve", nowhere)
+    again = play(few_methods("table1"), tmp_path / "there", only=["1.0"])
+    assert again.invoked.ending.n_run == 0
+    assert again.comparison.rows == first.comparison.rows
+    with pytest.raises(UserError, match="the data are not here"):  # not another game's: the methods differ
+        plan_suite(suite("table1", "smoke"), ["1.0"], tmp_path / "there")
+
+
+def test_a_game_of_other_strengths_or_adversaries_is_not_the_columns():
+    (column,) = [c for c in few_methods("table1").columns if c.label == "1.0"]
+    (graph,) = plan_suite(few_methods("table1"), ["1.0"]).campaign.graphs
+    game = game_from_json(game_to_json(graph.game))
+
+    def asks(**changed: object) -> bool:
+        return is_of(game, replace(column, raw={**column.raw, **changed}))
+
+    methods = column.raw["unlearners"]
+    assert asks()
+    assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "lr": 0.1}})
+    assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "method": "salun"}})
+    assert not asks(adversaries=column.raw["adversaries"][1:])
+    assert not asks(game={**column.raw["game"], "seeds": 3})
+
+
+@pytest.mark.slow
+def test_a_table_grows_over_invocations_to_what_it_is_in_one(tables, tmp_path):
+    """A first invocation without time for anything, a second for one column, a third for the rest."""
+    folder = tmp_path / "slices"
+    made, both = few_methods("table2"), ["0.1", "0.25"]
+    stopped = play(made, folder, only=both, options=RunOptions(time_limit_s=1e-9))
+    assert stopped.invoked.ending.out_of_time
+    assert stopped.comparison.not_run["0.1"] == NOT_YET
+    assert not (folder / "table2/result.json").exists()
+    shutil.rmtree(folder)
+    play(made, folder, only=["0.1"])
+    partly = play(made, folder, only=both, options=RunOptions(time_limit_s=1e-9))
+    assert partly.comparison.not_run["0.25"] == NOT_YET
+    assert partly.comparison.rows["neg-grad"]["0.1"].ours is not None
+    whole = play(made, folder, only=both)
+    assert NOT_YET not in whole.comparison.not_run.values()
+    assert len(whole.comparison.invocations) == 2
+    reference = tables[3].comparison
+    assert set(whole.comparison.rows) == set(reference.rows)
+    assert whole.comparison.digests["data"] == reference.digests["data"]
+    again = play(made, folder, only=["0.25"])  # what an earlier invocation finished stays in the table
+    assert again.invoked.ending.n_run == 0
+    assert again.comparison.rows == whole.comparison.rows
+
+
+@pytest.mark.slow
+def test_two_tables_of_the_paper_through_the_command_line(call, tmp_path):
+    """All eight methods, as CI plays them."""
+    how = ("--scale", "smoke", "--executor", "inline", "--quiet", "--out", tmp_path, "--results", tmp_path / "kept")
+    code, out, err = call("reproduce", "table1", *how, "--column", "0.4")
+    assert (code, err) == (0, "")
+    assert "Embedded digits in place of CIFAR-10." in out
+    code, out, _ = call("reproduce", "table8", *how)
+    assert code == 0
+    assert "Retrain’s interval holds its ideal" in out
+    found = read_comparison(tmp_path / "kept/reproduce/smoke/table1/comparison.json")
+    assert {row for row, cells in found.rows.items() if cells["0.4"].ours is not None} == set(found.rows)
+    assert found.invocations[0].command.startswith("forgetgauge reproduce table1 --scale smoke")
+    assert found.invocations[0].wall_s > 0
+    code, _, _ = call("reproduce", "page", "--results", tmp_path / "kept", "--out", tmp_path / "page.md")
+    assert code == 0
+    assert "| Table 1 | smoke scale, 1 of 4 columns |" in (tmp_path / "page.md").read_text()

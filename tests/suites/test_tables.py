@@ -1,0 +1,121 @@
+"""The tables as games, at every scale."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from forgetgauge.data.files import KNOWN
+from forgetgauge.data.folders import data_folder, find
+from forgetgauge.errors import UserError
+from forgetgauge.plan.runfile import parse_spec
+from forgetgauge.suites.invocation import READ_FROM, plan_suite
+from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.strengths import ssd_weight
+from forgetgauge.suites.tables import OUTLINES, SCALES, suite, swap_game
+
+EVERY = [(name, scale) for name in OUTLINES for scale in SCALES]
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY)
+def test_columns_are_the_papers(name, scale):
+    assert [column.label for column in suite(name, scale).columns] == list(paper_table(name).columns)
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY)
+def test_every_game_is_a_valid_run_file(name, scale):
+    for column in suite(name, scale).columns:
+        while column is not None:
+            parse_spec(column.raw, f"{name} {column.label}")
+            column = column.instead
+
+
+@pytest.mark.parametrize(("scale", "rate"), [("paper", 6e-3), ("small", 1e-6), ("smoke", 0.005)])
+def test_a_scale_has_strengths_of_its_own(scale, rate):
+    for column in suite("table2", scale).columns:
+        assert column.raw["unlearners"]["neg-grad"]["lr"] == rate
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY)
+def test_what_is_not_the_papers_setting_says_so(name, scale):
+    notes = " ".join(suite(name, scale).notes)
+    assert notes
+    if scale == "smoke":
+        stand_ins = [column.note for column in suite(name, scale).columns if column.label != "SST5"]
+        assert all("Embedded digits in place of" in note for note in stand_ins)
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY)
+def test_games_resolve_where_their_data_are(name, scale):
+    made = suite(name, scale)
+    if any(column.raw["learner"].get("name") == "dp-sgd" for column in made.columns):
+        pytest.importorskip("opacus")
+    here = [c for c in made.columns if _is_here(c.raw["data"]["name"]) and c.label != "SST5"]
+    if not here:
+        pytest.skip(f"the data of {name} at {scale} scale are not on this machine")
+    planned = plan_suite(made, [column.label for column in here])
+    assert [graph.game.value for graph in planned.campaign.graphs] == [column.label for column in here]
+
+
+def _is_here(data: str) -> bool:
+    known = KNOWN.get(READ_FROM.get(data, data))
+    return known is None or find(known, data_folder()) is not None
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_setting_that_two_tables_share_is_one_game(scale):
+    assert suite("table1", scale).columns[-1].raw == suite("table2", scale).columns[0].raw
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_swap_against_random_splits_is_the_same_game_with_more_pairs(scale):
+    more, table1 = swap_game(SCALES[scale]), copy.deepcopy(suite("table1", scale).columns[-1].raw)
+    assert more["game"].pop("pairs") > table1["game"].pop("pairs")
+    assert more == table1
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_ssd_can_select_something_at_every_share_to_be_forgotten(scale):
+    for name in ("table1", "table2", "table3", "table6", "table7"):
+        for column in suite(name, scale).columns:
+            assert 1 < column.raw["unlearners"]["ssd"]["alpha"] < 1 / column.raw["game"]["alpha"]
+
+
+def test_ssds_weight_moves_with_alpha_between_its_two_ends():
+    assert ssd_weight(5.0, 0.1) == 5.0
+    assert ssd_weight(10.0, 0.25) == pytest.approx(4.0)  # at 1/α it stays at 1/α
+    assert ssd_weight(1.0, 0.4) == 1.0
+
+
+def test_the_deepest_network_alone_is_warmed_up():
+    warmups = [column.raw["learner"].get("warmup", 0) for column in suite("table6", "paper").columns]
+    assert warmups == [0, 0, 1 / 200]
+
+
+def test_no_scale_but_smoke_stands_in_with_digits_and_smoke_downloads_nothing():
+    for name, scale in EVERY:
+        names = {column.raw["data"]["name"] for column in suite(name, scale).columns}
+        assert (names <= {"digits", "digits-3-8", "sst5"}) == (scale == "smoke")
+
+
+def test_data_that_are_not_here_are_never_downloaded(monkeypatch, tmp_path):
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path))
+    with pytest.raises(UserError, match="forgetgauge data get cifar10"):
+        plan_suite(suite("table1", "small"))
+
+
+def test_a_column_whose_data_are_not_here_says_why_and_the_others_are_played(monkeypatch, tmp_path):
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path))
+    planned = plan_suite(suite("table7", "smoke"))
+    assert [column.label for column in planned.columns] == ["CIFAR100", "MNIST"]
+    assert "data get sst5" in planned.not_run["SST5"]
+
+
+def test_mistaken_names_are_answered_with_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'table1'"):
+        suite("tabel1", "smoke")
+    with pytest.raises(UserError, match="did you mean 'paper'"):
+        suite("table1", "papper")
+    with pytest.raises(UserError, match="unknown column"):
+        plan_suite(suite("table2", "smoke"), ["0.3"])

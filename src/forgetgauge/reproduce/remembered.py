@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from forgetgauge.plan.graph import Game, Named, build_graph
+from forgetgauge.plan.graph import Game, build_graph
+from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.record import game_from_json
 from forgetgauge.reproduce.suites import Column

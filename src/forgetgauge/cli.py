@@ -202,11 +202,9 @@ def audit(
 
 @app.command()
 def ls(
-    what: Annotated[
-        str | None, typer.Argument(help="unlearners, adversaries, learners, models or data; all without.")
-    ] = None,
+    what: Annotated[str | None, typer.Argument(help=f"{', '.join(plugins.CATALOGUES)}; all without.")] = None,
 ) -> None:
-    """List what can be named in a run file: what it is, needs, costs, and whom to cite."""
+    """List what can be named, in a run file or as --executor: what it is, needs, costs, and whom to cite."""
     if what is not None and what not in plugins.CATALOGUES:
         raise UserError(unknown_name("list", what, plugins.CATALOGUES))
     listed = [what] if what is not None else list(plugins.CATALOGUES)

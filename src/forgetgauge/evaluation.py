@@ -115,7 +115,7 @@ def evaluate(
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
-        if not getattr(plugins.executors.load(options.executor), "in_this_process", False) and _holds_bound(campaign):
+        if not getattr(options.load_executor(), "in_this_process", False) and _holds_bound(campaign):
             raise UserError(
                 "evaluate: worker processes cannot see functions and arrays of this program; "
                 "name them as 'module:attribute', or use executor='inline'"

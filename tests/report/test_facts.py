@@ -2,8 +2,7 @@ import dataclasses
 
 import pytest
 
-from forgetgauge.report.budgets import spent_budget
-from forgetgauge.report.facts import told_facts
+from forgetgauge.report.facts import facts_table, spent_budget
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
 from forgetgauge.results.record import GameResult, Result
@@ -21,7 +20,7 @@ def swept(facts_of):
 
 
 def test_one_column_per_fact_and_a_dash_where_nothing_was_told():
-    table = told_facts(
+    table = facts_table(
         swept({8.0: {"noise_multiplier": 1.7859, "spent_epsilon": 7.99255}, "inf": {"noise_multiplier": 0.0}})
     )
     assert table.heads == ["learner.target_epsilon", "method", "noise_multiplier", "spent_epsilon"]
@@ -30,7 +29,7 @@ def test_one_column_per_fact_and_a_dash_where_nothing_was_told():
 
 def test_the_report_shows_them_only_where_some_are_told():
     assert "spent_epsilon" in render_report(swept({8.0: {"spent_epsilon": 7.99}, 50.0: {"spent_epsilon": 49.99}}))
-    assert told_facts(swept({8.0: {}})) is None
+    assert facts_table(swept({8.0: {}})) is None
     assert 'id="facts"' not in render_report(swept({8.0: {}, 50.0: {}}))
 
 
@@ -46,7 +45,7 @@ def test_the_report_shows_them_only_where_some_are_told():
     ],
 )
 def test_facts_have_three_decimals_or_three_digits_that_say_something(value, shown):
-    assert told_facts(swept({8.0: {"fact": value}})).rows[0][-1] == shown
+    assert facts_table(swept({8.0: {"fact": value}})).rows[0][-1] == shown
 
 
 def private(spent, target=8.0, noise=1.786):

@@ -6,7 +6,7 @@ import pytest
 
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
-from forgetgauge.results.means import means_by_group
+from forgetgauge.results.assessed import means_by_group
 from forgetgauge.results.record import GameResult, Result
 from forgetgauge.results.utility import damage, lost_accuracy, uneven_accuracy
 from forgetgauge.results.verdict import sweep_verdict, verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 
 import pytest
 
@@ -47,3 +48,31 @@ def test_playing_does_not_repeat_the_options():
     parameters = inspect.signature(play).parameters
     assert parameters["options"].default == RunOptions()
     assert not set(parameters) & set(inspect.signature(RunOptions).parameters)
+
+
+def test_what_is_not_an_executor_is_refused_in_a_line(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call("run", "--executor", "os:getcwd")
+    assert code == 2
+    assert err == "forgetgauge: executor 'os:getcwd' has no has_room, so it is not an executor\n"
+    with pytest.raises(UserError, match="'os:getcwd' has no has_room"):
+        forgetgauge.evaluate(executor="os:getcwd")
+
+
+def test_an_executor_of_the_users_own_does_the_work(tmp_path, monkeypatch):
+    """One file of the user's; what the run makes of it is what the one that ships makes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "counting_executor.py").write_text(
+        "from forgetgauge.run.executors import Inline\n"
+        "N_STARTED = []\n"
+        "class Mine(Inline):\n"
+        "    def start(self, task, digests):\n"
+        "        N_STARTED.append(task)\n"
+        "        super().start(task, digests)\n"
+    )
+    how = {"unlearner": "none", "adversaries": ["confidence"], "pairs": 1, "shadows": 2, "fraction": 0.2}
+    how["learner"] = {"model": "linear", "epochs": 1}
+    theirs, ours = (forgetgauge.evaluate(executor=name, **how) for name in ("counting_executor:Mine", "inline"))
+    assert sys.modules.pop("counting_executor").N_STARTED
+    assert theirs.methods["none"].quality == ours.methods["none"].quality

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
@@ -9,17 +10,21 @@ from hypothesis import given
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
+from forgetgauge.run.tasks import Sources
+from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
+from tests.made_up import MadeUp
 from tests.plan.test_graph import GAME
+from tests.plan.test_keys import EVERY_NEED
 
 
 def chain() -> dict[str, Job]:
     """train -> unlearn -> signals -> decide."""
-    train = Job("train", {"n": 0}, group="train", coupled=True)
-    unlearn = Job("unlearn", {}, {"model": train.key})
-    signals = Job("signals", {}, {"model": unlearn.key})
-    decide = Job("decide", {}, {"signals": signals.key})
+    train = MadeUp("train", {"n": 0}, group="train", coupled=True)
+    unlearn = MadeUp("unlearn", inputs={"model": train.key})
+    signals = MadeUp("signals", inputs={"model": unlearn.key})
+    decide = MadeUp("decide", inputs={"signals": signals.key})
     return {job.key: job for job in (train, unlearn, signals, decide)}
 
 
@@ -129,7 +134,7 @@ def test_a_stack_whose_members_left_the_plan_is_formed_anew():
 
 @pytest.mark.parametrize("kind", sorted(HEAVY))
 def test_weights_are_made_only_for_those_who_read_them(kind):
-    lonely = Job(kind, {"n": 1})
+    lonely = MadeUp(kind, {"n": 1})
     assert jobs_to_do({lonely.key: lonely}, LedgerState()) == []
     assert jobs_to_do({lonely.key: lonely}, LedgerState(), keep_weights=True) == [lonely.key]
     assert jobs_to_do({lonely.key: lonely}, finished(lonely.key, dropped=True), keep_weights=True) == []
@@ -153,3 +158,16 @@ def test_decisions_wait_for_one_task_of_signals_alone():
     assert max(len(task.jobs) for task in decisions) > 1
     for task in decisions:
         assert len({taken_by[job.inputs["signals"]] for job in task.jobs}) == 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_on_a_gpu_models_that_are_alike_are_asked_together_and_elsewhere_each_alone(tmp_path, device):
+    worker = Worker(tmp_path, Sources({}))
+    vars(worker.holdings)["device"] = SimpleNamespace(type=device)
+    game = replace(GAME, adversaries=EVERY_NEED, metrics={"ic": [0, 1]})
+    asked = [job for job in build_graph(game).jobs.values() if job.kind == "signals"]
+    units = worker._units(asked)
+    assert sorted(job.key for unit in units for job in unit) == sorted(job.key for job in asked)
+    what = [{(job.subject.role, job.look_at, job.columns) for job in unit} for unit in units]
+    assert all(len(same) == 1 for same in what)
+    assert len(units) == (len(set.union(*what)) if device == "cuda" else len(asked))

@@ -1,4 +1,4 @@
-"""Choice by name: the catalogues of unlearners, adversaries, learners, models and data sets.
+"""Choice by name: the catalogues of unlearners, adversaries, learners, models, data sets and executors.
 
 A catalogue knows names and one-line facts; the code behind a name is imported when it is first used, so listing and
 `--help` stay instant. A name of the form `module:attribute` is the user's own code, imported from the Python path.
@@ -28,4 +28,5 @@ CATALOGUES = {
     "learners": learners,
     "models": models,
     "data": data,
+    "executors": executors,
 }

@@ -15,7 +15,7 @@ import jinja2
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.certificates import HEADS, certificates, claimed_delta, legend
 from forgetgauge.report.facts import EXPLAINED as FACTS_EXPLAINED
-from forgetgauge.report.facts import told_facts
+from forgetgauge.report.facts import facts_table
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
@@ -69,7 +69,7 @@ def render_report(result: Result) -> str:
         certificate_heads=HEADS,
         certificate_legend=" ".join(legend(result)),
         claimed_delta=claimed_delta(result),
-        told_facts=told_facts(result),
+        facts_table=facts_table(result),
         facts_legend=FACTS_EXPLAINED,
         sweep_checks=sweep_checks(result) if result.sweep is not None else [],
         on_order=on_order(result),

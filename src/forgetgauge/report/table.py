@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from forgetgauge.report.budgets import spent_budget
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
+from forgetgauge.report.facts import spent_budget
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.results.record import GameResult, MethodResult, Result, WorstPairResult
 from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,6 @@ from forgetgauge.game.assessment import Assessment
 from forgetgauge.game.comparison import compare_all, rank_stability
 from forgetgauge.game.diagnostics import Diagnostics
 from forgetgauge.game.quality import first_largest
-from forgetgauge.results.means import mean
 from forgetgauge.results.record import (
     AdversaryResult,
     ComparisonResult,
@@ -146,3 +146,32 @@ def stability_of_ranks(complete: Mapping[str, Sequence[PairOutcome]]) -> float |
     if len(complete) < 2:
         return None
     return rank_stability(np.array([[outcome.advantage for outcome in found] for found in complete.values()]))
+
+
+# -- means over pairs, replicates and models --------------------------------------------------------------------------
+
+
+def mean(values: Sequence[float]) -> float:
+    """0 of nothing."""
+    return float(np.mean(values)) if values else 0.0
+
+
+def mean_of_each(records: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """By name, over the records that have it."""
+    columns: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        for name, value in record.items():
+            columns[name].append(value)
+    return {name: mean(values) for name, values in columns.items()}
+
+
+def means_by_group(records: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, list[float]]:
+    """Name -> the mean of each group that has it, in the order of the groups."""
+    groups: dict[int, list[Mapping[str, float]]] = defaultdict(list)
+    for group, record in records:
+        groups[group].append(record)
+    found: dict[str, list[float]] = defaultdict(list)
+    for group in sorted(groups):
+        for name, value in mean_of_each(groups[group]).items():
+            found[name].append(value)
+    return dict(found)

@@ -20,13 +20,15 @@ from forgetgauge.results.assessed import (
     assessed_fields,
     comparison_results,
     diagnostic_result,
+    mean,
+    mean_of_each,
+    means_by_group,
     noise_floor_of,
     optimism_warnings,
     stability_of_ranks,
     with_shared_retrain,
 )
 from forgetgauge.results.doubts import Evidence, doubts, silence
-from forgetgauge.results.means import mean, mean_of_each, means_by_group
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames

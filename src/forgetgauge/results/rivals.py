@@ -21,7 +21,7 @@ from forgetgauge.metrics.estimates import over_pairs
 from forgetgauge.metrics.ic import ic_score
 from forgetgauge.metrics.mia import best_attack, mia_score, offset_mia_accuracy, swap_mia_score
 from forgetgauge.plan.graph import SIDES, Cell
-from forgetgauge.results.means import mean
+from forgetgauge.results.assessed import mean
 from forgetgauge.results.record import MetricResult
 from forgetgauge.results.views import GameView
 

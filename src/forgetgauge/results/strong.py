@@ -12,7 +12,7 @@ from forgetgauge.game.intervals import MIN_PAIRS, agree, pair_interval
 from forgetgauge.game.strong import Queries, draw_queries, strong_advantage, strong_threshold
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import SIDES
-from forgetgauge.results.means import mean
+from forgetgauge.results.assessed import mean
 from forgetgauge.results.record import StrongResult
 from forgetgauge.results.views import GameView
 

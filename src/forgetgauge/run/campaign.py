@@ -8,10 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, SignalsJob
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
@@ -78,14 +77,14 @@ class Campaign:
 
 def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     """Within, a run is planned and played: an executor that can gets ready while it is planned."""
-    start = getattr(plugins.executors.load(options.executor), "started_ahead", None)
+    start = getattr(options.load_executor(), "started_ahead", None)
     return nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device))
 
 
 def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) -> tuple[Ending, Result | None]:
     """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
     deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
-    hire = plugins.executors.load(options.executor)
+    hire = options.load_executor()
     n_run = 0
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
@@ -229,8 +228,8 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
             light += HEADER_BYTES
             if job.kind in HEAVY:
                 weights += game.model_bytes
-            elif job.kind == "signals":
-                light += rows[job.params["look_at"]] * (4 * game.n_classes + 8)  # float32 logits, int64 label
+            elif isinstance(job, SignalsJob):
+                light += rows[job.look_at] * (4 * game.n_classes + 8)  # float32 logits, int64 label
             elif job.kind == "decide":
                 light += 2 * n_forget * (1 + 8)  # a bit and a margin
     return light, weights

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forgetgauge import plugins
+from forgetgauge.errors import UserError
 
 if TYPE_CHECKING:
     from forgetgauge.run.scheduler import Progress
@@ -33,6 +34,16 @@ class RunOptions:
     def __post_init__(self) -> None:
         """Refuse an unknown executor before anything is planned."""
         plugins.executors.check(self.executor)
+
+    def load_executor(self) -> Any:
+        """What makes the executor; refused where it cannot do what every executor does."""
+        from forgetgauge.run.executors import Executor
+
+        made_by = plugins.executors.load(self.executor)
+        for verb in vars(Executor):
+            if not verb.startswith("_") and not hasattr(made_by, verb):
+                raise UserError(f"executor '{self.executor}' has no {verb}, so it is not an executor")
+        return made_by
 
 
 DEFAULTS = RunOptions()

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from forgetgauge.attack.adversary import Role
-from forgetgauge.plan.draws import draw_halves, draw_shadow
-from forgetgauge.plan.graph import PAIR, Game
-from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.plan.draws import draw_halves
+from forgetgauge.plan.graph import Game
+from forgetgauge.plan.jobs import HEAVY, Job, SignalsJob
+from forgetgauge.plan.subjects import Target
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.places import Places
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.objects import Receipt
 from forgetgauge.store.runfolder import RunFolder
@@ -72,13 +72,14 @@ def _made(job: Job, game: Game) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"says_forget": margin > 0, "margin": margin}, {}
     if job.kind == "fit":
         return {"threshold": np.zeros(1)}, {}
+    assert isinstance(job, SignalsJob)
     points = None
-    if job.params["look_at"] == PAIR:
-        points = Places(job.params, None, target, shadow).pair.points  # type: ignore[arg-type]
+    if isinstance(job.subject, Target):
+        points = job.subject.swap_pair(len(target)).points
         index, known = target[points], rng.random(n_pair) < 0.5
     else:
-        drawn = (game.seed, game.fraction, job.params["size"], job.params["which"], 0)
-        index, (known, _) = shadow, draw_shadow(game.data_digest, len(shadow), *drawn)
+        members = job.subject.point_sets(target, shadow, np.arange(game.n_points) % N_CLASSES).training
+        index, known = shadow, np.isin(shadow, members)
     labels = index % N_CLASSES
     logits = rng.standard_normal((len(index), N_CLASSES)).astype(np.float32)
     logits[np.arange(len(index)), labels] += 3 + known  # members are known a little better

@@ -13,7 +13,7 @@ points. Here only accuracy on points that no model of the tuning was trained on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,12 @@ from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of_many
-from forgetgauge.plan.draws import draw_halves, draw_shadow, half_sizes
+from forgetgauge.plan.draws import half_sizes
 from forgetgauge.plan.graph import Graph
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params
+from forgetgauge.plan.subjects import Halves, Shadow
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.run.weights import pour_weights
@@ -97,7 +98,9 @@ class Tuner:
         recipe = Minibatch(**complete_params("learner", Minibatch, expand_preset(learner or {})))
         dataset = load_dataset(data, data_params or {})
         points = dataset.points.on(choose_device(device))
-        sets = _sets(points, dataset.digest, fraction, alpha, n_models, seed)
+        n_retain, n_forget = split_sizes(half_sizes(len(points), fraction)[0], alpha)
+        shadow = Shadow(Halves(dataset.digest, seed, fraction), n_retain + n_forget, 0, n_forget)
+        sets = [_set_of(replace(shadow, which=which), points) for which in range(n_models)]
         streams = [Streams(identity_key({"tune": "model", "seed": seed, "which": i})) for i in range(n_models)]
         members = [points.subset(np.concatenate([s.retain.index, s.forget.index])) for s in sets]
         models = recipe.fit_many([p.subset(np.sort(p.index)) for p in members], streams)
@@ -109,21 +112,19 @@ class Tuner:
         opened = RunFolder(Path(folder))
         state, games = opened.open_ledger().state, Campaign.read(opened).graphs
         first = games[0].game
-        there = {job.key: (graph.game, job) for graph in games for job in _shadows(graph)}
-        kept = [(game, job) for key, (game, job) in there.items() if state.is_available(key)]
-        if any(game.data_digest != first.data_digest for game, _ in kept):
+        there = {job.key: (job, shadow) for graph in games for job, shadow in _shadows(graph)}
+        kept = [(job, shadow) for key, (job, shadow) in there.items() if state.is_available(key)]
+        if any(shadow.halves.data != first.data_digest for _, shadow in kept):
             raise UserError(f"{folder}: its games have different data; tune on a run of one data set")
         if not kept:
             raise UserError(f'{folder}: no shadow model\'s weights are there; run it with keep = "weights"')
         points = load_dataset(first.data.name, first.data.params).points.on(choose_device(device))
         learners, models, sets = [], [], []
-        for game, job in kept:
-            learners.append(make_learner(job))
+        for job, shadow in kept:
+            learners.append(make_learner(job.learner))
             models.append(learners[-1].build(points, 0).to(points.device))
             pour_weights(models[-1], opened.objects.read(job.key, state.done[job.key].receipt.sha256))
-            which = job.params["which"]
-            every = _sets(points, game.data_digest, game.fraction, game.alpha, which + 1, game.seed)
-            sets.append(every[which])
+            sets.append(_set_of(shadow, points))
         return Tuner(learners, models, sets, first.seed)
 
     def tune(
@@ -165,28 +166,21 @@ class Tuner:
         return np.array([accuracy_of(z, s.unseen.y.cpu().numpy()) for z, s in zip(logits, self.sets, strict=True)])
 
 
-def _shadows(graph: Graph) -> list[Job]:
-    """Trainings of a game's own shadow models."""
-    trainings = [job for job in graph.jobs.values() if job.kind == "train" and job.params["role"] == "shadow"]
-    return [job for job in trainings if job.params["learner"] == graph.game.learner.identity]
+def _shadows(graph: Graph) -> list[tuple[TrainJob, Shadow]]:
+    """Trainings of a game's own shadow models, and what each of them is asked to forget."""
+    game = graph.game
+    trainings = [job for job in graph.jobs.values() if isinstance(job, TrainJob)]
+    return [
+        (job, replace(job.subject, forget=game.sizes[1]))
+        for job in trainings
+        if isinstance(job.subject, Shadow) and job.learner.identity == game.learner.identity
+    ]
 
 
-def _sets(points: Points, digest: str, fraction: float, alpha: float, n_models: int, seed: int) -> list[_Set]:
-    """What shadow models 0, 1, … are trained on, and asked to forget: the draws of a run."""
-    n_target, n_shadow = half_sizes(len(points), fraction)
-    n_retain, n_forget = split_sizes(n_target, alpha)
-    _, half = draw_halves(digest, len(points), seed, fraction)
-    sets = []
-    for i in range(n_models):
-        member, forgotten = draw_shadow(digest, n_shadow, seed, fraction, n_retain + n_forget, i, n_forget)
-        sets.append(
-            _Set(
-                points.subset(half[member & ~forgotten]),
-                points.subset(half[forgotten]),
-                points.subset(half[~member]),
-            )
-        )
-    return sets
+def _set_of(shadow: Shadow, points: Points) -> _Set:
+    """What a shadow model is trained on, and asked to forget: the draws of a run."""
+    sets = shadow.point_sets(*shadow.halves.draw(len(points)), points.host_labels)
+    return _Set(*(points.subset(part) for part in (sets.retain, sets.forget, sets.unseen)))
 
 
 def tune(

@@ -3,7 +3,7 @@
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Named
+from forgetgauge.plan.jobs import Named
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder

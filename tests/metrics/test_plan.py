@@ -14,7 +14,8 @@ import torch
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import draw_confused
-from forgetgauge.plan.graph import CONFUSED, Method, Named, build_graph
+from forgetgauge.plan.graph import CONFUSED, Method, build_graph
+from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.run.packing import company, form_stacks, pack
@@ -124,7 +125,7 @@ LABELS = torch.arange(N) % 5
 def places(request) -> Places:
     job = next(job for job in jobs_of("confused") if job.kind == request.param)
     order = np.random.default_rng(0).permutation(N)
-    return Places(job.params, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
+    return Places(job.subject, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
 
 
 def test_what_is_forgotten_was_taught_as_the_other_class_and_is_looked_at_with_true_labels(places):

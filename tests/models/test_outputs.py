@@ -535,8 +535,9 @@ def test_an_instance_of_a_module_that_comes_out_otherwise_in_another_process_is_
     monkeypatch.syspath_prepend(str(tmp_path))
     raw = {"data": {"name": "digits-3-8"}, "learner": {"model": "own_instance:net"}, "unlearners": ["none"]}
     resolved = resolve({**raw, "adversaries": ["confidence"]}, "a test")
-    job = SimpleNamespace(kind="train", params={"learner": resolved.games[0].learner.identity})
-    assert make_learner(job).build(points(), 0)[1].out_features == 2
+    learner = resolved.games[0].learner
+    job = SimpleNamespace(kind="train", choices=[("learner", learner)])
+    assert make_learner(learner).build(points(), 0)[1].out_features == 2
     CodeCheck(resolved.sources.own_code).check(job)
     del sys.modules["own_instance"]  # as in another process
     with pytest.raises(UserError, match="it draws random numbers when it is imported"):

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from forgetgauge.plan.graph import Game, Method, Named, Opponent, build_graph
+from forgetgauge.plan.graph import Game, Method, Opponent, build_graph
+from forgetgauge.plan.jobs import Named
 from forgetgauge.run.packing import form_stacks
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import canonical_json

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.jobs import USES_TORCH, Job, Kind
+from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run import executors
 from forgetgauge.run.executors import KINDS, Inline, Processes, places
 from forgetgauge.run.tasks import Sources, Task
+from tests.made_up import MadeUp
 
 
 def task(kind: Kind) -> Task:
-    job = Job(kind, {})
+    job = MadeUp(kind)
     return Task((job,), frozenset({job.key}))
 
 

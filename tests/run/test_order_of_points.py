@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from forgetgauge.attack.adversary import answers_of
 from forgetgauge.attack.signals import Signals, confidence
 from forgetgauge.plan.draws import draw_showing, draw_swap_pair
+from forgetgauge.plan.jobs import DecideJob, Named
 from forgetgauge.run.adversary import decide
 from forgetgauge.store.artefact import Artefact
 
@@ -54,7 +53,7 @@ def advantages(says, n_pairs=200, n=40):
     """Of an adversary against models that are surer of every point of F, pair by pair and side by side."""
     from forgetgauge import plugins
 
-    job = SimpleNamespace(params={"adversary": {"name": plugins.adversaries.bind(Adversary(says)), "params": {}}})
+    job = DecideJob(Named(plugins.adversaries.bind(Adversary(says))))
     found = []
     for pair in range(n_pairs):
         drawn = draw_swap_pair("some data", n, 0, 1.0, 0.5, pair)

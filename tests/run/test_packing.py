@@ -11,15 +11,16 @@ from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
+from tests.made_up import MadeUp
 from tests.plan.test_graph import GAME
 
 
 def chain() -> dict[str, Job]:
     """train -> unlearn -> signals -> decide."""
-    train = Job("train", {"n": 0}, group="train", coupled=True)
-    unlearn = Job("unlearn", {}, {"model": train.key})
-    signals = Job("signals", {}, {"model": unlearn.key})
-    decide = Job("decide", {}, {"signals": signals.key})
+    train = MadeUp("train", {"n": 0}, group="train", coupled=True)
+    unlearn = MadeUp("unlearn", inputs={"model": train.key})
+    signals = MadeUp("signals", inputs={"model": unlearn.key})
+    decide = MadeUp("decide", inputs={"signals": signals.key})
     return {job.key: job for job in (train, unlearn, signals, decide)}
 
 
@@ -129,7 +130,7 @@ def test_a_stack_whose_members_left_the_plan_is_formed_anew():
 
 @pytest.mark.parametrize("kind", sorted(HEAVY))
 def test_weights_are_made_only_for_those_who_read_them(kind):
-    lonely = Job(kind, {"n": 1})
+    lonely = MadeUp(kind, {"n": 1})
     assert jobs_to_do({lonely.key: lonely}, LedgerState()) == []
     assert jobs_to_do({lonely.key: lonely}, LedgerState(), keep_weights=True) == [lonely.key]
     assert jobs_to_do({lonely.key: lonely}, finished(lonely.key, dropped=True), keep_weights=True) == []

@@ -1,10 +1,10 @@
 import numpy as np
 
-from forgetgauge.plan.jobs import Job
 from forgetgauge.run.recent import Recent
 from forgetgauge.run.tasks import Sources
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.artefact import Artefact
+from tests.made_up import MadeUp
 
 
 def artefact(n: int) -> Artefact:
@@ -47,7 +47,7 @@ def test_what_has_no_room_is_not_kept():
 def test_a_worker_on_a_gpu_finds_weights_in_memory_and_all_else_on_the_disk(tmp_path, monkeypatch):
     made = artefact(3)
     for kind, on_gpu in (("train", True), ("train", False), ("signals", True)):
-        worker, job = Worker(tmp_path, Sources({})), Job(kind, {})
+        worker, job = Worker(tmp_path, Sources({})), MadeUp(kind)
         monkeypatch.setattr(type(worker.holdings), "is_on_gpu", on_gpu)
         receipt = worker._write(job, made)
         found = worker._read(job.key, receipt.sha256)

@@ -15,16 +15,17 @@ from forgetgauge.run.scheduler import N_TRIES, execute
 from forgetgauge.run.tasks import Failure, Outcome, Task
 from forgetgauge.store.objects import CorruptArtefact, Receipt
 from forgetgauge.store.runfolder import RunFolder
+from tests.made_up import MadeUp
 
 
 def little_graph(n: int = 3) -> dict[str, Job]:
     """n chains train -> unlearn -> signals -> decide; the trainings form one stack."""
     jobs = []
     for i in range(n):
-        train = Job("train", {"i": i}, label=f"train {i}", group="train", coupled=True)
-        unlearn = Job("unlearn", {"i": i}, {"model": train.key}, f"unlearn {i}", group="unlearn")
-        signals = Job("signals", {"i": i}, {"model": unlearn.key}, f"signals {i}", group="signals")
-        decide = Job("decide", {"i": i}, {"signals": signals.key}, f"decide {i}", group="decide")
+        train = MadeUp("train", {"i": i}, label=f"train {i}", group="train", coupled=True)
+        unlearn = MadeUp("unlearn", {"i": i}, inputs={"model": train.key}, label=f"unlearn {i}", group="unlearn")
+        signals = MadeUp("signals", {"i": i}, inputs={"model": unlearn.key}, label=f"signals {i}", group="signals")
+        decide = MadeUp("decide", {"i": i}, inputs={"signals": signals.key}, label=f"decide {i}", group="decide")
         jobs += [train, unlearn, signals, decide]
     return {job.key: job for job in jobs}
 

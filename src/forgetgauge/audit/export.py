@@ -12,7 +12,9 @@ from forgetgauge.audit.outputs import Array
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph
+from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.record import game_from_json
+from forgetgauge.plan.subjects import Shadow
 from forgetgauge.results.views import RunView
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.runfolder import RunFolder
@@ -89,11 +91,12 @@ class _Exporter:
     def _shadow_block(self, method: str) -> dict[str, Array]:
         learner = self.game.learner_of(method).identity
         models = sorted(
-            (job.params["which"], key)
+            (job.subject.which, key)
             for key, job in self.graph.jobs.items()
-            if job.kind == "signals"
-            and (job.params["role"], job.params["look_at"], job.params["learner"]) == ("shadow", SHADOW_HALF, learner)
-            and "forget" not in job.params
+            if isinstance(job, SignalsJob)
+            and isinstance(job.subject, Shadow)
+            and job.subject.forget is None
+            and (job.look_at, job.learner.identity) == (SHADOW_HALF, learner)
         )
         if not models or not all(self.run.has(key) for _, key in models):
             raise UserError(f"{self.folder.path}: it has no shadow models for {method}: finish the run first")

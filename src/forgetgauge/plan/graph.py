@@ -14,37 +14,28 @@ methods or adversaries, so adding one of them leaves every other key as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal
 
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import half_sizes
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.jobs import (
+    DecideJob,
+    FitJob,
+    InitialiseJob,
+    Job,
+    Named,
+    SignalsJob,
+    TrainJob,
+    UnlearnJob,
+)
+from forgetgauge.plan.subjects import Confused, Halves, Reference, Shadow, Subject, Target
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
 PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED = "pair", "target half", "shadow half", "confused"
 """What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly."""
-
-
-@dataclass(frozen=True)
-class Named:
-    """Something chosen by name, with all its parameters and a digest of its code where it is the user's own."""
-
-    name: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    code: str = ""
-    version: str = ""
-    """What the run file states, for code that the digest does not cover."""
-    not_covered: tuple[str, ...] = ()
-    """What may change without changing the digest; in no key."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """As it stands in keys."""
-        stated = {"version": self.version} if self.version else {}
-        return {"name": self.name, "params": dict(self.params), "code": self.code, **stated}
 
 
 @dataclass(frozen=True)
@@ -174,13 +165,11 @@ class _Builder:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.jobs: dict[str, Job] = {}
-        self.where = {"data": game.data_digest, "seed": game.seed, "fraction": game.fraction}
-        self.n_retain, self.n_forget = game.sizes
+        self.halves = Halves(game.data_digest, game.seed, game.fraction)
+        self.size, self.n_forget = sum(game.sizes), game.sizes[1]
 
     def build(self) -> Graph:
-        initialise = self._add(
-            Job("initialise", {**self.where, "sensitivity": dict(self.game.sensitivity)}, label="initialise the game")
-        )
+        initialise = self._add(InitialiseJob(self.halves, self.game.sensitivity, label="initialise the game"))
         places = list(product(range(self.game.pairs), range(self.game.seeds), SIDES))
         for (pair, seed, side), method in product(places, self.game.methods):
             if self.game.methods[method].uses_original:  # first in the plan, because most other jobs wait for them
@@ -206,59 +195,35 @@ class _Builder:
 
     # -- models --------------------------------------------------------------------------------------------------
 
-    def _target(self, pair: int, side: int, seed: int) -> dict[str, Any]:
-        return {
-            **self.where, "role": "target", "alpha": self.game.alpha, "pair": pair, "side": side, "replicate": seed
-        }  # fmt: skip
-
-    def _helper(self, role: str, which: int) -> dict[str, Any]:
-        """A shadow or reference model: trained on as many points as a target, and perhaps told to forget some."""
-        return {**self.where, "role": role, "size": self.n_retain + self.n_forget, "which": which}
-
-    def _confused(self, pair: int, seed: int) -> dict[str, Any]:
-        """A model of the IC test, trained on as many points as a target; `labels` names the version it was taught."""
-        labels = {"exchanged": list(self.game.metrics["ic"]), "which": pair}
-        return {**self._helper("confused", pair), "labels": labels, "replicate": seed}
+    def _target(self, pair: int, side: int, seed: int) -> Target:
+        return Target(self.halves, self.game.alpha, pair, side, seed)
 
     def _original(self, learner: Named, pair: int, side: int, seed: int) -> str:
         return self._train(learner, self._target(pair, side, seed), f"original of pair {pair} side {side} seed {seed}")
 
-    def _train(self, learner: Named, which: Mapping[str, Any], label: str) -> str:
-        params = {**which, "learner": learner.identity}
-        group = f"train {which['role']} {_short(learner.identity)} {self.n_retain + self.n_forget}"
-        return self._add(Job("train", params, {}, f"train {label}", group, coupled=True))
+    def _train(self, learner: Named, subject: Subject, label: str) -> str:
+        group = f"train {subject.role} {_short(learner.identity)} {self.size}"
+        return self._add(TrainJob(subject, learner, label=f"train {label}", group=group, coupled=True))
 
-    def _unlearn(self, method: str, which: Mapping[str, Any], label: str) -> str:
-        """A method applied to the model of `which`."""
-        how, learner = self.game.methods[method], self.game.learner_of(method)
-        inputs = {"model": self._train(learner, which, label)} if how.uses_original else {}
-        params: dict[str, Any] = {
-            **which,
-            "unlearner": how.unlearner.identity,
-            "learner": learner.identity,
-        }
-        if which["role"] == "target":
-            if self.game.share_retrain and not how.uses_original:
-                params["side"] = 0
-        elif which["role"] != "confused":  # where the labels say what is forgotten
-            params["forget"] = self.n_forget
-        group = f"unlearn {which['role']} {_short(how.unlearner.identity)} {_short(learner.identity)} {self.game.sizes}"
-        return self._add(Job("unlearn", params, inputs, f"{method} of {label}", group, coupled=how.stacked))
+    def _unlearn(self, method: str, original: Subject, label: str, asked: Subject | None = None) -> str:
+        """A method applied to an original; `asked` is the model with what it is to forget, where that is not known of
+        the original."""
+        how, learner, subject = self.game.methods[method], self.game.learner_of(method), asked or original
+        inputs = {"model": self._train(learner, original, label)} if how.uses_original else {}
+        short = f"{_short(how.unlearner.identity)} {_short(learner.identity)}"
+        group = f"unlearn {subject.role} {short} {self.game.sizes}"
+        label = f"{method} of {label}"
+        return self._add(
+            UnlearnJob(subject, learner, how.unlearner, inputs=inputs, label=label, group=group, coupled=how.stacked)
+        )
 
     def _signals(
-        self,
-        model: str,
-        which: Mapping[str, Any],
-        learner: Named,
-        look_at: str,
-        label: str,
-        columns: tuple[str, ...] = (),
+        self, model: str, subject: Subject, learner: Named, look_at: str, label: str, columns: tuple[str, ...] = ()
     ) -> str:
-        """White-box columns make another job, so that asking for them leaves the plain signals as they are."""
-        params = {**which, "learner": learner.identity, "look_at": look_at}
-        if columns:
-            params["columns"] = list(columns)
-        return self._add(Job("signals", params, {"model": model}, f"signals of {label}", group=f"signals {look_at}"))
+        label, group = f"signals of {label}", f"signals {look_at}"
+        return self._add(
+            SignalsJob(subject, learner, look_at, columns, inputs={"model": model}, label=label, group=group)
+        )
 
     # -- adversaries ---------------------------------------------------------------------------------------------
 
@@ -270,31 +235,34 @@ class _Builder:
             inputs |= self._panel("outsider", method, opponent, self.game.n_shadows)
         if "references" in opponent.needs:
             inputs |= self._panel("reference", method, opponent, self.game.n_references)
-        params = {"adversary": opponent.adversary.identity, "n_classes": self.game.n_classes}
         label = f"fit {name}" + (f" to {method}" if aware else "")
-        return self._add(Job("fit", params, inputs, label, group=f"fit {name}"))
+        return self._add(
+            FitJob(opponent.adversary, self.game.n_classes, inputs=inputs, label=label, group=f"fit {name}")
+        )
 
     def _panel(self, panel: str, method: str, opponent: Opponent, n_models: int) -> dict[str, str]:
         """`shadow`s on the shadow half, `reference`s on D, or `outsider`s: shadow models that look at D."""
-        role = "reference" if panel == "reference" else "shadow"
+        make = Reference if panel == "reference" else Shadow
         look_at = SHADOW_HALF if panel == "shadow" else TARGET_HALF
         learner = self.game.learner_of(method)
         keys = {}
         for which in range(n_models):
-            identity, label = self._helper(role, which), f"{role} {which}"
+            trained = subject = make(self.halves, self.size, which)
+            label = f"{make.role} {which}"
             if "unlearned" in opponent.needs:
-                model = self._unlearn(method, identity, label)
-                identity, label = {**identity, "forget": self.n_forget}, f"{method}, {label}"
+                subject = replace(trained, forget=self.n_forget)
+                model = self._unlearn(method, trained, label, subject)
+                label = f"{method}, {label}"
             else:
-                model = self._train(learner, identity, label)
-            keys[f"{panel}-{which}"] = self._signals(model, identity, learner, look_at, label, opponent.columns)
+                model = self._train(learner, trained, label)
+            keys[f"{panel}-{which}"] = self._signals(model, subject, learner, look_at, label, opponent.columns)
         return keys
 
     def _cell(self, method: str, pair: int, side: int, seed: int, fits: Mapping[tuple[str, str], str]) -> CellJobs:
         place, learner = f"pair {pair} side {side} seed {seed}", self.game.learner_of(method)
-        which = self._target(pair, side, seed)
-        unlearn = self._unlearn(method, which, place)
-        looked_at = {key: value for key, value in which.items() if key != "replicate"}
+        shared = self.game.share_retrain and not self.game.methods[method].uses_original
+        unlearn = self._unlearn(method, self._target(pair, 0 if shared else side, seed), place)
+        looked_at = replace(self._target(pair, side, seed), replicate=None)
         signals = self._signals(unlearn, looked_at, learner, PAIR, f"{method}, {place}")
         decide = {}
         for name, opponent in self.game.adversaries.items():
@@ -303,16 +271,16 @@ class _Builder:
             if "background" in opponent.needs:
                 label = f"{method}, {place}, on the shadow half"
                 inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, opponent.columns)
-            params = {"adversary": opponent.adversary.identity}
-            decide[name] = self._add(Job("decide", params, inputs, f"{name} on {method}, {place}", f"decide {name}"))
+            label = f"{name} on {method}, {place}"
+            decide[name] = self._add(DecideJob(opponent.adversary, inputs=inputs, label=label, group=f"decide {name}"))
         return CellJobs(unlearn, signals, decide)
 
     # -- rival metrics -------------------------------------------------------------------------------------------
 
     def _confused_signals(self, method: str, pair: int, seed: int) -> str:
-        which, place = self._confused(pair, seed), f"confused {pair} seed {seed}"
-        unlearn = self._unlearn(method, which, place)
-        looked_at = {key: value for key, value in which.items() if key != "replicate"}
+        first, second = self.game.metrics["ic"]
+        subject, place = Confused(self.halves, self.size, pair, (first, second), seed), f"confused {pair} seed {seed}"
+        unlearn, looked_at = self._unlearn(method, subject, place), replace(subject, replicate=None)
         return self._signals(unlearn, looked_at, self.game.learner_of(method), CONFUSED, f"{method}, {place}")
 
 

@@ -1,12 +1,17 @@
-"""A job is a pure description of one piece of work; its key is a digest of everything that decides the outcome."""
+"""A job is a pure description of one piece of work; its key is a digest of everything that decides the outcome.
+
+There is one class for each kind; what it is about are its fields.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from forgetgauge.plan.subjects import Halves, Subject
 from forgetgauge.streams import identity_key
 
 Kind = Literal["initialise", "train", "unlearn", "signals", "fit", "decide", "try-model", "try-adversary"]
@@ -36,12 +41,29 @@ TRIALS: frozenset[Kind] = frozenset({"try-model", "try-adversary"})
 
 
 @dataclass(frozen=True)
-class Job:
+class Named:
+    """Something chosen by name, with all its parameters and a digest of its code where it is the user's own."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
+    version: str = ""
+    """What the run file states, for code that the digest does not cover."""
+    not_covered: tuple[str, ...] = ()
+    """What may change without changing the digest; in no key."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As it stands in keys."""
+        stated = {"version": self.version} if self.version else {}
+        return {"name": self.name, "params": dict(self.params), "code": self.code, **stated}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(ABC):
     """One piece of work. Equal keys mean equal outcomes."""
 
-    kind: Kind
-    params: Mapping[str, Any]
-    """All that decides the outcome apart from the inputs; plain JSON."""
+    kind: ClassVar[Kind]
     inputs: Mapping[str, str] = field(default_factory=dict)
     """Role -> key of the job that makes it."""
     label: str = ""
@@ -51,10 +73,198 @@ class Job:
     coupled: bool = False
     """Whether doing jobs together can change their bits (a stack): then the company a job keeps is fixed for good."""
 
+    @property
+    @abstractmethod
+    def params(self) -> dict[str, Any]:
+        """All that decides the outcome apart from the inputs, as it stands in the key; plain JSON."""
+
+    @property
+    @abstractmethod
+    def choices(self) -> list[tuple[str, Named]]:
+        """What the job runs that was chosen by name: (`learner`, `unlearner` or `adversary`, choice)."""
+
     @cached_property
     def key(self) -> str:
         """SHA-256 over kind, code version, parameters and inputs."""
         version = CODE_VERSION[self.kind]
-        return identity_key(
-            {"kind": self.kind, "version": version, "params": dict(self.params), "inputs": dict(self.inputs)}
-        )
+        return identity_key({"kind": self.kind, "version": version, "params": self.params, "inputs": dict(self.inputs)})
+
+
+@dataclass(frozen=True)
+class InitialiseJob(Job):
+    """The halves of the data set, and the sensitivity P_D over the first."""
+
+    kind = "initialise"
+    halves: Halves
+    sensitivity: Mapping[str, Any]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {**self.halves.identity, "sensitivity": dict(self.sensitivity)}
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return []
+
+
+@dataclass(frozen=True)
+class ModelJob(Job):
+    """A job about a model, which its learner builds."""
+
+    subject: Subject
+    learner: Named
+
+    @property
+    def halves(self) -> Halves:
+        """Those that the model's points are of."""
+        return self.subject.halves
+
+
+@dataclass(frozen=True)
+class TrainJob(ModelJob):
+    """A model is trained on R ∪ F."""
+
+    kind = "train"
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {**self.subject.identity, "learner": self.learner.identity}
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return [("learner", self.learner)]
+
+
+@dataclass(frozen=True)
+class UnlearnJob(ModelJob):
+    """A model is made to forget F."""
+
+    kind = "unlearn"
+    unlearner: Named
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {**self.subject.identity, "learner": self.learner.identity, "unlearner": self.unlearner.identity}
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return [("learner", self.learner), ("unlearner", self.unlearner)]
+
+
+@dataclass(frozen=True)
+class SignalsJob(ModelJob):
+    """A model is asked about points."""
+
+    kind = "signals"
+    look_at: str
+    columns: tuple[str, ...] = ()
+    """White-box columns besides the outputs. They make another job, so that the plain signals stay as they are."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        columns = {"columns": list(self.columns)} if self.columns else {}
+        return {**self.subject.identity, "learner": self.learner.identity, "look_at": self.look_at, **columns}
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return [("learner", self.learner)]
+
+
+@dataclass(frozen=True)
+class FitJob(Job):
+    """An adversary is fitted to the signals of shadow models."""
+
+    kind = "fit"
+    adversary: Named
+    n_classes: int
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"adversary": self.adversary.identity, "n_classes": self.n_classes}
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return [("adversary", self.adversary)]
+
+
+@dataclass(frozen=True)
+class DecideJob(Job):
+    """A fitted adversary decides about the points of a pair."""
+
+    kind = "decide"
+    adversary: Named
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"adversary": self.adversary.identity}
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return [("adversary", self.adversary)]
+
+
+@dataclass(frozen=True)
+class TryModelJob(Job):
+    """A trial of a learner, and of methods that unlearn its models."""
+
+    kind = "try-model"
+    unlearn: UnlearnJob
+    """One of the run, for its subject and its learner."""
+    what: str
+    """What is to blame where no model can be trained."""
+    fits: bool
+    """Whether a model is trained, or one with untrained weights serves."""
+    unlearners: Mapping[str, Named]
+    """Of the methods that are tried."""
+    from_original: tuple[str, ...]
+    """Those of them that start from the trained model."""
+    columns: tuple[str, ...]
+    """White-box columns that are taken of every model."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {
+            **self.unlearn.params,
+            "what": self.what,
+            "fits": self.fits,
+            "unlearners": {name: unlearner.identity for name, unlearner in self.unlearners.items()},
+            "from_original": list(self.from_original),
+            "columns": list(self.columns),
+        }
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return [*self.unlearn.choices, *(("unlearner", named) for named in self.unlearners.values())]
+
+
+@dataclass(frozen=True)
+class TryAdversaryJob(Job):
+    """A trial of an adversary on made-up signals."""
+
+    kind = "try-adversary"
+    fit: FitJob
+    """As in the run, but for its inputs."""
+    id: str
+    """The adversary's name in the run."""
+    needs: tuple[str, ...]
+    columns: tuple[str, ...]
+    n_shadows: int
+    n_references: int
+    n_points: int
+    """As many as a shadow model is asked about."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {
+            **self.fit.params,
+            "id": self.id,
+            "needs": list(self.needs),
+            "columns": list(self.columns),
+            "n_shadows": self.n_shadows,
+            "n_references": self.n_references,
+            "n_points": self.n_points,
+        }
+
+    @property
+    def choices(self) -> list[tuple[str, Named]]:
+        return self.fit.choices

@@ -6,7 +6,8 @@ import dataclasses
 import json
 from typing import Any
 
-from forgetgauge.plan.graph import Game, Method, Named, Opponent
+from forgetgauge.plan.graph import Game, Method, Opponent
+from forgetgauge.plan.jobs import Named
 
 
 def game_to_json(game: Game) -> dict[str, Any]:

@@ -11,24 +11,24 @@ import numpy.typing as npt
 from forgetgauge.attack.adversary import Calibration, Panel, TargetContext, answers_of, calibration_of
 from forgetgauge.attack.signals import Signals
 from forgetgauge.plan.draws import draw_showing
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.jobs import DecideJob, FitJob
 from forgetgauge.run.algorithms import make_adversary
 from forgetgauge.store.artefact import Artefact
 
 
-def fit(job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
+def fit(job: FitJob, inputs: Mapping[str, Artefact]) -> Artefact:
     """The attack that the job's adversary makes of the panels it is shown."""
     panels = {name: _panel(name, inputs) for name in ("shadow", "reference", "outsider")}
     shadows = panels["shadow"]
     assert shadows is not None
-    adversary = make_adversary(job)
-    attack = adversary.fit(shadows, TargetContext(job.params["n_classes"], panels["reference"], panels["outsider"]))
+    adversary = make_adversary(job.adversary)
+    attack = adversary.fit(shadows, TargetContext(job.n_classes, panels["reference"], panels["outsider"]))
     return Artefact({**attack.arrays(), **_calibration_arrays(calibration_of(adversary, attack, shadows))}, {})
 
 
-def decide(job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
+def decide(job: DecideJob, inputs: Mapping[str, Artefact]) -> Artefact:
     """What a fitted attack says about the points of a pair; it is shown them in an order that says nothing."""
-    attack = make_adversary(job).load(inputs["fit"].arrays)
+    attack = make_adversary(job.adversary).load(inputs["fit"].arrays)
     background = _signals_of(inputs["background"]) if "background" in inputs else None
     signals = _signals_of(inputs["signals"], background)
     assert signals.points is not None

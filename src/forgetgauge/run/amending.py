@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game, Named, Opponent
+from forgetgauge.plan.graph import Game, Opponent
+from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.record import game_from_json
 from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.store.runfolder import RunFolder

@@ -12,7 +12,7 @@ from torch import nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.jobs import TrainJob, UnlearnJob
 from forgetgauge.run.algorithms import make_learner, make_unlearner
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.own_code import is_own, makes_own_models
@@ -26,11 +26,11 @@ N_ASKED = 16
 """Points of each set on which a model of the user's is compared with what is kept of it."""
 
 
-def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
+def train(jobs: Sequence[TrainJob], holdings: Holdings) -> list[Artefact]:
     """One model for each job, all by the learner of the first."""
-    learner = make_learner(jobs[0])
-    with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
-        points = [holdings.places(job, whole).training for job in jobs]
+    learner = make_learner(jobs[0].learner)
+    with holdings.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
+        points = [holdings.places(job.subject, whole).training for job in jobs]
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
         engine = learner.engine(points).name if hasattr(learner, "engine") else ""
         if makes_own_models(jobs[0]):
@@ -45,12 +45,12 @@ def train(jobs: Sequence[Job], holdings: Holdings) -> list[Artefact]:
     ]
 
 
-def unlearn(jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
+def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]], holdings: Holdings) -> list[Artefact]:
     """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
-    learner, unlearner = make_learner(jobs[0]), make_unlearner(jobs[0])
-    with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
+    learner, unlearner = make_learner(jobs[0].learner), make_unlearner(jobs[0].unlearner)
+    with holdings.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
         models = untrained(learner, whole, len(jobs))
-        places = [holdings.places(job, whole) for job in jobs]
+        places = [holdings.places(job.subject, whole) for job in jobs]
         requests = [_request(*one, learner) for one in zip(jobs, given, models, places, strict=True)]
         if isinstance(unlearner, StackedUnlearner):
             models = unlearner.unlearn_many(requests)
@@ -81,7 +81,9 @@ def _refuse_what_is_not_kept(
         refuse_what_is_not_kept(model, fresh, whole.inputs_at(torch.from_numpy(asked)))
 
 
-def _request(job: Job, inputs: Mapping[str, Artefact], model: nn.Module, places: Places, learner: Learner) -> Request:
+def _request(
+    job: UnlearnJob, inputs: Mapping[str, Artefact], model: nn.Module, places: Places, learner: Learner
+) -> Request:
     if "model" in inputs:
         pour_weights(model, inputs["model"])
     context = Context(learner, Streams(job.key), validation=places.elsewhere)

@@ -8,12 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from forgetgauge.errors import UserError
-from forgetgauge.plan.draws import draw_halves
-from forgetgauge.plan.jobs import Job
+from forgetgauge.game.arrays import Ints
+from forgetgauge.plan.subjects import Halves, Subject
 from forgetgauge.run.places import Places
 from forgetgauge.run.tasks import Sources
 
@@ -53,11 +50,11 @@ class Holdings:
         """False too where no task has asked for a device yet."""
         return "device" in vars(self) and self.device.type == "cuda"
 
-    def dataset(self, job: Job) -> Dataset:
-        """The data set a job names, as it was when the run was planned; read before the user's methods can harm it."""
+    def dataset(self, halves: Halves) -> Dataset:
+        """The data set itself, as it was when the run was planned; read before the user's methods can harm it."""
         from forgetgauge.data.loading import load_dataset
 
-        digest = job.params["data"]
+        digest = halves.data
         if digest not in self._read:
             data = self.sources.datasets[digest]
             dataset = load_dataset(data.name, data.params)
@@ -66,27 +63,27 @@ class Holdings:
             _keep(self._read, digest, dataset)
         return self._read[digest]
 
-    def here(self, job: Job) -> Dataset:
+    def here(self, halves: Halves) -> Dataset:
         """The data set on the worker's device, moved there once."""
-        digest = job.params["data"]
+        digest = halves.data
         if digest not in self._on_device:
-            dataset = self.dataset(job)
+            dataset = self.dataset(halves)
             test = dataset.test.on(self.device) if dataset.test is not None else None
             _keep(self._on_device, digest, replace(dataset, points=dataset.points.on(self.device), test=test))
         return self._on_device[digest]
 
     @contextmanager
-    def points_for(self, job: Job, *, own: bool) -> Iterator[Points]:
+    def points_for(self, halves: Halves, *, own: bool) -> Iterator[Points]:
         """All points, on the device; for the user's own code in tensors that no other code shares.
 
         Own code that changes them fails; whoever comes next is lent a fresh copy.
         """
         if not own:
-            yield self.here(job).points
+            yield self.here(halves).points
             return
-        digest = job.params["data"]
+        digest = halves.data
         if digest not in self._lent:
-            points = self.here(job).points.copied()
+            points = self.here(halves).points.copied()
             self._lent = {digest: (points, points.fingerprints)}  # one at a time: it is a copy of the whole data set
         points, before = self._lent[digest]
         changed = ["its data"]
@@ -102,14 +99,13 @@ class Holdings:
                 "retain.y are copies already)"
             )
 
-    def halves(self, job: Job) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def drawn(self, halves: Halves) -> tuple[Ints, Ints]:
         """The target half and the shadow half."""
-        where = job.params
-        return draw_halves(where["data"], len(self.dataset(job).points), where["seed"], where["fraction"])
+        return halves.draw(len(self.dataset(halves).points))
 
-    def places(self, job: Job, points: Points | None = None) -> Places:
-        """The job's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
-        return Places(job.params, points or self.here(job).points, *self.halves(job))
+    def places(self, subject: Subject, points: Points | None = None) -> Places:
+        """The subject's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
+        return Places(subject, points or self.here(subject.halves).points, *self.drawn(subject.halves))
 
 
 def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:

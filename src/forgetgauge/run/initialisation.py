@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from forgetgauge.data.doubts import doubts_of
 from forgetgauge.game import sensitivity
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.jobs import InitialiseJob
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.tasks import Sources
 from forgetgauge.store.artefact import Artefact
 
 
-def initialise(job: Job, holdings: Holdings) -> Artefact:
+def initialise(job: InitialiseJob, holdings: Holdings) -> Artefact:
     """What every later phase of a game shares."""
-    target, _shadow = holdings.halves(job)
-    dataset = holdings.dataset(job)
+    target, _shadow = holdings.drawn(job.halves)
+    dataset = holdings.dataset(job.halves)
     labels = dataset.points.host_labels[target]
-    weight = sensitivity_weights(job.params["sensitivity"], labels, target, holdings.sources)
+    weight = sensitivity_weights(job.sensitivity, labels, target, holdings.sources)
     return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
 
 

@@ -9,8 +9,8 @@ from forgetgauge import plugins
 from forgetgauge.code import Code
 from forgetgauge.data.checkpoints import checkpoint_files
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game, Named
-from forgetgauge.plan.jobs import USES_TORCH, Job
+from forgetgauge.plan.graph import Game
+from forgetgauge.plan.jobs import USES_TORCH, Job, ModelJob, Named
 from forgetgauge.plugins.catalogue import Catalogue, code_behind
 from forgetgauge.streams import identity_key
 
@@ -26,21 +26,20 @@ def code_of_choice(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -
     return code_behind(chosen, params, checkpoint_files(params))
 
 
-def is_own(job: Job) -> bool:
+def is_own(job: ModelJob) -> bool:
     """Whether a job runs a learner or an unlearner of the user's."""
-    chosen = [(plugins.learners, "learner"), (plugins.unlearners, "unlearner")]
-    return any(name in job.params and job.params[name]["name"] not in entries.entries for entries, name in chosen)
+    return any(named.name not in CATALOGUES[what].entries for what, named in job.choices)
 
 
-def trains_own_models(learner: Mapping[str, Any]) -> bool:
-    """Whether a learner, by its identity, or its model is the user's."""
-    own_model = learner["params"].get("model", "") not in ("", *plugins.models.entries)
-    return learner["name"] not in plugins.learners.entries or own_model
+def trains_own_models(learner: Named) -> bool:
+    """Whether a learner or its model is the user's."""
+    own_model = learner.params.get("model", "") not in ("", *plugins.models.entries)
+    return learner.name not in plugins.learners.entries or own_model
 
 
-def makes_own_models(job: Job) -> bool:
+def makes_own_models(job: ModelJob) -> bool:
     """Whether a learner, a model or an unlearner of the user's has a hand in the models that a job makes."""
-    return is_own(job) or trains_own_models(job.params["learner"])
+    return is_own(job) or trains_own_models(job.learner)
 
 
 def own_code_of(games: list[Game]) -> dict[str, Named]:
@@ -69,10 +68,8 @@ class CodeCheck:
                 what = key.partition(" ")[0]
                 if (what != "adversary") == uses_torch:
                     self._look(key, what, named)
-        asked = [(what, job.params[what]) for what in CATALOGUES if what in job.params]
-        asked += [("unlearner", identity) for identity in job.params.get("unlearners", {}).values()]  # of a trial
-        for what, identity in asked:
-            if (key := f"{what} {identity_key(identity)}") in self._changed:
+        for what, named in job.choices:
+            if (key := f"{what} {identity_key(named.identity)}") in self._changed:
                 raise UserError(self._changed[key])
 
     def _look(self, key: str, what: str, named: Named) -> None:

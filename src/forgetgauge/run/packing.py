@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, TrainJob, UnlearnJob
 from forgetgauge.run.narrowing import cut
 from forgetgauge.run.tasks import Task
 from forgetgauge.store.ledger import LedgerState
@@ -92,10 +92,11 @@ def company(job: Job) -> str:
     were taught labels of their own, each its own; but those keep to themselves, so that asking for them leaves the
     stacks of the game, and with them its bits, as they were.
     """
-    if job.kind not in HEAVY:
+    if not isinstance(job, TrainJob | UnlearnJob):
         return job.group
-    alike = {what: job.params.get(what) for what in ("unlearner", "learner", "data")}
-    return identity_key({"kind": job.kind, **alike, "own labels": "labels" in job.params})
+    alike = {what: named.identity for what, named in job.choices}
+    own_labels = job.subject.exchanged is not None
+    return identity_key({"kind": job.kind, **alike, "data": job.halves.data, "own labels": own_labels})
 
 
 def pack(

@@ -17,7 +17,8 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
-from forgetgauge.plan.graph import Game, Method, Named, Opponent
+from forgetgauge.plan.graph import Game, Method, Opponent
+from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.runfile import complete_params, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec

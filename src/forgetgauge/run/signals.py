@@ -13,7 +13,8 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.plan.graph import CONFUSED, PAIR
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.jobs import SignalsJob
+from forgetgauge.plan.subjects import Helper, Target
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.own_code import is_own
@@ -22,11 +23,11 @@ from forgetgauge.store.artefact import Artefact
 
 
 def take_signals(
-    jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
+    jobs: Sequence[SignalsJob], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
 ) -> list[Artefact | ValueError]:
     """What models say, all of them in one pass where they are alike; an error in the place of one that diverged."""
-    with holdings.points_for(jobs[0], own=is_own(jobs[0])) as whole:
-        models = untrained(make_learner(jobs[0]), whole, len(jobs))
+    with holdings.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
+        models = untrained(make_learner(jobs[0].learner), whole, len(jobs))
     for model, inputs in zip(models, given, strict=True):
         pour_weights(model, inputs["model"])
     asked = [_asked(job, holdings) for job in jobs]
@@ -37,11 +38,11 @@ def take_signals(
     return [_signals(holdings, *one) for one in zip(jobs, given, models, asked, said, strict=True)]
 
 
-def _asked(job: Job, holdings: Holdings) -> dict[str, Points]:
+def _asked(job: SignalsJob, holdings: Holdings) -> dict[str, Points]:
     """The sets a model is asked about: those that adversaries see, and those that tell the utility of a target or
     of a model of the IC test."""
-    places, dataset = holdings.places(job), holdings.here(job)
-    sets = {"seen": places.look_at(job.params["look_at"])}
+    places, dataset = holdings.places(job.subject), holdings.here(job.halves)
+    sets = {"seen": places.look_at(job.look_at)}
     if _tells_utility(job):
         sets |= {"retain": places.retain, "forget": places.forget, "unseen": places.unseen}
         if dataset.test is not None:
@@ -49,32 +50,33 @@ def _asked(job: Job, holdings: Holdings) -> dict[str, Points]:
     return sets
 
 
-def _tells_utility(job: Job) -> bool:
-    return (job.params["role"], job.params["look_at"]) in (("target", PAIR), ("confused", CONFUSED))
+def _tells_utility(job: SignalsJob) -> bool:
+    return job.look_at in (PAIR, CONFUSED)
 
 
 def _signals(
     holdings: Holdings,
-    job: Job,
+    job: SignalsJob,
     inputs: Mapping[str, Artefact],
     model: nn.Module,
     asked: Mapping[str, Points],
     said: Mapping[str, npt.NDArray[np.float32]],
 ) -> Artefact | ValueError:
-    places, points = holdings.places(job), asked["seen"]
+    places, points = holdings.places(job.subject), asked["seen"]
     arrays: dict[str, npt.NDArray[Any]] = {"logits": said["seen"], "labels": points.y.cpu().numpy()}
     if not np.isfinite(arrays["logits"]).all():
         return ValueError("the model's logits hold NaN or infinite values")
-    for column in job.params.get("columns", ()):
+    for column in job.columns:
         arrays[f"column {column}"] = COLUMNS[column](model, points)
     told = inputs["model"].facts  # what it says is kept here, since the weights may be dropped
     facts: dict[str, Any] = {name: told[name] for name in ("ran", "original_ran") if name in told}
-    if job.params["role"] not in ("target", "confused"):
-        return Artefact({**arrays, "role": places.role_of_each(points)}, facts)
+    if isinstance(job.subject, Helper):
+        role = places.role_of_each(points, unlearned=job.subject.forget is not None)
+        return Artefact({**arrays, "role": role}, facts)
     if not _tells_utility(job):
         return Artefact(arrays, facts)
     utility = {
         name: accuracy_of(logits, asked[name].y.cpu().numpy()) for name, logits in said.items() if name != "seen"
     }
     facts |= {"accuracy": utility, "n_gradients": told["n_gradients"], "told": told.get("told", {})}
-    return Artefact({**arrays, **({"points": places.pair.points} if job.params["role"] == "target" else {})}, facts)
+    return Artefact({**arrays, **({"points": places.pair.points} if isinstance(job.subject, Target) else {})}, facts)

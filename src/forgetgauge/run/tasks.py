@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from forgetgauge.plan.graph import Game, Named
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.graph import Game
+from forgetgauge.plan.jobs import Job, Named
 from forgetgauge.store.objects import Receipt
 
 

@@ -30,7 +30,19 @@ from forgetgauge import plugins
 from forgetgauge.attack.adversary import Need, Role
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.plan.graph import PAIR, Graph
-from forgetgauge.plan.jobs import Job, Kind
+from forgetgauge.plan.jobs import (
+    DecideJob,
+    FitJob,
+    Job,
+    ModelJob,
+    Named,
+    SignalsJob,
+    TrainJob,
+    TryAdversaryJob,
+    TryModelJob,
+    UnlearnJob,
+)
+from forgetgauge.plan.subjects import Halves, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.holdings import Holdings
@@ -69,43 +81,45 @@ def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) ->
     """A learner with the methods that unlearn its models."""
     game = graph.game
     own_data = sources.datasets[game.data_digest].name not in plugins.data.entries
-    models: dict[str, dict[str, Any]] = {}
+    models: dict[str, UnlearnJob] = {}
     for cell, keys in graph.cells.items():
-        models.setdefault(identity_key(game.learner_of(cell.method).identity), dict(graph.jobs[keys.unlearn].params))
-    for which in models.values():
-        learner = which["learner"]
+        unlearn = graph.jobs[keys.unlearn]
+        assert isinstance(unlearn, UnlearnJob)
+        models.setdefault(identity_key(game.learner_of(cell.method).identity), unlearn)
+    for unlearn in models.values():
+        learner = unlearn.learner
         own = trains_own_models(learner)
-        mine = [job for job in open_jobs if job.params.get("learner") == learner]
-        unlearned = [job.params["unlearner"] for job in mine if job.kind == "unlearn"]
+        mine = [job for job in open_jobs if isinstance(job, ModelJob) and job.learner.identity == learner.identity]
+        unlearned = [job.unlearner.identity for job in mine if isinstance(job, UnlearnJob)]
         methods = {
             name: method
             for name, method in game.methods.items()
-            if game.learner_of(name).identity == learner
+            if game.learner_of(name).identity == learner.identity
             and method.unlearner.identity in unlearned
             and (own or method.unlearner.name not in plugins.unlearners.entries)
         }
         fits = (own or own_data) and any(job.kind == "train" for job in mine)
         if fits or methods:
-            asked = {
-                "what": _named(learner, sources.datasets[game.data_digest].name),
-                "fits": fits,
-                "unlearners": {name: method.unlearner.identity for name, method in methods.items()},
-                "from_original": [name for name, method in methods.items() if method.uses_original],
-                "columns": sorted({c for opponent in game.adversaries.values() for c in opponent.columns})
-                if own
-                else [],
-            }
-            yield Job("try-model", {**which, **asked}, label=f"try learner '{learner['name']}'")
+            white_box = {column for opponent in game.adversaries.values() for column in opponent.columns}
+            yield TryModelJob(
+                unlearn,
+                _to_blame(learner, sources.datasets[game.data_digest].name),
+                fits,
+                {name: method.unlearner for name, method in methods.items()},
+                tuple(name for name, method in methods.items() if method.uses_original),
+                tuple(sorted(white_box)) if own else (),
+                label=f"try learner '{learner.name}'",
+            )
 
 
-def _named(learner: Mapping[str, Any], data: str) -> str:
+def _to_blame(learner: Named, data: str) -> str:
     """What is to blame where a model cannot be trained: the user's own part, as the run file has it."""
-    model = learner["params"].get("model", "")
-    if learner["name"] not in plugins.learners.entries:
-        return f"learner '{_shown(learner['name'])}'"
+    model = learner.params.get("model", "")
+    if learner.name not in plugins.learners.entries:
+        return f"learner '{_shown(learner.name)}'"
     if trains_own_models(learner):
         return f"learner.model '{_shown(model)}'"
-    return f"data '{_shown(data)}' with learner '{learner['name']}'"
+    return f"data '{_shown(data)}' with learner '{learner.name}'"
 
 
 def _shown(name: str) -> str:
@@ -118,20 +132,19 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
     game = graph.game
     n_retain, n_forget = game.sizes
     for name, opponent in game.adversaries.items():
-        identity = opponent.adversary.identity
-        is_open = any(job.params.get("adversary") == identity for job in open_jobs)
+        asked = ("adversary", opponent.adversary.identity)
+        is_open = any(asked == (what, named.identity) for job in open_jobs for what, named in job.choices)
         if is_open and opponent.adversary.name not in plugins.adversaries.entries:
-            asked = {
-                "adversary": identity,
-                "id": name,
-                "needs": list(opponent.needs),
-                "columns": list(opponent.columns),
-                "n_classes": game.n_classes,
-                "n_shadows": game.n_shadows,
-                "n_references": game.n_references,
-                "n_points": n_retain + 2 * n_forget,
-            }
-            yield Job("try-adversary", asked, label=f"try adversary '{name}'")
+            yield TryAdversaryJob(
+                FitJob(opponent.adversary, game.n_classes),
+                name,
+                opponent.needs,
+                opponent.columns,
+                game.n_shadows,
+                game.n_references,
+                n_points=n_retain + 2 * n_forget,
+                label=f"try adversary '{name}'",
+            )
 
 
 # -- doing one -------------------------------------------------------------------------------------------------------
@@ -141,9 +154,9 @@ def try_out(job: Job, holdings: Holdings) -> dict[str, Failure]:
     """What of a trial failed: entry of the run file -> how."""
     failures: dict[str, Failure] = {}
     with _quietly():
-        if job.kind == "try-adversary":
-            _attempt(f"adversaries.{job.params['id']}", lambda few: _try_adversary(job, few), failures)
-        else:
+        if isinstance(job, TryAdversaryJob):
+            _attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few), failures)
+        elif isinstance(job, TryModelJob):
             _try_models(job, holdings, failures)
     return failures
 
@@ -207,38 +220,38 @@ def _quietly() -> Iterator[None]:
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
-def _try_models(job: Job, holdings: Holdings, failures: dict[str, Failure]) -> None:
+def _try_models(job: TryModelJob, holdings: Holdings, failures: dict[str, Failure]) -> None:
     """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
     trial = _Models(job, holdings)
-    model = _attempt(job.params["what"], trial.fitted if job.params["fits"] else trial.untrained, failures)
+    model = _attempt(job.what, trial.fitted if job.fits else trial.untrained, failures)
     if model is not None:
-        for name in job.params["unlearners"]:
+        for name in job.unlearners:
             _attempt(f"unlearners.{name}", functools.partial(trial.unlearned, name, model), failures)
 
 
 class _Models:
     """The work of the real jobs, on some points."""
 
-    def __init__(self, job: Job, holdings: Holdings) -> None:
-        self.job = job
-        self._some = functools.cache(lambda few: _Some(holdings, job, few))
+    def __init__(self, job: TryModelJob, holdings: Holdings) -> None:
+        self.job, self.subject = job, job.unlearn.subject
+        self._some = functools.cache(lambda few: _Some(holdings, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
         from forgetgauge.run.weights import untrained, weights_of
 
-        points = self._some(few).here(self.job).points
-        return Artefact(weights_of(untrained(make_learner(self.job), points, 1)[0]), {})
+        points = self._some(few).here(self.subject.halves).points
+        return Artefact(weights_of(untrained(make_learner(self.job.unlearn.learner), points, 1)[0]), {})
 
     def fitted(self, few: bool) -> Artefact:
         from forgetgauge.run.challenger import train
 
-        return self._looked_at(few, train([self._part("train", few)], self._some(few))[0])
+        return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], self._some(few))[0])
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
         from forgetgauge.run.challenger import unlearn
 
-        part = self._part("unlearn", few, unlearner=self.job.params["unlearners"][name])
-        given = {"model": model} if name in self.job.params["from_original"] else {}
+        part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
+        given = {"model": model} if name in self.job.from_original else {}
         return self._looked_at(few, unlearn([part], [given], self._some(few))[0])
 
     def _looked_at(self, few: bool, made: Artefact) -> Artefact:
@@ -246,33 +259,31 @@ class _Models:
         from forgetgauge.run.signals import take_signals
 
         stored = decode(encode(made.arrays, made.facts))
-        part = self._part("signals", few, look_at=PAIR, **({"columns": c} if (c := self.job.params["columns"]) else {}))
+        part = SignalsJob(self.subject, self._learner(few), PAIR, self.job.columns)
         signals = take_signals([part], [{"model": stored}], self._some(few))[0]
         if isinstance(signals, ValueError):
             raise signals
-        n_classes = self._some(few).here(self.job).points.n_classes
+        n_classes = self._some(few).here(self.subject.halves).points.n_classes
         shape = signals.arrays["logits"].shape
         if shape != (len(signals.arrays["labels"]), n_classes):
             raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_classes} numbers")
         encode(signals.arrays, signals.facts)
         return stored
 
-    def _part(self, kind: Kind, few: bool, **more: Any) -> Job:
-        """A job of the run; on a handful of points, and for learners of ours, one epoch of training is enough."""
-        learner = self.job.params["learner"]
-        if (few or learner["name"] in plugins.learners.entries) and isinstance(learner["params"].get("epochs"), int):
-            learner = {**learner, "params": {**learner["params"], "epochs": 1}}
-        own = ("what", "fits", "unlearners", "from_original", "columns")
-        which = {key: value for key, value in self.job.params.items() if key not in own}
-        return Job(kind, {**which, "learner": learner, **more}, label=self.job.label)
+    def _learner(self, few: bool) -> Named:
+        """The run's; on a handful of points, and for learners of ours, one epoch of training is enough."""
+        learner = self.job.unlearn.learner
+        if (few or learner.name in plugins.learners.entries) and isinstance(learner.params.get("epochs"), int):
+            return replace(learner, params={**learner.params, "epochs": 1})
+        return learner
 
 
 class _Some(Holdings):
-    """A copy of some points of each set of a job, or of all of them; whatever is done to it, the data stay whole."""
+    """A copy of some points of each set of a subject, or of all; whatever is done to it, the data stay whole."""
 
-    def __init__(self, holdings: Holdings, job: Job, few: bool) -> None:
+    def __init__(self, holdings: Holdings, subject: Subject, few: bool) -> None:
         super().__init__(holdings.sources, str(holdings.device))
-        places, dataset = holdings.places(job), holdings.here(job)
+        places, dataset = holdings.places(subject), holdings.here(subject.halves)
         n_forget = max(16, round(N_POINTS * len(places.forget) / len(places.retain)))
         sizes = {"retain": N_POINTS, "forget": n_forget, "unseen": n_forget, "elsewhere": N_POINTS}
         index = {name: _chosen(getattr(places, name), size if few else None) for name, size in sizes.items()}
@@ -280,7 +291,7 @@ class _Some(Holdings):
         points = _copied(places.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
         ends = np.cumsum([len(part) for part in index.values()])
         self._places = _SomePlaces(
-            job.params,
+            subject,
             points,
             places.target_index,
             places.shadow_index,
@@ -292,10 +303,10 @@ class _Some(Holdings):
         test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
         self._dataset = replace(dataset, points=points, test=test)
 
-    def here(self, job: Job) -> Dataset:
+    def here(self, halves: Halves) -> Dataset:
         return self._dataset
 
-    def places(self, job: Job, points: Points | None = None) -> Places:
+    def places(self, subject: Subject, points: Points | None = None) -> Places:
         if points is None:
             return self._places
         sets = {name: points.subset(part.index) for name, part in self._places.sets.items()}
@@ -355,21 +366,16 @@ def _copied(points: Points, index: npt.NDArray[np.int64]) -> Points:
 # -- adversaries -----------------------------------------------------------------------------------------------------
 
 
-def _try_adversary(job: Job, few: bool) -> None:
+def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
     """It is fitted to made-up signals, in which members are told with more confidence, stored, read and asked."""
-    params, rng = job.params, Streams(job.key).generator("signals")
-    n_classes, needs = params["n_classes"], params["needs"]
-    n = (
-        min(params["n_points"], min(max(N_POINTS, N_PER_CLASS * n_classes), 10 * N_POINTS))
-        if few
-        else params["n_points"]
-    )
+    rng, n_classes, needs = Streams(job.key).generator("signals"), job.fit.n_classes, job.needs
+    n = min(job.n_points, max(N_POINTS, N_PER_CLASS * n_classes), 10 * N_POINTS) if few else job.n_points
     labels = np.arange(n) % n_classes
 
     def signals(role: npt.NDArray[np.int8] | None = None) -> dict[str, npt.NDArray[Any]]:
         logits = rng.normal(size=(n, n_classes)).astype(np.float32)
         logits[np.arange(n), labels] += 2 if role is None else 2 + 2 * (role == Role.IN)
-        columns = {f"column {name}": rng.exponential(size=n).astype(np.float32) for name in params["columns"]}
+        columns = {f"column {name}": rng.exponential(size=n).astype(np.float32) for name in job.columns}
         return {"logits": logits, "labels": labels, **columns, **({} if role is None else {"role": role})}
 
     def panel(name: str, n_models: int, roles: Sequence[Role]) -> dict[str, Artefact]:
@@ -380,14 +386,14 @@ def _try_adversary(job: Job, few: bool) -> None:
         }
 
     roles = [Role.OUT, Role.IN, Role.NEITHER] if Need.UNLEARNED in needs else [Role.OUT, Role.IN]
-    inputs = panel("shadow", params["n_shadows"], roles)
+    inputs = panel("shadow", job.n_shadows, roles)
     if Need.OUTSIDERS in needs:
-        inputs |= panel("outsider", params["n_shadows"], [Role.OUT])
+        inputs |= panel("outsider", job.n_shadows, [Role.OUT])
     if Need.REFERENCES in needs:
-        inputs |= panel("reference", params["n_references"], roles)
-    fitted = fit(job, inputs)
+        inputs |= panel("reference", job.n_references, roles)
+    fitted = fit(job.fit, inputs)
     shown = {**signals(), "points": np.arange(n)}
     asked = {"fit": decode(encode(fitted.arrays, fitted.facts)), "signals": Artefact(shown, {})}
     if Need.BACKGROUND in needs:
         asked["background"] = Artefact(signals(), {})
-    decide(job, asked)
+    decide(DecideJob(job.fit.adversary), asked)

@@ -7,9 +7,10 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from forgetgauge.errors import DiskFull, UserError
-from forgetgauge.plan.jobs import HEAVY, TRIALS, USES_TORCH, Job
+from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
@@ -96,19 +97,20 @@ class Worker:
 
     def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""
-        if jobs[0].kind != "signals" or self.holdings.device.type != "cuda":
-            return [(job,) for job in jobs]
-        alike: dict[str, list[Job]] = {}
+        alike: dict[Any, list[Job]] = {}
         for job in jobs:
-            what = {name: job.params.get(name) for name in ("data", "learner", "role", "look_at", "columns")}
-            alike.setdefault(identity_key(what), []).append(job)
+            if not isinstance(job, SignalsJob) or self.holdings.device.type != "cuda":
+                alike[job.key] = [job]
+                continue
+            what = (job.halves.data, identity_key(job.learner.identity), job.subject.role, job.look_at, job.columns)
+            alike.setdefault(what, []).append(job)
         return [tuple(unit) for unit in alike.values()]
 
     def _warm_up(self, task: Task) -> None:
         """Import torch and read the data before the clock starts: they are no method's cost."""
-        if task.jobs[0].kind in USES_TORCH:
+        if isinstance(first := task.jobs[0], InitialiseJob | ModelJob):
             with suppress(Exception):  # what is wrong with the data is told by the job itself
-                self.holdings.here(task.jobs[0])
+                self.holdings.here(first.halves)
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
         self._compare_code(jobs[0])
@@ -118,9 +120,10 @@ class Worker:
 
 
 def _made(
-    jobs: Sequence[Job], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
+    jobs: Sequence[Any], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
 ) -> Sequence[Artefact | ValueError]:
-    """What the jobs make of their inputs: role -> artefact, for each job; an error where a model diverged."""
+    """What the jobs, all of one kind, make of their inputs: role -> artefact, for each job; an error where a model
+    diverged."""
     match jobs[0].kind:
         case "initialise":
             return [initialise(job, holdings) for job in jobs]

@@ -22,7 +22,8 @@ from typing import Any
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plan.graph import Game, Graph, Named, build_graph
+from forgetgauge.plan.graph import Game, Graph, build_graph
+from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.presets import expand_preset
 from forgetgauge.plan.record import game_from_json
 from forgetgauge.report.html import render_report

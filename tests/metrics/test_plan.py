@@ -125,7 +125,7 @@ LABELS = torch.arange(N) % 5
 def places(request) -> Places:
     job = next(job for job in jobs_of("confused") if job.kind == request.param)
     order = np.random.default_rng(0).permutation(N)
-    return Places(job.subject, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
+    return Places.of(job.subject, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
 
 
 def test_what_is_forgotten_was_taught_as_the_other_class_and_is_looked_at_with_true_labels(places):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
@@ -9,10 +10,13 @@ from hypothesis import given
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
+from forgetgauge.run.tasks import Sources
+from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
 from tests.made_up import MadeUp
 from tests.plan.test_graph import GAME
+from tests.plan.test_keys import EVERY_NEED
 
 
 def chain() -> dict[str, Job]:
@@ -154,3 +158,16 @@ def test_decisions_wait_for_one_task_of_signals_alone():
     assert max(len(task.jobs) for task in decisions) > 1
     for task in decisions:
         assert len({taken_by[job.inputs["signals"]] for job in task.jobs}) == 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_on_a_gpu_models_that_are_alike_are_asked_together_and_elsewhere_each_alone(tmp_path, device):
+    worker = Worker(tmp_path, Sources({}))
+    vars(worker.holdings)["device"] = SimpleNamespace(type=device)
+    game = replace(GAME, adversaries=EVERY_NEED, metrics={"ic": [0, 1]})
+    asked = [job for job in build_graph(game).jobs.values() if job.kind == "signals"]
+    units = worker._units(asked)
+    assert sorted(job.key for unit in units for job in unit) == sorted(job.key for job in asked)
+    what = [{(job.subject.role, job.look_at, job.columns) for job in unit} for unit in units]
+    assert all(len(same) == 1 for same in what)
+    assert len(units) == (len(set.union(*what)) if device == "cuda" else len(asked))

@@ -30,12 +30,18 @@ from forgetgauge.plan.jobs import (
     TrainJob,
     UnlearnJob,
 )
-from forgetgauge.plan.subjects import Confused, Halves, Reference, Shadow, Subject, Target
+from forgetgauge.plan.subjects import Confused, Halves, Helper, Reference, Shadow, Subject, Target
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
 PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED = "pair", "target half", "shadow half", "confused"
 """What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly."""
+PANELS: dict[str, tuple[type[Helper], str]] = {
+    "shadow": (Shadow, SHADOW_HALF),
+    "outsider": (Shadow, TARGET_HALF),
+    "reference": (Reference, TARGET_HALF),
+}
+"""Which models adversaries are shown, and on which points: outsiders are shadow models that look at D."""
 
 
 @dataclass(frozen=True)
@@ -241,10 +247,8 @@ class _Builder:
         )
 
     def _panel(self, panel: str, method: str, opponent: Opponent, n_models: int) -> dict[str, str]:
-        """`shadow`s on the shadow half, `reference`s on D, or `outsider`s: shadow models that look at D."""
-        make = Reference if panel == "reference" else Shadow
-        look_at = SHADOW_HALF if panel == "shadow" else TARGET_HALF
-        learner = self.game.learner_of(method)
+        """The signals of helpers that an adversary is fitted to."""
+        (make, look_at), learner = PANELS[panel], self.game.learner_of(method)
         keys = {}
         for which in range(n_models):
             trained = subject = make(self.halves, self.size, which)

@@ -58,6 +58,11 @@ class Named:
         stated = {"version": self.version} if self.version else {}
         return {"name": self.name, "params": dict(self.params), "code": self.code, **stated}
 
+    @property
+    def model(self) -> str:
+        """The model that a learner is to train; empty where it names none."""
+        return str(self.params.get("model", ""))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):

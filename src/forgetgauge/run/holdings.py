@@ -105,7 +105,7 @@ class Holdings:
 
     def places(self, subject: Subject, points: Points | None = None) -> Places:
         """The subject's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
-        return Places(subject, points or self.here(subject.halves).points, *self.drawn(subject.halves))
+        return Places.of(subject, points or self.here(subject.halves).points, *self.drawn(subject.halves))
 
 
 def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:

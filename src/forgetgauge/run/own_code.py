@@ -33,8 +33,7 @@ def is_own(job: ModelJob) -> bool:
 
 def trains_own_models(learner: Named) -> bool:
     """Whether a learner or its model is the user's."""
-    own_model = learner.params.get("model", "") not in ("", *plugins.models.entries)
-    return learner.name not in plugins.learners.entries or own_model
+    return learner.name not in plugins.learners.entries or learner.model not in ("", *plugins.models.entries)
 
 
 def makes_own_models(job: ModelJob) -> bool:

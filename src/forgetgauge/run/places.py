@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Role
+from forgetgauge.game.arrays import Ints
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.metrics.ic import exchanged
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
@@ -29,8 +30,15 @@ class Places:
 
     subject: Subject
     points: Points
-    target_index: npt.NDArray[np.int64]
-    shadow_index: npt.NDArray[np.int64]
+    target_index: Ints
+    shadow_index: Ints
+    sets: PointSets
+
+    @staticmethod
+    def of(subject: Subject, points: Points, target_index: Ints, shadow_index: Ints) -> Places:
+        """Of a data set and its two halves."""
+        sets = subject.point_sets(target_index, shadow_index, points.host_labels)
+        return Places(subject, points, target_index, shadow_index, sets)
 
     @property
     def target(self) -> Points:
@@ -42,14 +50,10 @@ class Places:
         """The shadow half."""
         return self.points.subset(self.shadow_index)
 
-    @cached_property
-    def _sets(self) -> PointSets:
-        return self.subject.point_sets(self.target_index, self.shadow_index, self.points.host_labels)
-
     @property
     def elsewhere(self) -> Points:
         """Points the model never saw and that are not of T: validation data for unlearners."""
-        return self.points.subset(self._sets.elsewhere)
+        return self.points.subset(self.sets.elsewhere)
 
     @cached_property
     def pair(self) -> SwapPair:
@@ -72,7 +76,7 @@ class Places:
         if self.subject.exchanged is None:
             return self.points
         confused = np.zeros(len(self.points.whole_labels), dtype=bool)
-        confused[self._sets.forget] = True
+        confused[self.sets.forget] = True
         labels = exchanged(self.points.host_labels, confused, self.subject.exchanged)
         whole = self.points.whole_labels
         return replace(self.points, whole_labels=whole.new_tensor(labels))
@@ -80,22 +84,22 @@ class Places:
     @property
     def retain(self) -> Points:
         """R."""
-        return self._taught.subset(self._sets.retain)
+        return self._taught.subset(self.sets.retain)
 
     @property
     def forget(self) -> Points:
         """F."""
-        return self._taught.subset(self._sets.forget)
+        return self._taught.subset(self.sets.forget)
 
     @property
     def unseen(self) -> Points:
         """T; of shadow and reference models, all that they were not trained on."""
-        return self.points.subset(self._sets.unseen)
+        return self.points.subset(self.sets.unseen)
 
     @property
     def training(self) -> Points:
         """R ∪ F."""
-        return self._taught.subset(self._sets.training)
+        return self._taught.subset(self.sets.training)
 
     def role_of_each(self, points: Points, *, unlearned: bool) -> npt.NDArray[np.int8]:
         """(n,) what a shadow or reference model, perhaps an unlearned one, had to do with each of these points."""

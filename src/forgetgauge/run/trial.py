@@ -42,7 +42,7 @@ from forgetgauge.plan.jobs import (
     TryModelJob,
     UnlearnJob,
 )
-from forgetgauge.plan.subjects import Halves, Subject
+from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.holdings import Holdings
@@ -114,11 +114,10 @@ def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) ->
 
 def _to_blame(learner: Named, data: str) -> str:
     """What is to blame where a model cannot be trained: the user's own part, as the run file has it."""
-    model = learner.params.get("model", "")
     if learner.name not in plugins.learners.entries:
         return f"learner '{_shown(learner.name)}'"
     if trains_own_models(learner):
-        return f"learner.model '{_shown(model)}'"
+        return f"learner.model '{_shown(learner.model)}'"
     return f"data '{_shown(data)}' with learner '{learner.name}'"
 
 
@@ -290,16 +289,10 @@ class _Some(Holdings):
         largest = np.flatnonzero(places.points.host_labels == places.points.n_classes - 1)[:1]
         points = _copied(places.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
         ends = np.cumsum([len(part) for part in index.values()])
-        self._places = _SomePlaces(
-            subject,
-            points,
-            places.target_index,
-            places.shadow_index,
-            {
-                name: points.subset(np.arange(end - len(index[name]), end))
-                for name, end in zip(index, ends, strict=True)
-            },
+        sets = PointSets(
+            **{name: np.arange(end - len(index[name]), end) for name, end in zip(index, ends, strict=True)}
         )
+        self._places = _SomePlaces(subject, points, places.target_index, places.shadow_index, sets)
         test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
         self._dataset = replace(dataset, points=points, test=test)
 
@@ -307,38 +300,15 @@ class _Some(Holdings):
         return self._dataset
 
     def places(self, subject: Subject, points: Points | None = None) -> Places:
-        if points is None:
-            return self._places
-        sets = {name: points.subset(part.index) for name, part in self._places.sets.items()}
-        return replace(self._places, points=points, sets=sets)
+        return self._places if points is None else replace(self._places, points=points)
 
 
 @dataclass(frozen=True)
 class _SomePlaces(Places):
-    sets: Mapping[str, Points]
-
-    @property
-    def retain(self) -> Points:
-        return self.sets["retain"]
-
-    @property
-    def forget(self) -> Points:
-        return self.sets["forget"]
-
-    @property
-    def unseen(self) -> Points:
-        return self.sets["unseen"]
-
-    @property
-    def elsewhere(self) -> Points:
-        return self.sets["elsewhere"]
-
-    @property
-    def training(self) -> Points:
-        return self.points.subset(np.concatenate([self.retain.index, self.forget.index]))
+    """Where signals are taken on F ∪ T of these points, whatever is asked for."""
 
     def look_at(self, what: str) -> Points:
-        return self.points.subset(np.concatenate([self.forget.index, self.unseen.index]))
+        return self.points.subset(np.concatenate([self.sets.forget, self.sets.unseen]))
 
 
 def _chosen(points: Points, n: int | None) -> npt.NDArray[np.int64]:

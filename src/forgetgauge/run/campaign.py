@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, SignalsJob
 from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
@@ -228,8 +228,8 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
             light += HEADER_BYTES
             if job.kind in HEAVY:
                 weights += game.model_bytes
-            elif job.kind == "signals":
-                light += rows[job.params["look_at"]] * (4 * game.n_classes + 8)  # float32 logits, int64 label
+            elif isinstance(job, SignalsJob):
+                light += rows[job.look_at] * (4 * game.n_classes + 8)  # float32 logits, int64 label
             elif job.kind == "decide":
                 light += 2 * n_forget * (1 + 8)  # a bit and a margin
     return light, weights

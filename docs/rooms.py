@@ -16,12 +16,12 @@ EVERYWHERE = ("errors", "streams", "version", "wording", "durations")
 
 @cache
 def rooms() -> dict[str, list[Path]]:
-    """Name -> its files: every package, and the modules beside them by their own names; `cli_…` belongs to `cli`."""
+    """Name -> its files: every package, and the modules beside them by their own names."""
     folders = [folder for folder in sorted(SOURCE.iterdir()) if (folder / "__init__.py").exists()]
     found = {folder.name: sorted(folder.rglob("*.py")) for folder in folders}
     for file in sorted(SOURCE.glob("*.py")):
         if not file.stem.startswith("__"):
-            found.setdefault(file.stem.partition("_")[0], []).append(file)
+            found[file.stem] = [file]
     return found
 
 
@@ -46,8 +46,7 @@ def _imported(tree: ast.AST) -> set[str]:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{name}" for name in names]
-        inside = [name.split(".")[1] for name in names if name.startswith("forgetgauge.")]
-        found |= {name if name in rooms() else name.partition("_")[0] for name in inside}
+        found |= {name.split(".")[1] for name in names if name.startswith("forgetgauge.")}
     return found
 
 

@@ -13,8 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from forgetgauge import cli_reproduce, plugins
+from forgetgauge import plugins
 from forgetgauge.cli import app
+from forgetgauge.cli import reproduce as cli_reproduce
 from forgetgauge.plan.runfile import apply_settings, read_run_file, sweep_games
 from forgetgauge.run.resolve import resolve
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forgetgauge.cli_reproduce import FURTHER
+from forgetgauge.cli.reproduce import FURTHER
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import read_findings, read_notes
 from forgetgauge.suites.page import render_markdown, render_page

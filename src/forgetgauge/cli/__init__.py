@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge import cli_data, cli_experiments, cli_reproduce, plugins
+from forgetgauge import plugins
+from forgetgauge.cli import data, experiments, reproduce
 from forgetgauge.durations import parse_duration
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
@@ -30,9 +31,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.add_typer(cli_data.app)
-app.add_typer(cli_experiments.app)
-app.command()(cli_reproduce.reproduce)
+app.add_typer(data.app)
+app.add_typer(experiments.app)
+app.command()(reproduce.reproduce)
 
 RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without one, the embedded default.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]

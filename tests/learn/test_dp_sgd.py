@@ -17,9 +17,9 @@ from torch import nn
 from forgetgauge.data.digits import load_digits
 from forgetgauge.errors import UserError
 from forgetgauge.learn import dp_sgd
-from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
 from forgetgauge.learn.dp_sgd import DpSgd, noise_multiplier, poisson_batches, spent_epsilon
 from forgetgauge.learn.dp_tuning import tune_clip_norm
+from forgetgauge.learn.stacked.ghost import GhostStack, why_no_ghost
 from forgetgauge.models.building import build_model
 from forgetgauge.models.head import head_of
 from forgetgauge.plan.runfile import complete_params

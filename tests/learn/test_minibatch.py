@@ -6,10 +6,10 @@ from torch import nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.learn.augment import draw_moves
-from forgetgauge.learn.engines import Engine
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of
+from forgetgauge.learn.stacked.engines import Engine
 from forgetgauge.streams import Streams
 
 from . import own_models

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from forgetgauge.errors import UserError
-from forgetgauge.learn.stack import why_solo
+from forgetgauge.learn.stacked.vmap import why_solo
 from forgetgauge.models import bert as bert_file
 from forgetgauge.models.building import build_model
 from tests.models.zoo import PARAMS, TOKENS, points_for

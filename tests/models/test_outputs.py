@@ -16,10 +16,10 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.dp_ghost import why_no_ghost
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import logits_of
-from forgetgauge.learn.twin import why_no_twin
+from forgetgauge.learn.stacked.ghost import why_no_ghost
+from forgetgauge.learn.stacked.traced import why_no_twin
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
 from forgetgauge.models.head import head_of

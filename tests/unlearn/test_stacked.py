@@ -11,12 +11,12 @@ from torch import nn
 
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn import fleet
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.learn.stacked import trainer
 from forgetgauge.models.resnet import BasicBlock, PadShortcut, ResNet
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn import together
+from forgetgauge.unlearn import stacked
 from forgetgauge.unlearn.fine_tune import FineTune
 from forgetgauge.unlearn.fisher import Fisher
 from forgetgauge.unlearn.neg_grad import NegGrad
@@ -70,7 +70,7 @@ METHODS = {**DESCENTS, **SQUARES}
 
 @pytest.fixture
 def twins_on_cpu(monkeypatch):
-    monkeypatch.setattr(together, "DEVICES", ("cuda", "cpu"))
+    monkeypatch.setattr(stacked, "DEVICES", ("cuda", "cpu"))
 
 
 @functools.cache
@@ -103,7 +103,7 @@ def alone(unlearner, requests):
     return models, [context.n_gradients for context in contexts]
 
 
-def stacked(unlearner, requests, monkeypatch):
+def in_a_stack(unlearner, requests, monkeypatch):
     """What the twin makes; falling back to `unlearn` fails."""
     with monkeypatch.context() as patch:
         patch.delattr(type(unlearner), "unlearn")
@@ -127,7 +127,7 @@ def test_a_member_of_a_stack_is_unlearned_as_if_alone(method, model, monkeypatch
     unlearner, requests = METHODS[method], requests_on(model)
     expected, cost = alone(unlearner, requests)
     assert farthest(expected, [r.model for r in requests]) > 10 * TOLERANCE, "the method does nothing here"
-    found, spent = stacked(unlearner, requests, monkeypatch)
+    found, spent = in_a_stack(unlearner, requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost
 
@@ -137,7 +137,7 @@ def test_a_member_of_a_stack_is_unlearned_as_if_alone(method, model, monkeypatch
 def test_the_models_given_are_left_untouched(method, monkeypatch):
     requests = requests_on("batch norm")
     before = [state(r.model) for r in requests]
-    found, _ = stacked(METHODS[method], requests, monkeypatch)
+    found, _ = in_a_stack(METHODS[method], requests, monkeypatch)
     for request, tensors, result in zip(requests, before, found, strict=True):
         assert all(torch.equal(tensor, tensors[name]) for name, tensor in request.model.state_dict().items())
         assert all(p.requires_grad and p.grad is None for p in request.model.parameters())
@@ -154,7 +154,7 @@ def test_the_models_given_are_left_untouched(method, monkeypatch):
 def test_a_stack_of_one_is_a_stack(method, monkeypatch):
     requests = requests_on("resnet")[1:2]
     expected, _ = alone(METHODS[method], requests)
-    assert farthest(stacked(METHODS[method], requests, monkeypatch)[0], expected) < TOLERANCE
+    assert farthest(in_a_stack(METHODS[method], requests, monkeypatch)[0], expected) < TOLERANCE
 
 
 def taught_otherwise(request, k):
@@ -169,10 +169,10 @@ def taught_otherwise(request, k):
 def test_each_member_of_a_stack_has_the_labels_it_was_taught(method, monkeypatch):
     unlearner, requests = METHODS[method], [taught_otherwise(r, k) for k, r in enumerate(requests_on("no norm"))]
     expected, cost = alone(unlearner, requests)
-    found, spent = stacked(unlearner, requests, monkeypatch)
+    found, spent = in_a_stack(unlearner, requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost
-    as_the_first, _ = stacked(unlearner, requests_on("no norm"), monkeypatch)
+    as_the_first, _ = in_a_stack(unlearner, requests_on("no norm"), monkeypatch)
     labels_matter = not method.startswith("fisher")  # whose labels are the model's own
     assert (farthest(found[1:], as_the_first[1:]) > 10 * TOLERANCE) is labels_matter
 
@@ -182,7 +182,7 @@ def test_each_member_of_a_stack_has_the_labels_it_was_taught(method, monkeypatch
 def test_group_norms_stack(method, monkeypatch):
     requests = requests_on("group norm")
     expected, cost = alone(METHODS[method], requests)
-    found, spent = stacked(METHODS[method], requests, monkeypatch)
+    found, spent = in_a_stack(METHODS[method], requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost
 
@@ -196,7 +196,7 @@ def assert_alone(unlearner, requests):
 
 
 def test_on_a_cpu_there_is_no_twin():
-    assert together.twin_of(requests_on("batch norm")) is None
+    assert stacked.twin_of(requests_on("batch norm")) is None
     assert all(isinstance(unlearner, StackedUnlearner) for unlearner in METHODS.values())
 
 
@@ -209,16 +209,16 @@ def test_an_architecture_without_a_twin_is_unlearned_alone(method):
 @pytest.mark.usefixtures("twins_on_cpu")
 def test_requests_that_differ_in_more_than_their_sets_have_no_twin():
     requests = requests_on("batch norm")
-    assert together.twin_of(requests) is not None
-    assert together.twin_of([]) is None
+    assert stacked.twin_of(requests) is not None
+    assert stacked.twin_of([]) is None
     frozen = requests_on("batch norm")
     frozen[1].model.head.weight.requires_grad_(False)
-    assert together.twin_of(frozen) is None
-    assert together.twin_of([taught_otherwise(r, k) for k, r in enumerate(requests)]) is not None
+    assert stacked.twin_of(frozen) is None
+    assert stacked.twin_of([taught_otherwise(r, k) for k, r in enumerate(requests)]) is not None
     relabelled = dataclasses.replace(requests[2].forget, whole_labels=requests[2].forget.whole_labels.clone())
-    assert together.twin_of([*requests[:2], dataclasses.replace(requests[2], forget=relabelled)]) is None
-    assert together.twin_of([requests[0], requests_on("resnet")[1]]) is None
-    assert together.twin_of([dataclasses.replace(r, model=r.model.double()) for r in requests]) is None
+    assert stacked.twin_of([*requests[:2], dataclasses.replace(requests[2], forget=relabelled)]) is None
+    assert stacked.twin_of([requests[0], requests_on("resnet")[1]]) is None
+    assert stacked.twin_of([dataclasses.replace(r, model=r.model.double()) for r in requests]) is None
 
 
 @pytest.mark.usefixtures("twins_on_cpu")
@@ -234,11 +234,11 @@ def test_a_frozen_weight_stays_frozen_in_company():
 def test_each_member_of_salun_keeps_its_own_weights_outside_its_mask_to_the_bit(fraction, model, monkeypatch):
     requests, how = requests_on(model), SalUn(fraction=fraction, epochs=2, batch_size=8, weight_decay=0.1)
     n_weights = sum(p.numel() for p in requests[0].model.parameters())
-    twin = together.twin_of(requests)
+    twin = stacked.twin_of(requests)
     masks = how._masks(twin, requests)
     assert masks.sum(1).tolist() == [int(fraction * n_weights)] * 3
     assert not masks[:, ~twin.is_weight].any()
-    found, _ = stacked(how, requests, monkeypatch)
+    found, _ = in_a_stack(how, requests, monkeypatch)
     for result, request, mask in zip(found, requests, twin.tables_of(masks), strict=True):
         for name, parameter in result.named_parameters():
             original = request.model.get_parameter(name)
@@ -251,7 +251,7 @@ def test_of_equal_gradients_the_first_of_the_models_own_order_are_kept():
     for request in requests:
         with torch.no_grad():
             request.model.head.weight.zero_()  # nothing reaches the body, whose gradients are all 0
-    twin = together.twin_of(requests)
+    twin = stacked.twin_of(requests)
     masks = SalUn(fraction=0.5)._masks(twin, requests)
     for table in twin.tables_of(masks):
         assert table["body.0.weight"].all()  # registered first
@@ -269,14 +269,14 @@ def test_salun_answers_alone_where_a_batch_of_one_point_must_not_move_statistics
     plain[1] = dataclasses.replace(plain[1], forget=plain[1].forget.subset(plain[1].forget.index[:1]))
     for how, asked in ((frozen, requests), (SalUn(epochs=2, batch_size=8), plain)):
         expected, _ = alone(how, asked)
-        assert farthest(stacked(how, asked, monkeypatch)[0], expected) < TOLERANCE
+        assert farthest(in_a_stack(how, asked, monkeypatch)[0], expected) < TOLERANCE
 
 
 @pytest.mark.usefixtures("twins_on_cpu")
 @pytest.mark.parametrize("name", ["ft-final", "retrain-final"])
 def test_only_the_heads_change(name, monkeypatch):
     requests = requests_on("resnet")
-    for result, request in zip(stacked(few_epochs(name), requests, monkeypatch)[0], requests, strict=True):
+    for result, request in zip(in_a_stack(few_epochs(name), requests, monkeypatch)[0], requests, strict=True):
         assert changed(result, request.model) == {"head.weight", "head.bias"}
 
 
@@ -300,7 +300,7 @@ def test_heads_are_tuned_alone_where_they_are_not_the_last_layer(name):
         model = NotItsLast((1, 8, 8), 4, width=4, norm="none")
         model.load_state_dict(request.model.state_dict())
         requests.append(dataclasses.replace(request, model=model))
-    assert together.twin_of(requests) is not None
+    assert stacked.twin_of(requests) is not None
     assert_alone(few_epochs(name), requests)
 
 
@@ -311,7 +311,7 @@ def test_a_head_without_bias_is_tuned_too(monkeypatch):
         request.model.head = nn.Linear(request.model.head.in_features, 4, bias=False)
     how = few_epochs("retrain-final")
     expected, _ = alone(how, requests)
-    assert farthest(stacked(how, requests, monkeypatch)[0], expected) < TOLERANCE
+    assert farthest(in_a_stack(how, requests, monkeypatch)[0], expected) < TOLERANCE
 
 
 @pytest.mark.usefixtures("twins_on_cpu")
@@ -320,16 +320,16 @@ def test_a_head_without_bias_is_tuned_too(monkeypatch):
 )
 def test_what_changes_nothing_alone_changes_nothing_in_company(how, monkeypatch):
     requests = requests_on("batch norm")
-    for result, request in zip(stacked(how, requests, monkeypatch)[0], requests, strict=True):
+    for result, request in zip(in_a_stack(how, requests, monkeypatch)[0], requests, strict=True):
         assert not changed(result, request.model)
 
 
 @pytest.mark.usefixtures("twins_on_cpu")
 def test_members_may_finish_long_before_each_other(monkeypatch):
-    monkeypatch.setattr(fleet, "CHUNK_STEPS", 3)  # the members take 8, 6 and 4 steps
+    monkeypatch.setattr(trainer, "CHUNK_STEPS", 3)  # the members take 8, 6 and 4 steps
     requests, how = requests_on("no norm"), NegGrad(epochs=2, batch_size=4)
     expected, _ = alone(how, requests)
-    assert farthest(stacked(how, requests, monkeypatch)[0], expected) < TOLERANCE
+    assert farthest(in_a_stack(how, requests, monkeypatch)[0], expected) < TOLERANCE
 
 
 @pytest.mark.usefixtures("twins_on_cpu")
@@ -339,7 +339,7 @@ def test_a_twin_on_a_cpu_computes_in_float32_whatever_the_learners_precision():
         requests = [
             dataclasses.replace(r, context=Context(learner, r.context.streams)) for r in requests_on("batch norm")
         ]
-        assert together.twin_of(requests).dtype == torch.float32
+        assert stacked.twin_of(requests).dtype == torch.float32
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
@@ -353,6 +353,6 @@ def test_a_stack_on_a_gpu_is_what_models_alone_are_on_a_cpu(method, model, monke
         Request(r.model.to("cuda"), there.subset(r.retain.index), there.subset(r.forget.index), r.context)
         for r in requests
     ]
-    found, spent = stacked(unlearner, sent, monkeypatch)
+    found, spent = in_a_stack(unlearner, sent, monkeypatch)
     assert farthest([model.cpu() for model in found], expected) < 2e-3
     assert spent == cost

@@ -55,7 +55,7 @@ def kernels_on(device: torch.device, name: str) -> ModuleType | None:
     if device.type != "cuda":
         return None
     try:
-        return importlib.import_module(f"forgetgauge.learn.{name}")
+        return importlib.import_module(f"forgetgauge.learn.stacked.kernels.{name}")
     except ImportError:
         return None
 

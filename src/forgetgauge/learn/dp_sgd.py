@@ -29,9 +29,9 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, Steps, batches_per_epoch, own_randomness
 from forgetgauge.learn.device import products_in
-from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
-from forgetgauge.learn.dp_step import ClippedSums, Noise, divide, in_parts
-from forgetgauge.learn.members import why_apart
+from forgetgauge.learn.stacked.dp_step import ClippedSums, Noise, divide, in_parts
+from forgetgauge.learn.stacked.ghost import GhostStack, why_no_ghost
+from forgetgauge.learn.stacked.members import why_apart
 from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 

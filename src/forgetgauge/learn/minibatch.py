@@ -25,11 +25,11 @@ from forgetgauge.learn.descent import (
     own_randomness,
 )
 from forgetgauge.learn.device import products_in
-from forgetgauge.learn.engines import Engine, choose_engine, on_streams
-from forgetgauge.learn.fleet import Feed, batches_of, descend_together
-from forgetgauge.learn.members import own_labels
-from forgetgauge.learn.stack import Stack
-from forgetgauge.learn.twin import Precision, Twin
+from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
+from forgetgauge.learn.stacked.members import own_labels
+from forgetgauge.learn.stacked.traced import Precision, Twin
+from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_together
+from forgetgauge.learn.stacked.vmap import Stack
 from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 

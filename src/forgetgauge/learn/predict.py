@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.fleet import logits_together
-from forgetgauge.learn.members import alike
-from forgetgauge.learn.twin import why_no_twin
+from forgetgauge.learn.stacked.members import alike
+from forgetgauge.learn.stacked.traced import why_no_twin
+from forgetgauge.learn.stacked.trainer import logits_together
 
 BATCH = 1024
 

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.twin import Twin
-from forgetgauge.learn.unstackable import Unstackable
+from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.unstackable import Unstackable
 from forgetgauge.models.head import features_of, head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.together import features_together, unlearn_together
+from forgetgauge.unlearn.stacked import features_together, unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import own_randomness
-from forgetgauge.learn.fleet import d_cross_entropy, logits_together, squares_together
 from forgetgauge.learn.predict import logits_of
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.trainer import d_cross_entropy, logits_together, squares_together
 from forgetgauge.models.head import head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.squared_gradients import (
@@ -30,7 +30,7 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_score_under_the_model,
     trainable,
 )
-from forgetgauge.unlearn.together import unlearn_together
+from forgetgauge.unlearn.stacked import unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 # The published code's numbers.

@@ -12,9 +12,9 @@ from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import Twin
 from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.together import unlearn_together
+from forgetgauge.unlearn.stacked import unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

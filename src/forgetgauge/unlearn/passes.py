@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch, descend, own_randomness
-from forgetgauge.learn.fleet import Feed, batches_of
-from forgetgauge.learn.twin import Twin
-from forgetgauge.unlearn.together import descended
+from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.trainer import Feed, batches_of
+from forgetgauge.unlearn.stacked import descended
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

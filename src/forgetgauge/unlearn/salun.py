@@ -27,11 +27,11 @@ from forgetgauge.learn.descent import (
     descend,
     own_randomness,
 )
-from forgetgauge.learn.fleet import Batch, Feed
-from forgetgauge.learn.twin import Twin
-from forgetgauge.learn.unstackable import Unstackable
+from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.trainer import Batch, Feed
+from forgetgauge.learn.stacked.unstackable import Unstackable
 from forgetgauge.unlearn.squared_gradients import Tensors, trainable
-from forgetgauge.unlearn.together import descended, gradients_together, unlearn_together
+from forgetgauge.unlearn.stacked import descended, gradients_together, unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

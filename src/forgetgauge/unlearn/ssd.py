@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
-from forgetgauge.learn.fleet import d_cross_entropy, squares_together
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.trainer import d_cross_entropy, squares_together
 from forgetgauge.unlearn.squared_gradients import Tensors, mean_squares, squared_loss_gradient, trainable
-from forgetgauge.unlearn.together import gradients_together, unlearn_together
+from forgetgauge.unlearn.stacked import gradients_together, unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

@@ -1,0 +1,75 @@
+"""Which engine trains a stack of models: the fastest that knows the architecture.
+
+twin     a GPU's kernels for all members at once (learn/twin.py); members may have sets of different sizes
+vmap     any architecture without random numbers or odd buffers, members of equal size (learn/stack.py)
+streams  a GPU, one member per CUDA stream, for what vmap refuses
+solo     one after another
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.stacked.members import why_apart
+from forgetgauge.learn.stacked.traced import why_no_twin
+from forgetgauge.learn.stacked.vmap import draws_random_numbers, why_solo
+from forgetgauge.streams import Streams
+
+N_STREAMS = 8
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A choice, and why it is not one of those above it."""
+
+    name: Literal["twin", "vmap", "streams", "solo"]
+    reason: str = ""
+
+    @property
+    def mixes_sizes(self) -> bool:
+        """Whether members of one stack may have sets of different sizes."""
+        return self.name != "vmap"
+
+
+def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
+    """For models like this (in train mode) on these points."""
+    apart = why_apart(points)
+    if apart is not None:
+        return Engine("solo", apart)
+    on_gpu = points[0].device.type == "cuda"
+    no_twin = why_no_twin(model) if on_gpu else "the kernels are for a GPU"
+    if no_twin is None:
+        return Engine("twin")
+    if len(points) == 1:
+        return Engine("solo", "a stack of one is a model alone")
+    x, y = points[0].subset(points[0].index[:4]).x, points[0].subset(points[0].index[:4]).y
+    no_vmap = why_solo(copy.deepcopy(model), x, y, F.cross_entropy)
+    if no_vmap is None:
+        return Engine("vmap", no_twin)
+    if on_gpu and draws_random_numbers(model) is None:
+        return Engine("streams", no_vmap)
+    return Engine("solo", no_vmap)
+
+
+def on_streams(
+    fit: Callable[[Points, Streams], nn.Module], points: Sequence[Points], streams: Sequence[Streams]
+) -> list[nn.Module]:
+    """Fit each member in a thread with a CUDA stream of its own; none of them may draw from a global generator."""
+
+    def one(p: Points, s: Streams) -> nn.Module:
+        with torch.cuda.stream(torch.cuda.Stream(p.device)):  # type: ignore[no-untyped-call]
+            model = fit(p, s)
+            torch.cuda.current_stream(p.device).synchronize()
+        return model
+
+    with ThreadPoolExecutor(N_STREAMS) as pool:
+        return list(pool.map(one, points, streams))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import own_randomness
 from forgetgauge.learn.predict import logits_of
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import d_cross_entropy, logits_together, squares_together
 from forgetgauge.models.head import head_of
 from forgetgauge.streams import Streams
@@ -30,7 +30,7 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_score_under_the_model,
     trainable,
 )
-from forgetgauge.unlearn.stacked import unlearn_together
+from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 # The published code's numbers.
@@ -68,8 +68,8 @@ class Fisher:
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
     def _information(self, model: nn.Module, parameters: Tensors, retain: Points, context: Context) -> Tensors:
         context.n_gradients += self._cost(retain)
@@ -90,7 +90,7 @@ class Fisher:
                 noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device)
                 parameter += variance.sqrt().to(parameter.dtype) * noise
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, twin: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
         if self.labels == "all":
             squares = squares_together(twin, retained, _scores_under_the_models)

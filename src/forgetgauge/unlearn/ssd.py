@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import d_cross_entropy, squares_together
 from forgetgauge.unlearn.squared_gradients import Tensors, mean_squares, squared_loss_gradient, trainable
-from forgetgauge.unlearn.stacked import gradients_together, unlearn_together
+from forgetgauge.unlearn.stacked import gradients_together, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -63,8 +63,8 @@ class SSD:
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
     def _importance(self, model: nn.Module, x: Tensor, y: Tensor, n_forget: int, context: Context) -> Tensors:
         if self.importance == "per-sample":
@@ -74,7 +74,7 @@ class SSD:
         context.n_gradients += sum(map(len, batches))
         return mean_squared_batch_gradients(model, x, y, batches)
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, twin: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
         on_forget = self._importances(twin, requests, [r.forget for r in requests])
         on_all = self._importances(twin, requests, whole)
@@ -82,7 +82,7 @@ class SSD:
         twin.weights.mul_(factor.to(twin.weights.dtype))
         return twin.members()
 
-    def _importances(self, twin: Twin, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
+    def _importances(self, twin: TracedStack, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
         if self.importance == "per-sample":
             squares = squares_together(twin, parts, lambda logits, y: [d_cross_entropy(logits, y)])

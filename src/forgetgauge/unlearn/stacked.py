@@ -1,14 +1,15 @@
-"""Many requests of one method at once: what the methods share where a twin stands in for all their models.
+"""Many requests of one method at once: what the methods share where the requests' models are one stack.
 
-A method brings a function that moves all members of a twin; where their models have none, or where the function says
-`Unstackable`, each request is answered alone. Orders, labels and noise come from the same streams either way, so a
-model differs by rounding only (and on a GPU by the learner's precision, in which a twin computes).
+A method brings a function that moves all members of a stack. Where the models or the function are `NotStackable`, each
+request is answered alone. Orders, labels and noise come from the same streams either way, so a model differs by
+rounding only (and on a GPU by the learner's precision, in which a stack computes).
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 import numpy as np
@@ -17,65 +18,63 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
-from forgetgauge.learn.stacked.members import alike, own_labels
-from forgetgauge.learn.stacked.traced import Precision, Twin
+from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
+from forgetgauge.learn.stacked.traced import Precision, TracedStack
 from forgetgauge.learn.stacked.trainer import AfterStep, Feed, d_cross_entropy, descend_together, rectangle
-from forgetgauge.learn.stacked.unstackable import Unstackable
 from forgetgauge.models.head import head_of
 from forgetgauge.unlearn.unlearner import Request, Unlearner
 
 DEVICES: tuple[str, ...] = ("cuda",)
-"""Where twins are made: their kernels are for a GPU. On a CPU they work too, which is how they are tested."""
+"""Where stacks are made: their kernels are for a GPU. On a CPU they work too, which is how they are tested."""
 
 FEATURES_AT_ONCE = 256
 
-Stacked = Callable[[Twin, Sequence[Request]], list[nn.Module]]
-"""Moves the members of a twin, which are copies of the requests' models, and returns them."""
+Stacked = Callable[[TracedStack, Sequence[Request]], list[nn.Module]]
+"""Moves the members of a stack, which are copies of the requests' models, and returns them."""
 
 
-def unlearn_together(
+def unlearn_stacked(
     requests: Sequence[Request], unlearner: Unlearner, stacked: Stacked, precision: Precision | None = None
 ) -> list[nn.Module]:
-    """By `stacked` where the models have a twin, else one after another."""
-    twin = twin_of(requests, precision)
-    if twin is not None:
-        try:
-            done = [model.eval() for model in stacked(twin, requests)]
-            for request in requests:
-                request.context.engine = "twin"
-            return done
-        except Unstackable:  # e.g. a head that is not the last layer
-            pass
+    """By `stacked` where the models can be one stack, else one after another."""
+    with suppress(NotStackable):
+        done = [model.eval() for model in stacked(stack_of(requests, precision), requests)]
+        for request in requests:
+            request.context.engine = "traced"
+        return done
     return [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
 
 
-def twin_of(requests: Sequence[Request], precision: Precision | None = None) -> Twin | None:
-    """Of copies of the requests' models, in the learner's precision unless told; None where they have none."""
-    if not requests or not _of_one_data_set(requests) or not _alike([r.model for r in requests]):
-        return None
+def stack_of(requests: Sequence[Request], precision: Precision | None = None) -> TracedStack:
+    """Of copies of the requests' models, in the learner's precision unless another is named."""
+    if not requests:
+        raise NotStackable("nothing is requested")
     if requests[0].retain.device.type not in DEVICES:
-        return None
-    try:
-        return Twin([copy.deepcopy(r.model) for r in requests], precision or _precision_of(requests[0]))
-    except Unstackable:
-        return None
+        raise NotStackable("the kernels are for a GPU")
+    _check_points(requests)
+    _check_models([r.model for r in requests])
+    return TracedStack([copy.deepcopy(r.model) for r in requests], precision or _precision_of(requests[0]))
 
 
-def _of_one_data_set(requests: Sequence[Request]) -> bool:
+def _check_points(requests: Sequence[Request]) -> None:
     """One tensor of inputs for all of them, and for each request one version of the labels, whichever it is."""
     first = requests[0].retain
-    return all(
-        p.whole_inputs is first.whole_inputs and p.whole_labels is r.retain.whole_labels and p.scaling == first.scaling
-        for r in requests
-        for p in (r.retain, r.forget)
-    )
+    for r in requests:
+        for p in (r.retain, r.forget):
+            if p.whole_inputs is not first.whole_inputs or p.scaling != first.scaling:
+                raise NotStackable("the points are of different data sets")
+            if p.whole_labels is not r.retain.whole_labels:
+                raise NotStackable("the points to keep and those to forget are labelled differently")
 
 
-def _alike(models: Sequence[nn.Module]) -> bool:
-    """Whether one graph serves them all, and every weight may move: a twin has no frozen ones (and no doubles)."""
+def _check_models(models: Sequence[nn.Module]) -> None:
+    """One graph serves them all, and every weight may move: a stack has no frozen weights, and no doubles."""
     shapes = [[(name, p.shape, p.device) for name, p in model.named_parameters()] for model in models]
-    plain = all(p.requires_grad and p.dtype == torch.float32 for model in models for p in model.parameters())
-    return plain and len(shapes[0]) > 0 and all(other == shapes[0] for other in shapes) and alike(models)
+    if any(other != shapes[0] for other in shapes):
+        raise NotStackable("the models are of different architectures")
+    check_alike(models)
+    if not all(p.requires_grad and p.dtype == torch.float32 for model in models for p in model.parameters()):
+        raise NotStackable("some parameters are frozen, or not float32")
 
 
 def _precision_of(request: Request) -> Precision:
@@ -88,7 +87,7 @@ def _precision_of(request: Request) -> Precision:
 
 
 def descended(
-    twin: Twin,
+    twin: TracedStack,
     parts: Sequence[Points],
     feeds: Sequence[Feed],
     steps: Steps,
@@ -108,7 +107,7 @@ def descended(
 
 
 def gradients_together(
-    twin: Twin, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
+    twin: TracedStack, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
 ) -> Iterator[Tensor]:
     """(K, P) for each place in the members' lists: the gradient of that batch's summed loss, in eval mode.
 
@@ -125,13 +124,13 @@ def gradients_together(
         yield twin.gradient
 
 
-def features_together(twin: Twin, parts: Sequence[Points]) -> Tensor:
+def features_together(twin: TracedStack, parts: Sequence[Points]) -> Tensor:
     """(Σ n, d) what the head is given, in eval mode: the points of the first member's part, then the second's, …"""
     last: Any = twin.steps[-1]
     model = twin.models[0]
     head = next(name for name, module in model.named_modules() if module is head_of(model))
     if getattr(last, "weight", None) is not twin.slots[f"{head}.weight"]:
-        raise Unstackable("its head is not its last layer")
+        raise NotStackable("its head is not its last layer")
     at, _ = rectangle([part.index for part in parts], twin.device)
     caught = []
     for some in torch.split(at, FEATURES_AT_ONCE, dim=1):

@@ -39,7 +39,7 @@ def check(shape, *, permuted=False):
     if permuted:
         up = up.movedim(-1, 2).contiguous().movedim(2, -1)
     wide = torch.randn(2, k, c + 5, generator=generator)
-    gamma, beta = wide[0, :, :c], wide[1, :, :c]  # rows of a longer matrix, as a twin has them
+    gamma, beta = wide[0, :, :c], wide[1, :, :c]  # rows of a longer matrix, as a stack has them
     made, moments = group_norm.group_norm(x, gamma, beta, groups)
     found = made, *group_norm.group_norm_gradient(up, x, moments, gamma, groups)
     for one, expected in zip(found, by_autograd(x, gamma, beta, groups, up), strict=True):

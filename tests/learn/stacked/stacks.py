@@ -1,4 +1,4 @@
-"""Stacks for tests, and what autograd says of each member alone: the reference of twin, kernels and fleet."""
+"""Stacks for tests, and what autograd says of each member alone: the reference of the engines."""
 
 import copy
 import functools
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.models.mlp import MLP, linear
 from forgetgauge.models.resnet import BasicBlock, ResNet, resnet20
 from forgetgauge.models.resnet18 import _shortcut, resnet18
@@ -84,14 +84,14 @@ def batch(name: str, n_models: int, size: int, seed: int = 0) -> tuple[torch.Ten
     return x, torch.randint(0, N_CLASSES, (n_models, size), generator=generator)
 
 
-def play(twin: Twin, x, y, n_valid, *, train, sums="gradient"):
+def both_ways(stack: TracedStack, x, y, n_valid, *, train, sums="gradient"):
     """(logits, gradient rows) of a batch's mean cross-entropy, or the sum of squares of the examples' own gradients."""
     n_valid = torch.as_tensor(n_valid, dtype=torch.int32, device=x.device)
     own = torch.arange(x.shape[1], device=x.device) < n_valid[:, None]
-    logits, played = twin.forward(x, n_valid, train=train, keep=True, sums=sums)
+    logits, tape = stack.forward(x, n_valid, train=train, keep=True, sums=sums)
     weight = own.float() if sums == "squares" else own / n_valid.clamp(min=1)[:, None]
-    twin.backward(played, (logits.softmax(-1) - F.one_hot(y, N_CLASSES)) * weight[..., None])
-    return logits, twin.gradient.clone()
+    stack.backward(tape, (logits.softmax(-1) - F.one_hot(y, N_CLASSES)) * weight[..., None])
+    return logits, stack.gradient.clone()
 
 
 def in_float64(model: nn.Module) -> nn.Module:

@@ -12,6 +12,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.stacked import engines
 from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
+from forgetgauge.learn.stacked.members import NotStackable
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
 from tests.learn.own_models import AverageOfAllBatches, BatchNormed, BranchesOnData, Dropout, Noise, Plain, Tied
@@ -82,7 +83,7 @@ def test_choosing_leaves_the_model_as_it_was(images):
     assert model.training
 
 
-@pytest.mark.parametrize(("name", "mixes"), [("twin", True), ("vmap", False), ("streams", True), ("solo", True)])
+@pytest.mark.parametrize(("name", "mixes"), [("traced", True), ("vmap", False), ("streams", True), ("solo", True)])
 def test_only_vmap_wants_members_of_one_size(name, mixes):
     assert Engine(name).mixes_sizes is mixes
 
@@ -91,12 +92,12 @@ def test_only_vmap_wants_members_of_one_size(name, mixes):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_on_a_gpu_what_has_a_twin_is_trained_by_kernels_even_alone(images, n):
+def test_on_a_gpu_what_can_be_traced_is_trained_by_kernels_even_alone(images, n):
     sets = [said_to_be_on_a_gpu(points) for points in halves(images, n)]
-    assert choose_engine(SmallCNN((1, 8, 8), 4, width=4), sets) == Engine("twin")
+    assert choose_engine(SmallCNN((1, 8, 8), 4, width=4), sets) == Engine("traced")
 
 
-def test_on_a_gpu_what_has_no_twin_is_vmapped_and_says_why(vectors):
+def test_on_a_gpu_what_cannot_be_traced_is_vmapped_and_says_why(vectors):
     engine = choose_engine(Plain((6,), 3).train(), [said_to_be_on_a_gpu(points) for points in halves(vectors)])
     assert engine.name == "vmap"
     assert "tanh" in engine.reason
@@ -111,12 +112,19 @@ def test_on_a_gpu_what_vmap_refuses_runs_in_streams_unless_it_draws_random_numbe
 
 
 def test_the_reasons_are_asked_for_in_order(vectors, monkeypatch):
-    """A twin's refusal is what a vmapped stack reports, vmap's what streams report."""
-    monkeypatch.setattr(engines, "why_no_twin", lambda model: "no twin")
+    """The tracer's refusal is what a vmapped stack reports, vmap's what streams report."""
+
+    def refuse(reason):
+        def refused(*_):
+            raise NotStackable(reason)
+
+        return refused
+
+    monkeypatch.setattr(engines, "TracedStack", refuse("not traced"))
     sets = [said_to_be_on_a_gpu(points) for points in halves(vectors)]
-    assert choose_engine(Plain((6,), 3), sets) == Engine("vmap", "no twin")
-    monkeypatch.setattr(engines, "why_solo", lambda *_: "no vmap")
-    assert choose_engine(nn.Linear(6, 3), sets) == Engine("streams", "no vmap")
+    assert choose_engine(Plain((6,), 3), sets) == Engine("vmap", "not traced")
+    monkeypatch.setattr(engines, "check_vmap", refuse("not vmapped"))
+    assert choose_engine(nn.Linear(6, 3), sets) == Engine("streams", "not vmapped")
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from forgetgauge.learn.stacked.kernels.folded.convolution import (
     gate,
     join,
 )
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 
 from .emulator import emulator
-from .stacks import batch, build, in_float64, own_gradient, play
+from .stacks import batch, both_ways, build, in_float64, own_gradient
 
 K = 2
 SHAPES = [
@@ -80,7 +80,7 @@ def close(found, expected, within=0.01):
 
 
 def weights_of(shape, seed=5):
-    """Rows wider than the weights, as a twin has them."""
+    """Rows wider than the weights, as a stack has them."""
     size = 9 * shape.channels_in * shape.channels_out
     rows = random(K, size + 16, seed=seed, scale=(9 * shape.channels_in) ** -0.5).bfloat16()
     return rows[:, :size].view(K, 3, 3, shape.channels_in, shape.channels_out)
@@ -183,7 +183,7 @@ def test_backwards_all_gradients_are_autograds(shape, plus, raw, last):
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_a_whole_twin_is_as_near_to_autograd_as_plain_torch_is(train):
+def test_a_whole_stack_is_as_near_to_autograd_as_plain_torch_is(train):
     """In bfloat16; of a ResNet-20 on small images, whose last convolutions are too small to be folded."""
     models, (x, y) = build("resnet20", K), batch("resnet20", K, 6)
     n_valid = (6, 4)
@@ -193,13 +193,13 @@ def test_a_whole_twin_is_as_near_to_autograd_as_plain_torch_is(train):
         exact.append(own_gradient(own, one[:n], labels[:n]))
     off, statistics = {}, {}
     for machine in (emulator(), None):
-        twin = Twin(copy.deepcopy(models), "bfloat16")
-        twin.machine = machine
-        _, gradient = play(twin, x, y, n_valid, train=train)
-        found = torch.cat([torch.cat([g.flatten() for g in table.values()]) for table in twin.tables_of(gradient)])
+        stack = TracedStack(copy.deepcopy(models), "bfloat16")
+        stack.machine = machine
+        _, gradient = both_ways(stack, x, y, n_valid, train=train)
+        found = torch.cat([torch.cat([g.flatten() for g in table.values()]) for table in stack.tables_of(gradient)])
         expected = torch.cat([torch.cat([g.flatten() for g in table.values()]) for table in exact])
         off[machine] = float((found - expected).norm() / expected.norm())
-        statistics[machine] = torch.cat([t.flatten() for pair in twin.statistics.values() for t in pair])
+        statistics[machine] = torch.cat([t.flatten() for pair in stack.statistics.values() for t in pair])
     assert off[emulator()] < 1.2 * off[None] + 0.01
     close(statistics[emulator()], statistics[None], 0.02)
 
@@ -212,12 +212,12 @@ def test_where_the_kernels_do_not_compile_models_are_trained_without_them():
     models, (x, y) = build("resnet20", K), batch("resnet20", K, 3)
     seen = []
     for machine in (Broken(emulator().folder), None):
-        twin = Twin(copy.deepcopy(models), "bfloat16")
-        twin.machine = machine
+        stack = TracedStack(copy.deepcopy(models), "bfloat16")
+        stack.machine = machine
         with (
             contextlib.nullcontext()
             if machine is None
             else pytest.warns(UserWarning, match="slower kernels: .*cu does")
         ):
-            seen.append(play(twin, x, y, (3, 2), train=True)[1])
+            seen.append(both_ways(stack, x, y, (3, 2), train=True)[1])
     assert torch.equal(*seen)

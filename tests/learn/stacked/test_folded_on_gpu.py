@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from forgetgauge.learn.stacked.kernels.folded import convolution as folded
 from forgetgauge.learn.stacked.kernels.folded.machine import gpu
-from forgetgauge.learn.stacked.traced import Twin, convolutions_of
+from forgetgauge.learn.stacked.traced import TracedStack, convolutions_of
 from forgetgauge.models.resnet import resnet20, resnet44
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
@@ -26,18 +26,18 @@ def passed(build, precision, *, fold=True, train=True):
     """(logits that count, gradient, running statistics)."""
     torch.manual_seed(0)
     models = [build((3, 32, 32), 10).cuda() for _ in N_VALID]
-    twin = Twin(models, precision)
+    stack = TracedStack(models, precision)
     if not fold:
-        twin.machine = None
+        stack.machine = None
     x = torch.randn(len(N_VALID), max(N_VALID), 3, 32, 32, device="cuda")
     y = torch.randint(0, 10, x.shape[:2], device="cuda")
     n_valid = torch.tensor(N_VALID, dtype=torch.int32, device="cuda")
     own = torch.arange(x.shape[1], device="cuda") < n_valid[:, None]
-    logits, play = twin.forward(x, n_valid, train=train, keep=True)
+    logits, tape = stack.forward(x, n_valid, train=train, keep=True)
     weight = own / n_valid.clamp(min=1)[:, None]
-    twin.backward(play, (logits.softmax(-1) - F.one_hot(y, 10)) * weight[..., None])
-    statistics = torch.cat([tensor.flatten() for pair in twin.statistics.values() for tensor in pair])
-    return logits[own], twin.gradient.clone(), statistics
+    stack.backward(tape, (logits.softmax(-1) - F.one_hot(y, 10)) * weight[..., None])
+    statistics = torch.cat([tensor.flatten() for pair in stack.statistics.values() for tensor in pair])
+    return logits[own], stack.gradient.clone(), statistics
 
 
 def off(found, expected):

@@ -12,10 +12,10 @@ from forgetgauge.learn.dp_sgd import DpSgd
 from forgetgauge.learn.stacked import group_norm, patches
 from forgetgauge.learn.stacked.group_norm import Groups
 from forgetgauge.learn.stacked.patches import Window
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.streams import Streams
 
-from .stacks import batch, build, play
+from .stacks import batch, both_ways, build
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
 
@@ -63,8 +63,10 @@ def test_patches_are_plain_torchs(side, channels, window, monkeypatch):
 @pytest.mark.parametrize("name", ["resnet18, imagenet stem", "resnet20, group norm", "small-cnn, no norm"])
 def test_a_stack_is_the_same_on_both(name, sums):
     x, y = batch(name, 2, 5)
-    here = play(Twin(build(name, 2)), x, y, (5, 3), train=False, sums=sums)
-    there = play(Twin([model.cuda() for model in build(name, 2)]), x.cuda(), y.cuda(), (5, 3), train=False, sums=sums)
+    here = both_ways(TracedStack(build(name, 2)), x, y, (5, 3), train=False, sums=sums)
+    there = both_ways(
+        TracedStack([model.cuda() for model in build(name, 2)]), x.cuda(), y.cuda(), (5, 3), train=False, sums=sums
+    )
     for found, expected in zip(there, here, strict=True):
         assert (found.cpu() - expected).norm() <= 1e-4 * expected.norm()
 

@@ -11,7 +11,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.sisa import Sisa
 from forgetgauge.learn.stacked.engines import Engine, choose_engine
-from forgetgauge.learn.stacked.members import alike, own_labels, why_apart
+from forgetgauge.learn.stacked.members import check_alike, check_points, own_labels, reason_against
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
 from tests.learn.own_models import BatchNormed, Dropout
@@ -55,12 +55,12 @@ def test_shared_labels_are_not_copied(vectors, monkeypatch):
 
 
 def test_labels_may_differ_but_not_inputs_or_the_number_of_classes(vectors):
-    assert why_apart([vectors]) is None
-    assert why_apart(taught_otherwise(vectors, 3)) is None
+    assert reason_against(check_points, [vectors]) is None
+    assert reason_against(check_points, taught_otherwise(vectors, 3)) is None
     copied = replace(vectors, whole_inputs=vectors.whole_inputs.clone())
-    assert why_apart([vectors, copied]) == "the points are of different data sets"
+    assert reason_against(check_points, [vectors, copied]) == "the points are of different data sets"
     fewer = replace(vectors, whole_labels=vectors.whole_labels.clamp(max=1))
-    assert why_apart([vectors, fewer]) == "the points have different numbers of classes"
+    assert reason_against(check_points, [vectors, fewer]) == "the points have different numbers of classes"
 
 
 # -- Engine by engine --------------------------------------------------------------------------------------------
@@ -74,13 +74,13 @@ def test_vmapped(images, norm):
 
 
 @pytest.mark.parametrize("augment", ["none", "flip-crop"])
-def test_as_a_twin(images, augment):
+def test_as_a_traced_stack(images, augment):
     """In plain torch; members of two sizes."""
     learner, sets = small_cnn(augment=augment), taught_otherwise(images, 4)
     sets[1] = sets[1].subset(sets[1].index[:30])
     there = [said_to_be_on_a_gpu(points) for points in sets]
-    assert choose_engine(learner.build(images, 0).train(), there) == Engine("twin")
-    assert_each_is_the_model_alone(learner, sets, learner._fit_twin(sets, STREAMS))
+    assert choose_engine(learner.build(images, 0).train(), there) == Engine("traced")
+    assert_each_is_the_model_alone(learner, sets, learner._fit_traced(sets, STREAMS))
 
 
 def test_in_streams(images, monkeypatch):
@@ -115,5 +115,5 @@ def test_other_numbers_of_classes_are_other_architectures_and_trained_alone(vect
 def test_norms_with_the_same_parameters_are_not_alike():
     batch, group = (SmallCNN((1, 8, 8), 10, norm=norm) for norm in ("batch", "group"))
     assert [p.shape for p in batch.parameters()] == [p.shape for p in group.parameters()]
-    assert not alike([batch, group])
-    assert alike([batch, SmallCNN((1, 8, 8), 10, norm="batch")])
+    assert reason_against(check_alike, [batch, group]) == "the models are of different architectures"
+    check_alike([batch, SmallCNN((1, 8, 8), 10, norm="batch")])

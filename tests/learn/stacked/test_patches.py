@@ -1,4 +1,4 @@
-"""Patches against F.unfold and a plain loop."""
+"""Patches against F.unfold and a plain loop, and products with them against torch's own convolutions."""
 
 import pytest
 import torch
@@ -6,6 +6,8 @@ import torch.nn.functional as F
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from forgetgauge.learn.stacked import ops
+from forgetgauge.learn.stacked import patches as patches_module
 from forgetgauge.learn.stacked.patches import Window, add_up, cut, patches
 
 SIZES = st.tuples(st.integers(1, 7), st.integers(1, 7))
@@ -48,3 +50,39 @@ def test_what_is_left_out_of_a_window_never_read_a_pixel(size, kernel, stride, p
 @pytest.mark.parametrize(("side", "stride", "left"), [(1, 1, 1), (2, 2, 2), (2, 1, 3), (8, 1, 3)])
 def test_of_a_resnets_windows_those_on_one_pixel_are_cut(side, stride, left):
     assert Window((3, 3), (stride, stride), (1, 1)).touching(side, side)[0].kernel == (left, left)
+
+
+WINDOWS = [
+    Window((3, 3), (1, 1), (1, 1)),
+    Window((3, 3), (2, 2), (1, 1)),
+    Window((1, 1), (2, 2), (0, 0)),
+    Window((5, 3), (1, 1), (0, 0)),
+    Window((3, 2), (2, 1), (0, 1)),
+]
+
+
+@pytest.mark.parametrize("room", [2**30, 700], ids=["at once", "in parts"])
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_products_with_patches_are_the_convolutions_of_torch(window, room, monkeypatch):
+    monkeypatch.setattr(patches_module, "AT_ONCE", room)
+    monkeypatch.setattr(patches_module, "SQUARES_AT_ONCE", room)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 5, 6, 7, 3, generator=generator)
+    weight = torch.randn(2, *window.kernel, 3, 4, generator=generator)
+    expected, _ = ops.convolve(x, weight, window)
+    torch.testing.assert_close(patches_module.convolve(x, weight, window), expected, rtol=1e-4, atol=1e-5)
+    up, plus = torch.randn(expected.shape, generator=generator), torch.randn(x.shape, generator=generator)
+    for more in (None, plus):
+        found, wanted = (does.convolve_back(up, weight, window, x.shape, more) for does in (patches_module, ops))
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    found, wanted = torch.full((2, 2, weight[0].numel()), 7.0)
+    patches_module.weight_gradient(x, up, window, found)
+    ops.weight_gradient(x, up, window, wanted)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    patches_module.weight_gradient(x, up, window, found, squares=True)
+    singles = torch.empty(x.shape[1], 2, weight[0].numel())
+    for one, own in enumerate(singles):
+        ops.weight_gradient(x[:, [one]], up[:, [one]], window, own)
+    torch.testing.assert_close(found, singles.square().sum(0), rtol=1e-4, atol=1e-4)
+    n_parts = len(patches_module._in_parts(x, x, window))
+    assert (n_parts == 1) is (room == 2**30 or window.kernel == (1, 1))

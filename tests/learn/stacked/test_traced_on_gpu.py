@@ -12,11 +12,11 @@ from forgetgauge.learn.descent import Steps
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import logits_of
 from forgetgauge.learn.stacked import ops, trainer
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_together, logits_together
 from forgetgauge.streams import Streams
 
-from .stacks import MODELS, N_CLASSES, batch, build, play
+from .stacks import MODELS, N_CLASSES, batch, both_ways, build
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
 
@@ -46,19 +46,19 @@ def pixels() -> Points:
     return whole.on(torch.device("cuda"))
 
 
-def twin_of(name: str, precision="float32", plain=False) -> Twin:
-    twin = Twin([model.cuda() for model in build(name, len(N_VALID))], precision)
-    assert twin.ops is not ops
+def stack_of(name: str, precision="float32", plain=False) -> TracedStack:
+    stack = TracedStack([model.cuda() for model in build(name, len(N_VALID))], precision)
+    assert stack.ops is not ops
     if plain:
-        twin.ops = ops
-    return twin
+        stack.ops = ops
+    return stack
 
 
-def passes(twin: Twin, name: str, train: bool):
+def passes(stack: TracedStack, name: str, train: bool):
     x, y = batch(name, len(N_VALID), max(N_VALID))
-    logits, gradient = play(twin, x.cuda(), y.cuda(), N_VALID, train=train)
+    logits, gradient = both_ways(stack, x.cuda(), y.cuda(), N_VALID, train=train)
     own = torch.cat([logits[k, :n] for k, n in enumerate(N_VALID)])
-    return own, gradient, torch.cat([tensor.flatten() for pair in twin.statistics.values() for tensor in pair])
+    return own, gradient, torch.cat([tensor.flatten() for pair in stack.statistics.values() for tensor in pair])
 
 
 def relative(one, other):
@@ -77,26 +77,26 @@ def same_bits(one, other):
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("name", ["resnet20", "resnet18, thin", "small-cnn, batch norm"])
 def test_kernels_compute_what_plain_torch_computes(name, train):
-    found, expected = (passes(twin_of(name, plain=plain), name, train) for plain in (False, True))
+    found, expected = (passes(stack_of(name, plain=plain), name, train) for plain in (False, True))
     for one, other in zip(found, expected, strict=True):
         assert relative(one, other) < 1e-4
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "tf32"])
 def test_rounded_activations_have_gradients_nearby(precision):
-    rounded = passes(twin_of("resnet20", precision), "resnet20", train=True)
-    exact = passes(twin_of("resnet20", plain=True), "resnet20", train=True)
+    rounded = passes(stack_of("resnet20", precision), "resnet20", train=True)
+    exact = passes(stack_of("resnet20", plain=True), "resnet20", train=True)
     assert relative(rounded[1].norm(dim=1), exact[1].norm(dim=1)) < 5e-2
     assert relative(rounded[2], exact[2]) < 5e-2
 
 
 @pytest.mark.parametrize("name", ["resnet20", "small-cnn, batch norm"])
 def test_an_empty_batch_changes_nothing(name):
-    twin, (x, y) = twin_of(name), batch(name, 3, 8)
-    before = [tensor[1].clone() for pair in twin.statistics.values() for tensor in pair]
-    _, gradient = play(twin, x.cuda(), y.cuda(), (8, 0, 3), train=True)
+    stack, (x, y) = stack_of(name), batch(name, 3, 8)
+    before = [tensor[1].clone() for pair in stack.statistics.values() for tensor in pair]
+    _, gradient = both_ways(stack, x.cuda(), y.cuda(), (8, 0, 3), train=True)
     assert not gradient[1].any()
-    assert all(map(torch.equal, before, (tensor[1] for pair in twin.statistics.values() for tensor in pair)))
+    assert all(map(torch.equal, before, (tensor[1] for pair in stack.statistics.values() for tensor in pair)))
 
 
 @pytest.mark.parametrize("augment", ["none", "flip-crop"])
@@ -109,7 +109,7 @@ def test_a_stack_after_an_epoch_is_each_model_alone(pixels, augment):
     sizes = (2000, 1500, 2000, 500)
     sets = [pixels.subset(np.random.default_rng(k).permutation(3000)[:n]) for k, n in enumerate(sizes)]
     streams = [Streams(str(k)) for k in range(4)]
-    assert recipe.engine(sets).name == "twin"
+    assert recipe.engine(sets).name == "traced"
     for model, points, stream in zip(recipe.fit_many(sets, streams), sets, streams, strict=True):
         alone = recipe.fit(points, stream)
         torch.testing.assert_close(flat(model), flat(alone), rtol=0, atol=1e-4)
@@ -124,7 +124,7 @@ def test_members_that_were_taught_different_labels_are_each_the_model_alone(pixe
     n_classes, streams = pixels.n_classes, [Streams(str(k)) for k in range(3)]
     taught = [replace(pixels, whole_labels=(pixels.whole_labels + k) % n_classes) for k in range(3)]
     sets = [whole.subset(np.arange(k, 1500 + k)) for k, whole in enumerate(taught)]
-    assert recipe.engine(sets).name == "twin"
+    assert recipe.engine(sets).name == "traced"
     for model, points, stream in zip(recipe.fit_many(sets, streams), sets, streams, strict=True):
         alone = recipe.fit(points, stream)
         moved = flat(alone) - flat(recipe.build(points, stream.seed("init")))
@@ -141,10 +141,10 @@ def test_the_same_stack_twice_is_the_same_to_the_bit(pixels, precision):
 
 
 def descended(points, all_batches, optimiser="sgd"):
-    twin = Twin([model.cuda() for model in build("small-cnn, batch norm", len(all_batches))])
+    stack = TracedStack([model.cuda() for model in build("small-cnn, batch norm", len(all_batches))])
     feeds = [Feed(batches_of(points, mine), len(mine)) for mine in all_batches]
-    descend_together(twin, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16)
-    return twin.members()
+    descend_together(stack, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16)
+    return stack.members()
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +156,13 @@ def small() -> Points:
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adamw", "rmsprop"])
 def test_a_captured_step_is_the_step(small, optimiser, monkeypatch):
-    """More than one piece of steps, a member that ends in the first, replayed and played."""
+    """More than one piece of steps, a member that ends in the first, replayed and computed step by step."""
     rng = np.random.default_rng(0)
     all_batches = [[rng.permutation(90)[: 5 + step % 12] for step in range(n)] for n in (300, 30, 140)]
     replayed = descended(small, all_batches, optimiser)
     monkeypatch.setattr(trainer._Descent, "_captured", lambda self: self._step)
-    played = descended(small, all_batches, optimiser)
-    assert all(map(same_bits, replayed, played))
+    stepwise = descended(small, all_batches, optimiser)
+    assert all(map(same_bits, replayed, stepwise))
 
 
 def test_logits_of_a_stack_are_those_of_models_alone(pixels):

@@ -14,7 +14,7 @@ from forgetgauge.learn.augment import draw_moves
 from forgetgauge.learn.descent import Steps
 from forgetgauge.learn.predict import logits_of
 from forgetgauge.learn.stacked import trainer
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import (
     Batch,
     Feed,
@@ -61,10 +61,10 @@ def feeds_of(points, all_batches, labels=None):
 
 
 def descended(points, steps, all_batches, name=CNN, labels=None, **how):
-    """(models, twin) after descending together."""
-    twin = Twin(build(name, len(all_batches)))
-    descend_together(twin, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how)
-    return twin.members([len(mine) for mine in all_batches]), twin
+    """(models, stack) after descending as one."""
+    stack = TracedStack(build(name, len(all_batches)))
+    descend_together(stack, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how)
+    return stack.members([len(mine) for mine in all_batches]), stack
 
 
 def alone(model, points, steps, rates, mine, *, labels=None, train=True, sign=1.0, inputs=None, after=None):
@@ -161,12 +161,12 @@ def test_other_architectures_descend_alike(name):
 def test_ascent_and_statistics_held_still(points, how):
     steps = Steps(0.02, momentum=0.9, weight_decay=0.01)
     all_batches = [batches(k, n) for k, n in enumerate(N_STEPS)]
-    together, twin = descended(points, steps, all_batches, **how)
+    together, stack = descended(points, steps, all_batches, **how)
     for found, model, mine in zip(together, build(CNN, 3), all_batches, strict=True):
         expected = alone(model, points, steps, [0.02] * len(mine), mine, **how)
         parts = zip(found.parameters(), expected.parameters(), strict=True)
         assert all(torch.allclose(a.double(), b, rtol=1e-4, atol=2e-5) for a, b in parts)
-        for norm in twin.statistics:
+        for norm in stack.statistics:
             now, then = found.get_submodule(norm), model.get_submodule(norm)
             held = torch.equal(now.running_mean, then.running_mean) and torch.equal(now.running_var, then.running_var)
             assert held is not how.get("train", True)
@@ -185,17 +185,17 @@ def test_a_correction_after_each_step_is_that_of_the_model_alone(points):
     steps = Steps(0.05, momentum=0.9, weight_decay=0.01)
     all_batches = [batches(k, n) for k, n in enumerate(N_STEPS)]
     models = build(CNN, 3)
-    twin = Twin(copy.deepcopy(models))
+    stack = TracedStack(copy.deepcopy(models))
     masks = [{name: torch.arange(p.numel()).view(p.shape) % 2 == k % 2 for name, p in model.named_parameters()}
              for k, model in enumerate(models)]  # fmt: skip
-    held, began = twin.rows_of(masks).bool(), twin.weights.clone()
+    held, began = stack.rows_of(masks).bool(), stack.weights.clone()
 
     def restore(weights, velocity):
         weights.copy_(torch.where(held, began, weights))
         velocity.masked_fill_(held, 0)
 
-    descend_together(twin, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore)
-    together = twin.members([len(mine) for mine in all_batches])
+    descend_together(stack, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore)
+    together = stack.members([len(mine) for mine in all_batches])
     for found, model, mask, mine in zip(together, models, masks, all_batches, strict=True):
         start = {name: p.detach().double() for name, p in model.named_parameters()}
 
@@ -290,10 +290,10 @@ def test_how_many_steps_are_laid_out_at_a_time_changes_no_bit(points, chunk, mon
 
 
 def test_gaps_between_parameters_stay_zero_all_the_way(points):
-    _, twin = descended(points, Steps(0.01, optimiser="adamw", weight_decay=0.1), [batches(0, 5), batches(1, 5)])
-    gaps = ~twin.is_weight
+    _, stack = descended(points, Steps(0.01, optimiser="adamw", weight_decay=0.1), [batches(0, 5), batches(1, 5)])
+    gaps = ~stack.is_weight
     assert gaps.any()
-    assert not twin.weights[:, gaps].any()
+    assert not stack.weights[:, gaps].any()
 
 
 def test_no_steps_are_no_change(points):
@@ -339,15 +339,15 @@ def test_squares_are_the_means_over_each_members_own_set(points, size, labels):
     told = [version.numpy()[at] for version, at in zip(versions, sets, strict=True)] if labels == "told" else None
     wholes = [replace(points, whole_labels=version) if labels == "each its own" else points for version in versions]
     parts = [whole.subset(at) for whole, at in zip(wholes, sets, strict=True)]
-    twin = Twin(copy.deepcopy(models))
-    found = squares_together(twin, parts, d_loss, labels=told, batch_size=size)
+    stack = TracedStack(copy.deepcopy(models))
+    found = squares_together(stack, parts, d_loss, labels=told, batch_size=size)
     assert found.dtype == torch.float64
     for k, (model, at) in enumerate(zip(models, sets, strict=True)):
         y = versions[k][at]
         one = in_float64(model).eval()
         each = [own_gradient(one, points.whole_inputs[[i]], y[[place]]) for place, i in enumerate(at)]
         expected = {name: torch.stack([table[name] ** 2 for table in each]).mean(0) for name in each[0]}
-        assert apart(twin.tables_of(found)[k], expected) < 1e-4
+        assert apart(stack.tables_of(found)[k], expected) < 1e-4
 
 
 def test_squares_in_several_directions_add_up(points):
@@ -358,9 +358,9 @@ def test_squares_in_several_directions_add_up(points):
         p = logits.softmax(-1)
         return [p[..., [c]].sqrt() * (p - F.one_hot(torch.tensor(c), N_CLASSES)) for c in range(N_CLASSES)]
 
-    twin = Twin(build(CNN, 2))
-    whole = squares_together(twin, sets, each_class)
-    parts = [squares_together(twin, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
+    stack = TracedStack(build(CNN, 2))
+    whole = squares_together(stack, sets, each_class)
+    parts = [squares_together(stack, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
     torch.testing.assert_close(whole, sum(parts), rtol=1e-5, atol=1e-12)
 
 

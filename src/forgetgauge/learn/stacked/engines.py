@@ -1,7 +1,7 @@
 """Which engine trains a stack of models: the fastest that knows the architecture.
 
-twin     a GPU's kernels for all members at once (learn/twin.py); members may have sets of different sizes
-vmap     any architecture without random numbers or odd buffers, members of equal size (learn/stack.py)
+traced   a GPU's kernels for all members at once (traced.py); members may have sets of different sizes
+vmap     any architecture without random numbers or odd buffers, members of equal size (vmap.py)
 streams  a GPU, one member per CUDA stream, for what vmap refuses
 solo     one after another
 """
@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.stacked.members import why_apart
-from forgetgauge.learn.stacked.traced import why_no_twin
-from forgetgauge.learn.stacked.vmap import draws_random_numbers, why_solo
+from forgetgauge.learn.stacked.members import check_points, reason_against
+from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.stacked.vmap import check_draws_nothing, check_vmap
 from forgetgauge.streams import Streams
 
 N_STREAMS = 8
@@ -31,7 +31,7 @@ N_STREAMS = 8
 class Engine:
     """A choice, and why it is not one of those above it."""
 
-    name: Literal["twin", "vmap", "streams", "solo"]
+    name: Literal["traced", "vmap", "streams", "solo"]
     reason: str = ""
 
     @property
@@ -42,20 +42,20 @@ class Engine:
 
 def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
     """For models like this (in train mode) on these points."""
-    apart = why_apart(points)
+    apart = reason_against(check_points, points)
     if apart is not None:
         return Engine("solo", apart)
     on_gpu = points[0].device.type == "cuda"
-    no_twin = why_no_twin(model) if on_gpu else "the kernels are for a GPU"
-    if no_twin is None:
-        return Engine("twin")
+    not_traced = reason_against(TracedStack, [copy.deepcopy(model)]) if on_gpu else "the kernels are for a GPU"
+    if not_traced is None:
+        return Engine("traced")
     if len(points) == 1:
         return Engine("solo", "a stack of one is a model alone")
     x, y = points[0].subset(points[0].index[:4]).x, points[0].subset(points[0].index[:4]).y
-    no_vmap = why_solo(copy.deepcopy(model), x, y, F.cross_entropy)
+    no_vmap = reason_against(check_vmap, copy.deepcopy(model), x, y, F.cross_entropy)
     if no_vmap is None:
-        return Engine("vmap", no_twin)
-    if on_gpu and draws_random_numbers(model) is None:
+        return Engine("vmap", not_traced)
+    if on_gpu and reason_against(check_draws_nothing, model) is None:
         return Engine("streams", no_vmap)
     return Engine("solo", no_vmap)
 

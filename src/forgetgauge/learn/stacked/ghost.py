@@ -1,24 +1,36 @@
-"""Sums of clipped per-example gradients of many models at once, no example's gradient ever stored.
+"""Steps of DP-SGD for a stack of models: sums of clipped per-example gradients, none ever stored, and the noise.
 
 Norms first, layer by layer (`ghost_layers`), then with the clipping factors known the sum that DP-SGD wants, from the
 same tensors: one backward pass where ghost clipping needs two. A ResNet-18's gradients take 45 MB an example; what is
 kept here, at 32 × 32 pixels behind the ImageNet stem, about 2. The examples of a batch never mix: hence no batch norm.
+
+A step is some 700 operations, which a GPU does faster than a host can order them, even for six ResNet-18s. So on a GPU
+the sums are captured as a CUDA graph and replayed. Poisson batches differ in size: a graph for every multiple of 32.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from forgetgauge.learn.stacked.ghost_layers import Gradients, Layer, NoGhost, Use, layer_of
-from forgetgauge.models.outputs import has_hooks
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.descent import Positions
+from forgetgauge.learn.device import capture
+from forgetgauge.learn.stacked.ghost_layers import Gradients, Layer, Use, layer_of
+from forgetgauge.learn.stacked.members import NotStackable, own_labels, trace
 from forgetgauge.models.resnet import PadShortcut
+
+WIDTHS = 32
+"""Captured batches are multiples of this wide: of 505 expected points, the widest of 16 draws is 505 to 600."""
 
 _PARTS = (
     nn.ReLU,
@@ -41,7 +53,7 @@ class GhostStack:
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         self._models = list(models)
-        self._graph = _trace(models[0])
+        self._graph = trace(models[0])
         self._layers = _read(self._graph)
         each = [dict(model.named_parameters()) for model in models]
         self.parameters: Gradients = {name: torch.stack([own[name].detach() for own in each]) for name in each[0]}
@@ -52,9 +64,9 @@ class GhostStack:
         known = {name for layer in self._layers.values() for name in layer.names}
         for name, _ in model.named_parameters(remove_duplicate=False):
             if name not in known:
-                raise NoGhost(f"{name} is a parameter of no layer that is known to it")
+                raise NotStackable(f"{name} is a parameter of no layer that is known to it")
             if name not in self.parameters:
-                raise NoGhost(f"{name} is shared with another layer")
+                raise NotStackable(f"{name} is shared with another layer")
 
     def zeros(self) -> Gradients:
         """A sum to begin with."""
@@ -113,20 +125,6 @@ class GhostStack:
 # -- reading a model ---------------------------------------------------------------------------------------------------
 
 
-class _Tracer(torch.fx.Tracer):
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, PadShortcut) or super().is_leaf_module(m, module_qualified_name)
-
-
-def _trace(model: nn.Module) -> torch.fx.GraphModule:
-    if has_hooks(model):
-        raise NoGhost("it has forward hooks, which torch.fx does not see")
-    try:
-        return torch.fx.GraphModule(model, _Tracer().trace(model))
-    except Exception as error:  # fx raises many kinds
-        raise NoGhost(f"torch.fx cannot trace it: {str(error).splitlines()[0]}") from None
-
-
 def _read(graph: torch.fx.GraphModule) -> dict[str, Layer]:
     """Node -> layer, of all parts with parameters; each may be used once, else its gradient is of two uses."""
     layers: dict[str, Layer] = {}
@@ -139,30 +137,125 @@ def _read(graph: torch.fx.GraphModule) -> dict[str, Layer]:
                 _check_part(name, module)
                 continue
             if name in used:
-                raise NoGhost(f"{name} is used twice")
+                raise NotStackable(f"{name} is used twice")
             used.add(name)
             layers[node.name] = layer_of(name, module)
         elif node.op not in ("placeholder", "output"):
             flattens = node.target is torch.flatten and node.args[1:] != (1,)
             if node.target not in _FUNCTIONS or flattens or node.kwargs.get("inplace"):
-                raise NoGhost(f"{node.op} {node.target} is not known to it")
-    if sum(node.op == "placeholder" for node in graph.graph.nodes) != 1:
-        raise NoGhost("its forward takes more than one argument")
+                raise NotStackable(f"{node.op} {node.target} is not known to it")
     return layers
 
 
 def _check_part(name: str, module: nn.Module) -> None:
     """What a layer made is asked for its gradient later, so nobody may write over it."""
     if getattr(module, "inplace", False):
-        raise NoGhost(f"{name} works in place")
+        raise NotStackable(f"{name} works in place")
     if isinstance(module, nn.Flatten) and module.start_dim != 1:
-        raise NoGhost(f"{name} flattens the examples together")
+        raise NotStackable(f"{name} flattens the examples together")
 
 
-def why_no_ghost(model: nn.Module, x: Tensor) -> str | None:
-    """The reason why models like this are trained one after another on points like x; None where together."""
-    try:
-        GhostStack([model])._forward(x[None])
-    except NoGhost as reason:
-        return str(reason)
-    return None
+def check_ghost(model: nn.Module, x: Tensor) -> None:
+    """Refuse a model that cannot be a member here, by a forward pass over points like x."""
+    GhostStack([model])._forward(x[None])
+
+
+# -- a step ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """A step's sums for batches of one width, and where they read the batches from."""
+
+    graph: torch.cuda.CUDAGraph
+    index: Tensor
+    own: Tensor
+
+
+class ClippedSums:
+    """Σ_i min(1, clip_norm / ‖g_i‖) g_i over each member's batch; None: no clip."""
+
+    def __init__(
+        self, stack: GhostStack, points: Sequence[Points], clip_norm: float | None, physical_batch_size: int
+    ) -> None:
+        self.stack, self.points, self.clip_norm, self.physical = stack, points[0], clip_norm, physical_batch_size
+        self.labels = own_labels(points)
+        self.total = stack.zeros()
+        self._captured: dict[int, _Captured] = {}
+        self._pool: Any = torch.cuda.graph_pool_handle() if points[0].device.type == "cuda" else None
+
+    def of(self, batches: Sequence[Positions]) -> list[Tensor]:
+        """(K, *shape) for each parameter; always the same tensors."""
+        totals = list(self.total.values())
+        torch._foreach_zero_(totals)
+        for index, own in _chunks(batches, self.physical):
+            if self.points.device.type == "cuda":
+                self._replay(index, own)
+            else:
+                self._add(torch.from_numpy(index), torch.from_numpy(own))
+        return totals
+
+    def _add(self, index: Tensor, own: Tensor) -> None:
+        self.stack.add_clipped(self.total, self.points.inputs_at(index), self.labels(index), own, self.clip_norm)
+
+    def _replay(self, index: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
+        width = min(self.physical, -(-index.shape[1] // WIDTHS) * WIDTHS)
+        if width not in self._captured:
+            self._captured[width] = self._capture(len(index), width)
+        step, beyond = self._captured[width], ((0, 0), (0, width - index.shape[1]))
+        for here, array in ((step.index, np.pad(index, beyond)), (step.own, np.pad(own, beyond))):
+            here.copy_(torch.from_numpy(array).pin_memory(), non_blocking=True)  # else the host waits for the GPU
+        step.graph.replay()
+
+    def _capture(self, k: int, width: int) -> _Captured:
+        device = self.points.device
+        index = torch.zeros((k, width), dtype=torch.int64, device=device)
+        own = torch.zeros((k, width), dtype=torch.bool, device=device)  # nobody's: nothing is added by trying it out
+        # Tried out in memory of its own: while a graph is captured a step takes twice as much.
+        graph = capture(lambda: self._add(index, own), device, n_trials=1, pool=self._pool)
+        return _Captured(graph, index, own)
+
+
+class Noise:
+    """N(0, deviation²) on the members' sums, each member's drawn from its own source as opacus draws it."""
+
+    def __init__(self, deviation: float, like: Iterable[Tensor], sources: Sequence[torch.Generator]) -> None:
+        self.deviation = deviation
+        self.drawn = [torch.empty_like(stacked) for stacked in like if deviation > 0]
+        # Hundreds of draws a step: their views are made once, and they are added all at once.
+        self.draws = [(own, source) for drawn in self.drawn for own, source in zip(drawn, sources, strict=True)]
+
+    def add_to(self, totals: list[Tensor]) -> None:
+        """In place, parameter by parameter, (K, *shape) each."""
+        for own, source in self.draws:
+            own.normal_(0.0, self.deviation, generator=source)
+        if self.drawn:
+            torch._foreach_add_(totals, self.drawn)
+
+
+def divide(totals: list[Tensor], sizes: Sequence[int]) -> None:
+    """Each member's sums by its own expected batch size, in place."""
+    if len(set(sizes)) == 1:
+        torch._foreach_div_(totals, sizes[0])
+        return
+    size = torch.tensor(sizes, device=totals[0].device)
+    for total in totals:
+        total.div_(size.view(-1, *[1] * (total.dim() - 1)))
+
+
+def in_parts(batch: Positions, physical: int) -> list[Positions]:
+    """Parts of at most so many, of sizes that differ by one at most; one empty part where nobody was drawn."""
+    return np.array_split(batch, max(1, -(-len(batch) // physical)))
+
+
+def _chunks(
+    batches: Sequence[Positions], physical: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+    """(index, own), both (K, B): the members' batches side by side, the shorter filled up with points not their own."""
+    widest = max(len(batch) for batch in batches)
+    if widest == 0:
+        return
+    sizes = np.array([len(batch) for batch in batches])
+    padded = np.stack([np.pad(batch, (0, widest - len(batch))) for batch in batches])  # (K, widest)
+    for columns in in_parts(np.arange(widest), physical):
+        yield padded[:, columns], columns[None] < sizes[:, None]

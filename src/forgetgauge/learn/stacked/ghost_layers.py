@@ -16,14 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.learn.stacked.group_norm import Groups, Moments, group_norm, group_norm_gradient
-from forgetgauge.learn.stacked.patches import Window, patches
+from forgetgauge.learn.stacked.members import NotStackable
+from forgetgauge.learn.stacked.patches import patches, window_of
 
 Gradients = dict[str, Tensor]
 """Parameter name -> (K, *shape)."""
-
-
-class NoGhost(Exception):
-    """Why models of some architecture cannot be trained here."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +60,13 @@ class Product(Layer):
     def __init__(self, name: str, module: nn.Linear | nn.Conv2d) -> None:
         self.weight, self.bias = f"{name}.weight", f"{name}.bias" if module.bias is not None else None
         self.names = (self.weight, self.bias) if self.bias else (self.weight,)
-        self.window = None
-        if isinstance(module, nn.Conv2d):
-            padding = module.padding
-            if module.groups != 1 or set(module.dilation) != {1} or module.padding_mode != "zeros":
-                raise NoGhost(f"{name} is a convolution with groups, dilation or a padding that is not zeros")
-            if isinstance(padding, str):
-                raise NoGhost(f"{name} names its padding in words")
-            self.window = Window(module.kernel_size, module.stride, padding)  # type: ignore[arg-type]
+        self.window = window_of(name, module) if isinstance(module, nn.Conv2d) else None
 
     def read(self, x: Tensor, k: int, parameters: Gradients) -> Use:
         weight = parameters[self.weight]
         if self.window is None:
             if x.dim() != 2:
-                raise NoGhost("a linear layer reads more than one vector of an example")
+                raise NotStackable("a linear layer reads more than one vector of an example")
             rows, shape, touched = x[:, None], None, None
         else:
             shape = self.window.positions(*x.shape[2:])
@@ -199,9 +189,9 @@ def _tracked(out: Tensor) -> Tensor:
 
 
 def layer_of(name: str, module: nn.Module) -> Layer:
-    """The layer that a module is; `NoGhost` where it is none that is known."""
+    """The layer that a module is; `NotStackable` where it is none that is known."""
     if isinstance(module, nn.Linear | nn.Conv2d):
         return Product(name, module)
     if isinstance(module, nn.GroupNorm) and module.affine:
         return GroupNorm(name, module)
-    raise NoGhost(f"{name} is a {type(module).__name__}, which is not known to it")
+    raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to it")

@@ -1,23 +1,58 @@
-"""The points of a stack's members: one tensor of inputs for all of them, and for each the labels it was taught."""
+"""What the members of a stack must have in common, and what each has of its own.
+
+Members are models of one architecture on one data set. They share the tensor of inputs; each may have been taught
+labels of its own. What cannot be stacked is refused by `NotStackable`, which is caught where it is decided whether
+models are made one by one or as a stack.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ParamSpec
 
 import torch
+import torch.fx
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.models.outputs import has_hooks
+from forgetgauge.models.resnet import PadShortcut
+
+_Arguments = ParamSpec("_Arguments")
 
 
-def why_apart(points: Sequence[Points]) -> str | None:
-    """Why models on these points cannot be members of one stack, whatever their architecture; None where they can."""
+class NotStackable(Exception):
+    """Models cannot be members of one stack; `reason` says why, in one line for people."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def reason_against(
+    attempt: Callable[_Arguments, object], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> str | None:
+    """Whether something can be stacked: None where the attempt succeeds, else the reason of its `NotStackable`."""
+    try:
+        attempt(*arguments, **named)
+    except NotStackable as refusal:
+        return refusal.reason
+    return None
+
+
+def check_points(points: Sequence[Points]) -> None:
+    """Refuse points on which models cannot be members of one stack, whatever their architecture."""
     first = points[0]
     if any(p.whole_inputs is not first.whole_inputs for p in points):
-        return "the points are of different data sets"
+        raise NotStackable("the points are of different data sets")
     if any(p.whole_labels is not first.whole_labels and p.n_classes != first.n_classes for p in points):
-        return "the points have different numbers of classes"
-    return None
+        raise NotStackable("the points have different numbers of classes")
+
+
+def check_alike(models: Sequence[nn.Module]) -> None:
+    """Refuse models that one graph does not serve: a batch and a group norm have equal parameters, but print apart."""
+    if len({str(model) for model in models}) > 1:
+        raise NotStackable("the models are of different architectures")
 
 
 def own_labels(points: Sequence[Points]) -> Callable[[Tensor], Tensor]:
@@ -33,6 +68,19 @@ def own_labels(points: Sequence[Points]) -> Callable[[Tensor], Tensor]:
     return lambda at: table.gather(1, at.to(table.device))
 
 
-def alike(models: Sequence[nn.Module]) -> bool:
-    """Whether one graph serves them all: a batch and a group norm have the same parameters, and print differently."""
-    return len({str(model) for model in models}) == 1
+class _Tracer(torch.fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, PadShortcut) or super().is_leaf_module(m, module_qualified_name)
+
+
+def trace(model: nn.Module) -> torch.fx.GraphModule:
+    """The graph of a model with one input, which all members share."""
+    if has_hooks(model):
+        raise NotStackable("it has forward hooks, which torch.fx does not see")
+    try:
+        graph = torch.fx.GraphModule(model, _Tracer().trace(model))
+    except Exception as error:  # fx raises many kinds
+        raise NotStackable(f"torch.fx cannot trace it: {str(error).splitlines()[0]}") from None
+    if sum(node.op == "placeholder" for node in graph.graph.nodes) != 1:
+        raise NotStackable("its forward takes more than one argument")
+    return graph

@@ -16,19 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import grad
 
-
-@dataclass(frozen=True)
-class Window:
-    """The shape of a convolution's window."""
-
-    rows: int
-    columns: int
-    stride: int
-    pad: int
-
-    def out(self, size: int, extent: int) -> int:
-        """Pixels of the output along an axis of `size` pixels."""
-        return (size + 2 * self.pad - extent) // self.stride + 1
+from forgetgauge.learn.stacked.patches import Window
 
 
 @dataclass
@@ -52,7 +40,7 @@ def convolve(
     x: Tensor, weight: Tensor, window: Window, n_valid: Tensor | None = None, tf32: bool = False
 ) -> tuple[Tensor, Any]:
     """(K, B, H, W, Ci) -> (K, B, H', W', Co), and what `finish_moments` needs where `n_valid` (K,) is given."""
-    out = F.conv2d(_grouped(x), _grouped_weight(weight), None, window.stride, window.pad, 1, len(x))
+    out = F.conv2d(_grouped(x), _grouped_weight(weight), None, window.stride, window.padding, 1, len(x))
     out = _ungrouped(out, len(x))
     return out, (out if n_valid is not None else None)
 
@@ -63,7 +51,7 @@ def convolve_back(
     """The gradient with respect to an input of that shape, added to `plus`."""
     k, n, h, w, c = shape
     down = grad.conv2d_input(  # type: ignore[no-untyped-call]
-        (n, k * c, h, w), _grouped_weight(weight), _grouped(up), window.stride, window.pad, 1, k
+        (n, k * c, h, w), _grouped_weight(weight), _grouped(up), window.stride, window.padding, 1, k
     )
     down = _ungrouped(down, k)
     return down if plus is None else down + plus
@@ -73,9 +61,9 @@ def weight_gradient(x: Tensor, up: Tensor, window: Window, out: Tensor, tf32: bo
     """Into `out` (K, rows · columns · Ci · Co)."""
     k, ci, co = len(x), x.shape[-1], up.shape[-1]
     gradient = grad.conv2d_weight(  # type: ignore[no-untyped-call]
-        _grouped(x), (k * co, ci, window.rows, window.columns), _grouped(up), window.stride, window.pad, 1, k
+        _grouped(x), (k * co, ci, *window.kernel), _grouped(up), window.stride, window.padding, 1, k
     )
-    out.copy_(gradient.view(k, co, ci, window.rows, window.columns).permute(0, 3, 4, 2, 1).reshape(out.shape))
+    out.copy_(gradient.view(k, co, ci, *window.kernel).permute(0, 3, 4, 2, 1).reshape(out.shape))
 
 
 def finish_moments(

@@ -1,4 +1,4 @@
-"""From a model to the steps of its twin: traced with torch.fx, and read node by node."""
+"""From the graph of a model to the steps that a stack of such models computes, read node by node."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from forgetgauge.learn.stacked.convolution import ConvNorm
 from forgetgauge.learn.stacked.group_norm import Groups
-from forgetgauge.learn.stacked.layers import average, flatten, max_pool
-from forgetgauge.learn.stacked.ops import Window
-from forgetgauge.learn.stacked.slots import Slot
-from forgetgauge.learn.stacked.steps import ConvNorm, GroupNorm, Linear, Other, Shortcut, Step
-from forgetgauge.learn.stacked.unstackable import Unstackable
-from forgetgauge.models.outputs import has_hooks
+from forgetgauge.learn.stacked.members import NotStackable
+from forgetgauge.learn.stacked.patches import window_of
+from forgetgauge.learn.stacked.steps import GroupNorm, Linear, Other, Shortcut, Slot, Step
 from forgetgauge.models.resnet import PadShortcut
 
 if TYPE_CHECKING:
-    from forgetgauge.learn.stacked.traced import Twin
+    from forgetgauge.learn.stacked.traced import TracedStack
 
 
-class _Tracer(torch.fx.Tracer):
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, PadShortcut) or super().is_leaf_module(m, module_qualified_name)
+def flatten(x: Tensor) -> Tensor:
+    """(K, B, …, C) -> (K, B, C · …), in the order of a model alone."""
+    return x.movedim(-1, 2).flatten(2)
 
 
-def trace(model: nn.Module) -> torch.fx.GraphModule:
-    """The graph of a model with one input."""
-    if has_hooks(model):
-        raise Unstackable("it has forward hooks, which torch.fx does not see")
-    try:
-        graph = torch.fx.GraphModule(model, _Tracer().trace(model))
-    except Exception as error:  # fx raises many kinds
-        raise Unstackable(f"torch.fx cannot trace it: {str(error).splitlines()[0]}") from None
-    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    if len(inputs) != 1:
-        raise Unstackable("its forward takes more than one argument")
-    return graph
+def average(x: Tensor) -> Tensor:
+    """(K, B, H, W, C) -> (K, B, 1, 1, C) float32."""
+    return x.float().mean((2, 3), keepdim=True)
+
+
+def max_pool(module: nn.MaxPool2d) -> Callable[[Tensor], Tensor]:
+    """Members and examples are one batch to it."""
+
+    def pool(x: Tensor) -> Tensor:
+        k, n = x.shape[:2]
+        pooled: Tensor = module(x.flatten(0, 1).permute(0, 3, 1, 2))
+        return pooled.permute(0, 2, 3, 1).reshape(k, n, *pooled.shape[2:], pooled.shape[1])
+
+    return pool
 
 
 class Reader:
     """From a traced graph to steps; a batch norm, an addition and a ReLU that follow a convolution join its step."""
 
-    def __init__(self, twin: Twin, graph: torch.fx.GraphModule) -> None:
-        self.twin, self.graph = twin, graph
+    def __init__(self, stack: TracedStack, graph: torch.fx.GraphModule) -> None:
+        self.stack, self.graph = stack, graph
         self.steps: list[Step] = []
         self.maker: dict[str, Step] = {}
         self.alias: dict[str, str] = {}
@@ -65,12 +65,12 @@ class Reader:
         made = node.args[0]
         name = self.alias.get(made.name, made.name) if isinstance(made, torch.fx.Node) else ""
         if not self.steps or name != self.steps[-1].makes:
-            raise Unstackable("its output is not the one tensor that its last part makes")
+            raise NotStackable("its output is not the one tensor that its last part makes")
 
     def _read(self, node: torch.fx.Node) -> None:
         by_name = set(node.kwargs.items()) - {("inplace", False)}
         if by_name or not node.args or not isinstance(node.args[0], torch.fx.Node):
-            raise Unstackable(f"{node.name} reads no tensor first, or is given arguments by name")
+            raise NotStackable(f"{node.name} reads no tensor first, or is given arguments by name")
         reads = [self.alias.get(arg.name, arg.name) for arg in node.args if isinstance(arg, torch.fx.Node)]
         if node.op == "call_module":
             name = str(node.target)
@@ -82,7 +82,7 @@ class Reader:
         elif node.op == "call_function" and node.target is torch.flatten and node.args[1:] == (1,):
             self._other(node, reads, flatten)
         else:
-            raise Unstackable(f"{node.op} {node.target} is not known to it")
+            raise NotStackable(f"{node.op} {node.target} is not known to it")
 
     def _module(self, node: torch.fx.Node, name: str, module: nn.Module, reads: str) -> None:
         match module:
@@ -95,7 +95,7 @@ class Reader:
                 self._append(GroupNorm(reads, node.name, groups, *self._slots(name, module, "weight", "bias")))
             case nn.ReLU():
                 if module.inplace and self._n_users(reads) > 1:
-                    raise Unstackable(f"{name} changes a tensor in place that is read elsewhere")
+                    raise NotStackable(f"{name} changes a tensor in place that is read elsewhere")
                 self._relu(node, reads)
             case nn.Linear():
                 slots = self._slots(name, module, "weight")
@@ -115,29 +115,26 @@ class Reader:
                 side = (module.channels_out - module.channels_in) // 2
                 self._append(Shortcut(reads, node.name, module.stride, side))
             case _:
-                raise Unstackable(f"{name} is a {type(module).__name__}, which is not known to it")
+                raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to it")
 
     def _convolution(self, node: torch.fx.Node, name: str, module: nn.Conv2d, reads: str) -> ConvNorm:
-        rows, columns = module.kernel_size
-        stride, pad = module.stride[0], module.padding[0]
-        plain = module.groups == 1 and set(module.dilation) == {1} and module.padding_mode == "zeros"
-        if not plain or isinstance(pad, str) or {*module.stride} != {stride} or {*module.padding} != {pad}:
-            raise Unstackable(f"{name} is a convolution with groups, dilation or uneven strides")
-        weight = self.twin.add_slot(f"{name}.weight", module.weight, (2, 3, 1, 0))
-        bias = self.twin.add_slot(f"{name}.bias", module.bias) if module.bias is not None else None
-        window = Window(rows, columns, stride, pad)
+        window = window_of(name, module)
+        if len({*window.stride}) > 1 or len({*window.padding}) > 1:
+            raise NotStackable(f"{name} is a convolution whose strides or paddings differ by direction")
+        weight = self.stack.add_slot(f"{name}.weight", module.weight, (2, 3, 1, 0))
+        bias = self.stack.add_slot(f"{name}.bias", module.bias) if module.bias is not None else None
         return ConvNorm(reads, node.name, window, weight, bias)
 
     def _batch_norm(self, node: torch.fx.Node, name: str, module: nn.BatchNorm2d, reads: str) -> None:
         before = self.maker.get(reads)
         bare = isinstance(before, ConvNorm) and before.norm is None and before.residual is None and not before.relu
         if not bare or before.bias is not None or self._n_users(reads) > 1:  # type: ignore[union-attr]
-            raise Unstackable(f"{name} does not follow a convolution without bias")
+            raise NotStackable(f"{name} does not follow a convolution without bias")
         if not module.affine or not module.track_running_stats or module.momentum is None:
-            raise Unstackable(f"{name} has no scale, no running statistics or no momentum")
+            raise NotStackable(f"{name} has no scale, no running statistics or no momentum")
         assert isinstance(before, ConvNorm)
         gamma, beta = self._slots(name, module, "weight", "bias")
-        self.twin.add_statistics(name)
+        self.stack.add_statistics(name)
         before.norm = name, gamma, beta, module.momentum, module.eps
         self._rename(before, node.name)
 
@@ -169,7 +166,7 @@ class Reader:
         self._append(Other(tuple(reads), node.name, function))
 
     def _slots(self, name: str, module: nn.Module, *which: str) -> tuple[Slot, ...]:
-        return tuple(self.twin.add_slot(f"{name}.{part}", getattr(module, part)) for part in which)
+        return tuple(self.stack.add_slot(f"{name}.{part}", getattr(module, part)) for part in which)
 
     def _append(self, step: Step) -> None:
         self.steps.append(step)

@@ -1,10 +1,10 @@
-"""K models of one architecture as one: traced once, then played forwards and backwards for all members together.
+"""K models of one architecture as one: traced once, then computed forwards and backwards for all members at once.
 
-`Twin` reads a model's graph with torch.fx and plays it on stacks of activations, (K, batch, height, width, channels).
-A convolution with its batch norm, residual and ReLU is one step; all weights of a member are one row of one matrix, so
-that an optimiser is a handful of operations whatever the network. Each member's batch-norm statistics are its own.
-Gradients are computed by playing the steps backwards: no graph of autograd is built, and a whole step of training can
-be captured once and replayed by a GPU. A model with a part that is not known here is `Unstackable`, with the reason.
+`TracedStack` reads a model's graph by torch.fx and computes it on stacks of activations, (K, batch, height, width,
+channels). A convolution with its batch norm, residual and ReLU is one step; all weights of a member are one row of one
+matrix, so that an optimiser is a handful of operations whatever the network. Each member's batch-norm statistics are
+its own. Every step knows its own gradient: no graph of autograd is built, and a whole step of training can be captured
+once and replayed by a GPU. A model with a part that is not known here is refused by `NotStackable`.
 """
 
 from __future__ import annotations
@@ -21,26 +21,25 @@ from forgetgauge.learn.device import kernels_on
 from forgetgauge.learn.stacked import ops as plain_ops
 from forgetgauge.learn.stacked.kernels.folded import convolution as folded
 from forgetgauge.learn.stacked.kernels.folded.machine import Machine, gpu
-from forgetgauge.learn.stacked.reader import Reader, trace
-from forgetgauge.learn.stacked.slots import ALIGNMENT, Slot
-from forgetgauge.learn.stacked.steps import Gradients, Play, Step, Sums
-from forgetgauge.learn.stacked.unstackable import Unstackable
+from forgetgauge.learn.stacked.members import NotStackable, trace
+from forgetgauge.learn.stacked.reader import Reader
+from forgetgauge.learn.stacked.steps import ALIGNMENT, Gradients, Slot, Step, Sums, Tape
 
 Precision = Literal["float32", "tf32", "bfloat16"]
 
 
-class Twin:
+class TracedStack:
     """The stack; `weights` (K, P) are its parameters, `gradient` (K, P) what `backward` writes."""
 
     def __init__(self, models: Sequence[nn.Module], precision: Precision = "float32") -> None:
         self.models = list(models)
         frozen = [name for name, parameter in models[0].named_parameters() if not parameter.requires_grad]
         if frozen or not any(True for _ in models[0].parameters()):
-            raise Unstackable(f"its parameter {frozen[0]} is frozen" if frozen else "it has no parameters")
+            raise NotStackable(f"its parameter {frozen[0]} is frozen" if frozen else "it has no parameters")
         self.device = next(models[0].parameters()).device
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
         self.tf32 = precision == "tf32"
-        self.ops = kernels_on(self.device, "convolution") or plain_ops
+        self.ops = kernels_on(self.device, "ops") or plain_ops
         self.machine: Machine | None = gpu(self.device) if precision == "bfloat16" else None
         self._compiled = False
         self.slots: dict[str, Slot] = {}
@@ -57,7 +56,7 @@ class Twin:
                 self.readers.setdefault(name, []).append(step)
         names = {name for name, _ in models[0].named_parameters()}
         if names != set(self.slots):
-            raise Unstackable(f"its parameter {min(names ^ set(self.slots))} is used by no known part, or twice")
+            raise NotStackable(f"its parameter {min(names ^ set(self.slots))} is used by no known part, or twice")
         self.weights = self.rows_of([dict(model.named_parameters()) for model in models])
         self.gradient = torch.zeros_like(self.weights)
         self._low = self.weights if self.dtype == torch.float32 else torch.empty_like(self.weights, dtype=self.dtype)
@@ -67,7 +66,7 @@ class Twin:
     def add_slot(self, name: str, parameter: Tensor, order: tuple[int, ...] | None = None) -> Slot:
         """A place in the row for a parameter."""
         if name in self.slots:
-            raise Unstackable(f"its parameter {name} is used twice")
+            raise NotStackable(f"its parameter {name} is used twice")
         order = tuple(range(parameter.dim())) if order is None else order
         slot = self.slots[name] = Slot(self.width, tuple(parameter.shape[axis] for axis in order), order)
         self.width = -(-slot.stop // ALIGNMENT) * ALIGNMENT
@@ -117,7 +116,7 @@ class Twin:
                     buffers["num_batches_tracked"] += n_batches[k]
         return self.models
 
-    # -- playing -------------------------------------------------------------------------------------------------
+    # -- computing -----------------------------------------------------------------------------------------------
 
     def parameter(self, slot: Slot) -> Tensor:
         """(K, *shape) in the precision of the activations."""
@@ -132,7 +131,7 @@ class Twin:
         train: bool = False,
         keep: bool = False,
         sums: Sums = "gradient",
-    ) -> tuple[Tensor, Play]:
+    ) -> tuple[Tensor, Tape]:
         """(K, B, …) inputs -> (K, B, n_classes) float32 logits, and what `backward` needs (with `keep`)."""
         if n_valid is None:
             n_valid = torch.full((len(x),), x.shape[1], device=x.device, dtype=torch.int32)
@@ -141,10 +140,10 @@ class Twin:
         if self.machine is not None and not self._compiled:
             self._compile(x.shape[2:])
         x = (x.movedim(2, -1) if x.dim() > 3 else x).to(self.dtype).contiguous()
-        play = Play({self.input: x}, n_valid=n_valid, train=train, keep=keep, sums=sums)
+        tape = Tape({self.input: x}, n_valid=n_valid, train=train, keep=keep, sums=sums)
         for step in self.steps:
-            step.forward(self, play)
-        return play.read(self, self.output).float(), play
+            step.forward(self, tape)
+        return tape.read(self, self.output).float(), tape
 
     def _compile(self, point: torch.Size) -> None:
         """The folded kernels for points of this shape; without them training is slower, and nothing else."""
@@ -157,11 +156,11 @@ class Twin:
         self._compiled = True
 
     @torch.no_grad()
-    def backward(self, play: Play, d_logits: Tensor) -> None:
+    def backward(self, tape: Tape, d_logits: Tensor) -> None:
         """Writes the gradient of Σ logits · d_logits into `gradient`."""
         d_values: Gradients = {self.output: d_logits}
         for step in reversed(self.steps):
-            step.backward(self, play, d_values)
+            step.backward(self, tape, d_values)
 
 
 def convolutions_of(model: nn.Module, point: torch.Size) -> list[folded.Shape]:
@@ -180,12 +179,3 @@ def convolutions_of(model: nn.Module, point: torch.Size) -> list[folded.Shape]:
             module.register_forward_hook(see)
     hollow(torch.empty((2, *point), device="meta"))
     return found
-
-
-def why_no_twin(model: nn.Module) -> str | None:
-    """The reason why models like this have no twin; None where they do."""
-    try:
-        Twin([copy.deepcopy(model)])
-    except Unstackable as reason:
-        return str(reason)
-    return None

@@ -22,8 +22,9 @@ from torch.nn.utils.rnn import pad_sequence
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
 from forgetgauge.learn.descent import Positions, Steps
+from forgetgauge.learn.device import capture
 from forgetgauge.learn.stacked.members import own_labels
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 
 CHUNK_STEPS = 128
 """Steps laid out at a time: at batch 128 and 64 members, 8 MiB of indices."""
@@ -61,7 +62,7 @@ empty steps before a capture: it must leave alone what it corrected before."""
 
 
 def descend_together(
-    twin: Twin,
+    twin: TracedStack,
     points: Points,
     feeds: Sequence[Feed],
     steps: Steps,
@@ -83,7 +84,7 @@ def descend_together(
 class _Descent:
     def __init__(
         self,
-        twin: Twin,
+        twin: TracedStack,
         points: Points,
         feeds: Sequence[Feed],
         steps: Steps,
@@ -144,15 +145,7 @@ class _Descent:
     def _captured(self) -> Callable[[], None]:
         """The step as a CUDA graph."""
         self.here.take(self.host)  # nothing but empty batches
-        side = torch.cuda.Stream(self.twin.device)  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream(self.twin.device))
-        with torch.cuda.stream(side):
-            for _ in range(2):
-                self._step()
-        torch.cuda.current_stream(self.twin.device).wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._step()
+        graph = capture(self._step, self.twin.device, n_trials=2)
         for state in (self.velocity, self.second, self.time, self.counter):
             state.zero_()
         return graph.replay
@@ -244,7 +237,7 @@ def logits_together(
     models: Sequence[nn.Module], points: Sequence[Points], *, batch_size: int = 512
 ) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points, in eval mode and float32: (n, n_classes) each."""
-    twin = Twin(models, "float32")
+    twin = TracedStack(models, "float32")
     index, _ = rectangle([p.index for p in points], twin.device)
     if index.numel() == 0:
         return [np.zeros((0, points[0].n_classes), dtype=np.float32) for _ in models]
@@ -258,7 +251,7 @@ Directions = Callable[[Tensor, Tensor], list[Tensor]]
 
 
 def squares_together(
-    twin: Twin,
+    twin: TracedStack,
     parts: Sequence[Points],
     directions: Directions,
     *,

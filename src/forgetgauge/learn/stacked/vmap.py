@@ -1,4 +1,4 @@
-"""Many models of one architecture as one: their parameters stacked, their forward pass vmapped.
+"""A stack by vmap: the parameters of many models stacked, their forward pass vmapped.
 
 A step of a small model on a CPU is mostly overhead; a stack pays it once for all members. The members never mix:
 their losses are summed, so each gradient is that of the member alone, and batch-norm statistics are stacked buffers
@@ -14,11 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from forgetgauge.learn.stacked.members import NotStackable
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-class Stack:
-    """K models of one architecture, trained together and then taken apart again."""
+class VmapStack:
+    """K models of one architecture, trained as one and then taken apart again."""
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         parameters, self.buffers = stack_module_state(list(models))
@@ -46,27 +48,23 @@ class Stack:
         return list(self._models)
 
 
-def why_solo(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> str | None:
-    """The reason why models like this cannot be stacked, or None where they can; x and y are a few example points."""
-    drawing = draws_random_numbers(model)
-    if drawing:
-        return drawing
+def check_vmap(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> None:
+    """Refuse a model that vmap cannot stack, by trying a step of two copies; x and y are a few example points."""
+    check_draws_nothing(model)
     try:
-        trial = Stack([copy.deepcopy(model), copy.deepcopy(model)])
+        trial = VmapStack([copy.deepcopy(model), copy.deepcopy(model)])
         trial.loss(loss, torch.stack([x, x]), torch.stack([y, y])).backward()  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError) as error:
-        return str(error).splitlines()[0]
+        raise NotStackable(str(error).splitlines()[0]) from None
     alone = copy.deepcopy(model)
     alone(x)
     for name, buffer in alone.named_buffers():
         if not torch.allclose(buffer.double(), trial.buffers[name][0].double(), atol=1e-5):
-            return f"its buffer {name} is not updated in place"
-    return None
+            raise NotStackable(f"its buffer {name} is not updated in place")
 
 
-def draws_random_numbers(model: nn.Module) -> str | None:
-    """Which part of a model draws random numbers in train mode; None where none is known to."""
+def check_draws_nothing(model: nn.Module) -> None:
+    """Refuse a model with a part that is known to draw random numbers in train mode."""
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
-            return f"{name or type(module).__name__} draws random numbers of its own"
-    return None
+            raise NotStackable(f"{name or type(module).__name__} draws random numbers of its own")

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 
 from forgetgauge.learn.stacked import ops
-from forgetgauge.learn.stacked.ops import Window
-from forgetgauge.learn.stacked.traced import Twin
+from forgetgauge.learn.stacked.patches import Window
+from forgetgauge.learn.stacked.traced import TracedStack
 
 from .interpreter import kernels_of
-from .stacks import batch, build, play
+from .stacks import batch, both_ways, build
 
-kernels = kernels_of("convolution", loops=True)
+kernels = kernels_of("ops", loops=True)
 
 # Members, batch, height, width, channels in and out, window, stride, padding; the interpreter is slow.
 SHAPES = {
@@ -35,13 +35,19 @@ def example(shape):
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(k, n, h, w, ci, generator=generator)
     weight = torch.randn(k, *window, ci, co, generator=generator) / (ci * window[0]) ** 0.5
-    return x, weight, Window(*window, stride, pad), torch.tensor([n - 1, n][-k:], dtype=torch.int32), generator
+    return (
+        x,
+        weight,
+        Window(window, (stride, stride), (pad, pad)),
+        torch.tensor([n - 1, n][-k:], dtype=torch.int32),
+        generator,
+    )
 
 
 def convolved(x, weight, window):
     """Member by member, as torch does it."""
     each = [
-        F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), stride=window.stride, padding=window.pad)
+        F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), stride=window.stride, padding=window.padding)
         for a, b in zip(x, weight, strict=True)
     ]
     return torch.stack(each).permute(0, 1, 3, 4, 2)
@@ -97,7 +103,7 @@ def test_a_batch_norm_and_its_gradients_are_autograds(shape, with_residual, relu
     x, weight, window, n_valid, generator = example(shape)
     y, moments = does.convolve(x, weight, window, n_valid)
     k, c = len(x), weight.shape[-1]
-    rows = torch.rand(k, 64, generator=generator) + 0.5  # of weights, as in a twin
+    rows = torch.rand(k, 64, generator=generator) + 0.5  # of weights, as in a stack
     gamma, beta = rows[:, :c], rows[:, 32 : 32 + c]
     running = torch.randn(k, c, generator=generator), torch.rand(k, c, generator=generator) + 0.5
     theirs = running[0].clone(), running[1].clone()
@@ -184,15 +190,15 @@ def test_the_gradient_of_a_norm_is_put_together_from_many_parts():
         torch.testing.assert_close(one, other, **CLOSE)
 
 
-def test_a_whole_twin_by_kernels_is_one_by_plain_torch():
+def test_a_whole_stack_by_kernels_is_one_by_plain_torch():
     name = "small-cnn, batch norm"
     models, (x, y) = build(name, 2), batch(name, 2, 2)
     seen = []
     for does in (kernels, ops):
-        twin = Twin(copy.deepcopy(models))
-        twin.ops = does
-        logits, gradient = play(twin, x, y, (2, 1), train=True)
-        statistics = [tensor for pair in twin.statistics.values() for tensor in pair]
+        stack = TracedStack(copy.deepcopy(models))
+        stack.ops = does
+        logits, gradient = both_ways(stack, x, y, (2, 1), train=True)
+        statistics = [tensor for pair in stack.statistics.values() for tensor in pair]
         seen.append([logits[0], logits[1, :1], gradient, *statistics])
     for one, other in zip(*seen, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)

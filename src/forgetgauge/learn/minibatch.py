@@ -26,7 +26,7 @@ from forgetgauge.learn.descent import (
 )
 from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
-from forgetgauge.learn.stacked.members import own_labels
+from forgetgauge.learn.stacked.members import fit_alike, own_labels
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
 from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_together
 from forgetgauge.learn.stacked.vmap import VmapStack
@@ -100,12 +100,8 @@ class Minibatch:
         engine = self.engine(points)
         if engine.mixes_sizes:
             return how[engine.name](points, streams)
-        fitted: dict[int, nn.Module] = {}
-        for size in sorted({len(p) for p in points}):
-            members = [i for i, p in enumerate(points) if len(p) == size]
-            theirs = [points[i] for i in members], [streams[i] for i in members]
-            fitted.update(zip(members, how[self.engine(theirs[0]).name](*theirs), strict=True))
-        return [fitted[i] for i in range(len(points))]
+        sizes = [len(p) for p in points]
+        return fit_alike(sizes, points, streams, lambda points, streams: how[self.engine(points).name](points, streams))
 
     def engine(self, points: Sequence[Points]) -> Engine:
         """What `fit_many` would train models on these points with, and why with nothing faster."""

@@ -23,7 +23,7 @@ from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.models.head import features_of, head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.stacked import features_together, unlearn_stacked
+from forgetgauge.unlearn.stacked import stacked_features, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -118,11 +118,11 @@ def _tune_heads(stack: TracedStack, requests: Sequence[Request], how: FineTuneFi
     if how.batch_norm != "frozen":
         raise NotStackable("the bodies' running statistics move while the heads are tuned")
     retained = [r.retain for r in requests]
-    points = Points.of(features_together(stack, retained), torch.cat([part.y for part in retained]))
+    points = Points.of(stacked_features(stack, retained), torch.cat([part.y for part in retained]))
     starts = np.cumsum([len(part) for part in retained])[:-1]
     rows = [points.subset(index) for index in np.split(points.index, starts)]
     heads = TracedStack([nn.Sequential(head_of(model)) for model in stack.models])
-    _passes(how).together(heads, requests, rows, train=False)
+    _passes(how).stacked(heads, requests, rows, train=False)
     return stack.models
 
 

@@ -51,7 +51,7 @@ class FineTune:
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
-        return self._passes.together(stack, requests, retained, train=self.batch_norm == "train")
+        return self._passes.stacked(stack, requests, retained, train=self.batch_norm == "train")
 
     @property
     def _passes(self) -> Passes:

@@ -46,7 +46,7 @@ class NegGrad:
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         forgotten = [r.forget for r in requests]
-        return self._passes.together(stack, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
+        return self._passes.stacked(stack, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
 
     @property
     def _passes(self) -> Passes:

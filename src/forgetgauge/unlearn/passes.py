@@ -34,7 +34,7 @@ class Passes:
             descend(loss, parameters, self._order(part, context), self.steps, n_steps=self._n_steps(part))
         context.n_gradients += self.epochs * len(part)
 
-    def together(
+    def stacked(
         self,
         twin: TracedStack,
         requests: Sequence[Request],

@@ -51,7 +51,7 @@ class RandomRelabel:
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         parts = [_relabelled(r.retain, r.forget, r.context) for r in requests]
-        return self._passes.together(
+        return self._passes.stacked(
             stack,
             requests,
             [both for both, _ in parts],

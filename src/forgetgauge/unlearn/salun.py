@@ -31,7 +31,7 @@ from forgetgauge.learn.stacked.members import NotStackable
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import Batch, Feed
 from forgetgauge.unlearn.squared_gradients import Tensors, trainable
-from forgetgauge.unlearn.stacked import descended, gradients_together, unlearn_stacked
+from forgetgauge.unlearn.stacked import descended, stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -121,7 +121,7 @@ class SalUn:
         """(K, P) each member's `most_salient`, in the model's own order (of equal gradients the first are kept)."""
         batches = [np.split(r.forget.index, range(self.batch_size, len(r.forget), self.batch_size)) for r in requests]
         total = torch.zeros_like(stack.weights)
-        for gradient in gradients_together(stack, [r.forget for r in requests], batches):
+        for gradient in stacked_gradients(stack, [r.forget for r in requests], batches):
             total += gradient
         masks = []
         for model, table in zip(stack.models, stack.tables_of(total), strict=True):

@@ -21,7 +21,7 @@ from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomne
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import d_cross_entropy, squares_together
 from forgetgauge.unlearn.squared_gradients import Tensors, mean_squares, squared_loss_gradient, trainable
-from forgetgauge.unlearn.stacked import gradients_together, unlearn_stacked
+from forgetgauge.unlearn.stacked import stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -97,7 +97,7 @@ class SSD:
             sizes[: len(batches), member, 0] = torch.tensor([len(at) for at in batches], device=twin.device)
         total = torch.zeros_like(twin.weights, dtype=torch.float64)
         chosen = [[own.index[at] for at in batches] for own, batches in zip(parts, cut, strict=True)]
-        for gradient, size in zip(gradients_together(twin, parts, chosen), sizes, strict=True):
+        for gradient, size in zip(stacked_gradients(twin, parts, chosen), sizes, strict=True):
             total += (gradient.double() / size).square()
         return total / torch.tensor([len(batches) for batches in cut], device=twin.device)[:, None]
 

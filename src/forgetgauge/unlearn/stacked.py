@@ -106,7 +106,7 @@ def descended(
 # -- gradients and features --------------------------------------------------------------------------------------------
 
 
-def gradients_together(
+def stacked_gradients(
     twin: TracedStack, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
 ) -> Iterator[Tensor]:
     """(K, P) for each place in the members' lists: the gradient of that batch's summed loss, in eval mode.
@@ -124,7 +124,7 @@ def gradients_together(
         yield twin.gradient
 
 
-def features_together(twin: TracedStack, parts: Sequence[Points]) -> Tensor:
+def stacked_features(twin: TracedStack, parts: Sequence[Points]) -> Tensor:
     """(Σ n, d) what the head is given, in eval mode: the points of the first member's part, then the second's, …"""
     last: Any = twin.steps[-1]
     model = twin.models[0]
@@ -135,6 +135,6 @@ def features_together(twin: TracedStack, parts: Sequence[Points]) -> Tensor:
     caught = []
     for some in torch.split(at, FEATURES_AT_ONCE, dim=1):
         _, play = twin.forward(parts[0].inputs_at(some))
-        caught.append(play.read(twin, last.reads).float())
+        caught.append(play.read(last.reads).float())
     features = torch.cat(caught, dim=1)  # (K, longest, d)
     return torch.cat([features[k, : len(part)] for k, part in enumerate(parts)])

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from forgetgauge.learn.stacked.traced import TracedStack
 
 
+@dataclass(frozen=True)
+class BatchNorm:
+    """A batch norm that follows a convolution."""
+
+    name: str
+    gamma: Slot
+    beta: Slot
+    momentum: float
+    epsilon: float
+
+
 @dataclass(eq=False)
 class ConvNorm(Step):
     """relu(norm(conv(x)) + residual); norm, residual and ReLU may each be absent."""
@@ -33,8 +44,7 @@ class ConvNorm(Step):
     window: Window
     weight: Slot
     bias: Slot | None = None
-    norm: tuple[str, Slot, Slot, float, float] | None = None
-    """Name, γ, β, momentum, epsilon."""
+    norm: BatchNorm | None = None
     residual: str | None = None
     relu: bool = False
 
@@ -48,8 +58,8 @@ class ConvNorm(Step):
         if shape is not None:
             self._forward_folded(stack, tape, shape)
             return
-        x = tape.read(stack, self.reads)
-        residual = tape.read(stack, self.residual) if self.residual else None
+        x = tape.read(self.reads)
+        residual = tape.read(self.residual) if self.residual else None
         weight = stack.parameter(self.weight)
         if self.norm is None or not tape.descends:
             y = parts = patches.convolve(x, weight, self.window, stack.tf32)
@@ -62,14 +72,13 @@ class ConvNorm(Step):
             z = y if residual is None else y + residual
             norm, tape.values[self.makes] = None, z.relu() if self.relu else z
         else:
-            name, gamma, beta, momentum, epsilon = self.norm
-            scales = gamma.of(stack.weights), beta.of(stack.weights)
-            running, ops = stack.statistics[name], stack.ops if tape.descends else plain_ops
+            own, scales, running = self.norm, *self._scales(stack)
+            ops = stack.ops if tape.descends else plain_ops
             if tape.train:
                 n_pixels = y.shape[2] * y.shape[3]
-                norm = ops.finish_moments(parts, tape.n_valid, n_pixels, *scales, running, momentum, epsilon)
+                norm = ops.finish_moments(parts, tape.n_valid, n_pixels, *scales, running, own.momentum, own.epsilon)
             else:
-                norm = Norm.of(*running, *scales, epsilon)
+                norm = Norm.of(*running, *scales, own.epsilon)
             tape.values[self.makes] = ops.scale_shift(y, norm, residual, self.relu)
         if tape.keep:
             tape.saved[self.makes] = y, norm
@@ -79,18 +88,13 @@ class ConvNorm(Step):
         if shape is not None:
             self._backward_folded(stack, tape, d_values, shape)
             return
-        x, z, up = (
-            tape.read(stack, self.reads),
-            tape.read(stack, self.makes),
-            plain(d_values.pop(self.makes)).contiguous(),
-        )
+        x, z, up = tape.read(self.reads), tape.read(self.makes), plain(d_values.pop(self.makes)).contiguous()
         y, norm = tape.saved[self.makes]
         if self.norm is None:
             g = up * (z > 0) if self.relu else up
             down, side = g, g
         else:
-            _, gamma, beta, *_ = self.norm
-            d_gamma, d_beta = gamma.of(stack.gradient), beta.of(stack.gradient)
+            d_gamma, d_beta = self.norm.gamma.of(stack.gradient), self.norm.beta.of(stack.gradient)
             down, side = (stack.ops if tape.descends else plain_ops).norm_gradient(
                 up, y, z, norm, tape.n_valid, d_gamma, d_beta,
                 residual=self.residual is not None, relu=self.relu, train=tape.train,
@@ -113,11 +117,16 @@ class ConvNorm(Step):
             weight, plus = stack.parameter(self.weight), d_values.pop(self.reads, None)
             d_values[self.reads] = ops.convolve_back(down, weight, self.window, x.shape, plus, stack.tf32)
 
+    def _scales(self, stack: TracedStack) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """(γ, β) and the running (mean, variance) of its norm, (K, C) each."""
+        assert self.norm is not None
+        return (self.norm.gamma.of(stack.weights), self.norm.beta.of(stack.weights)), stack.statistics[self.norm.name]
+
     # -- with norms folded into the convolutions ------------------------------------------------------------------
 
     def _folded_shape(self, stack: TracedStack, tape: Tape) -> folded.Shape | None:
-        """Where the folded kernels do this step in this pass."""
-        if stack.machine is None or self.norm is None or tape.sums != "gradient" or self.window.kernel != (3, 3):
+        """The shape, where the folded kernels compute this step in this pass."""
+        if tape.machine is None or self.norm is None or tape.sums != "gradient" or self.window.kernel != (3, 3):
             return None
         value = tape.values[self.reads]
         side, other, c = (value if isinstance(value, Tensor) else value.y).shape[2:]
@@ -128,42 +137,41 @@ class ConvNorm(Step):
             and self.window == Window((3, 3), (stride, stride), (1, 1))
             and (c >= 16 or self.reads == stack.input)
         )
-        return shape if known and folded.suits(shape, stack.machine) else None
+        return shape if known and folded.suits(shape, tape.machine) else None
 
     def _forward_folded(self, stack: TracedStack, tape: Tape, shape: folded.Shape) -> None:
-        assert stack.machine is not None
+        assert tape.machine is not None
         assert self.norm is not None
         value = tape.values[self.reads]
         if isinstance(value, Normed) and value.x is not None:
             value = value.x
         shared = len(stack.readers[self.reads]) > 1 or (isinstance(value, Normed) and value.residual is not None)
         weight = stack.parameter(self.weight)
-        y, parts = folded.convolve(stack.machine, value, weight, shape, tape.n_valid, write=shared)
-        name, gamma, beta, momentum, epsilon = self.norm
-        scales, running = (gamma.of(stack.weights), beta.of(stack.weights)), stack.statistics[name]
+        y, parts = folded.convolve(tape.machine, value, weight, shape, tape.n_valid, write=shared)
+        own, scales, running = self.norm, *self._scales(stack)
         if tape.train:
             norm = torch.empty((len(y), 4, y.shape[-1]), device=y.device)
         else:
-            given = Norm.of(*running, *scales, epsilon)
+            given = Norm.of(*running, *scales, own.epsilon)
             norm = torch.stack([given.mean, given.rstd, given.scale, given.shift], 1)
-        residual = tape.read(stack, self.residual) if self.residual else None
+        residual = tape.read(self.residual) if self.residual else None
         tape.values[self.makes] = Normed(
-            y, parts if tape.train else None, norm, *scales, running, momentum, epsilon, residual, self.relu
+            y, parts if tape.train else None, norm, *scales, running, own.momentum, own.epsilon, residual, self.relu
         )
 
     def _backward_folded(self, stack: TracedStack, tape: Tape, d_values: Gradients, shape: folded.Shape) -> None:
         made, up = tape.values[self.makes], d_values.pop(self.makes)
-        assert stack.machine is not None
+        assert tape.machine is not None
         assert self.norm is not None
         assert isinstance(made, Normed)
         if isinstance(up, Tensor):
-            up = folded.gate(stack.machine, up, made, tape.n_valid)
+            up = folded.gate(tape.machine, up, made, tape.n_valid)
         if self.residual:
             add_gradient(d_values, self.residual, up.g)
         plus = d_values.pop(self.reads, None)
         down = folded.convolve_back(
-            stack.machine, up, made, tape.values[self.reads], stack.parameter(self.weight), shape, tape.n_valid,
-            self.norm[1].of(stack.gradient), self.norm[2].of(stack.gradient),
+            tape.machine, up, made, tape.values[self.reads], stack.parameter(self.weight), shape, tape.n_valid,
+            self.norm.gamma.of(stack.gradient), self.norm.beta.of(stack.gradient),
             stack.gradient[:, self.weight.start : self.weight.stop],
             None if plus is None else plain(plus).to(made.y.dtype).contiguous(),
             last=stack.readers[self.reads][0] is self, train=tape.train,

@@ -4,6 +4,8 @@ traced   a GPU's kernels for all members at once (traced.py); members may have s
 vmap     any architecture without random numbers or odd buffers, members of equal size (vmap.py)
 streams  a GPU, one member per CUDA stream, for what vmap refuses
 solo     one after another
+ghost    DP-SGD of all members at once, each example's gradient clipped (ghost.py)
+opacus   DP-SGD of one after another, by opacus
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ N_STREAMS = 8
 class Engine:
     """A choice, and why it is not one of those above it."""
 
-    name: Literal["traced", "vmap", "streams", "solo"]
+    name: Literal["traced", "vmap", "streams", "solo", "ghost", "opacus"]
     reason: str = ""
 
     @property

@@ -26,7 +26,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions
 from forgetgauge.learn.device import capture
 from forgetgauge.learn.stacked.ghost_layers import Gradients, Layer, Use, layer_of
-from forgetgauge.learn.stacked.members import NotStackable, own_labels, trace
+from forgetgauge.learn.stacked.members import NotStackable, own_labels, trace, unstack
 from forgetgauge.models.resnet import PadShortcut
 
 WIDTHS = 32
@@ -64,7 +64,7 @@ class GhostStack:
         known = {name for layer in self._layers.values() for name in layer.names}
         for name, _ in model.named_parameters(remove_duplicate=False):
             if name not in known:
-                raise NotStackable(f"{name} is a parameter of no layer that is known to it")
+                raise NotStackable(f"{name} is a parameter of no layer that is known to the engine")
             if name not in self.parameters:
                 raise NotStackable(f"{name} is shared with another layer")
 
@@ -95,11 +95,7 @@ class GhostStack:
 
     def members(self) -> list[nn.Module]:
         """The models with what was learnt."""
-        with torch.no_grad():
-            for k, model in enumerate(self._models):
-                for name, parameter in model.named_parameters():
-                    parameter.copy_(self.parameters[name][k])
-        return self._models
+        return unstack(self._models, self.parameters)
 
     def _forward(self, x: Tensor) -> tuple[list[Use], Tensor]:
         """What each layer read and made, and the logits (K · B, n_classes)."""
@@ -143,7 +139,7 @@ def _read(graph: torch.fx.GraphModule) -> dict[str, Layer]:
         elif node.op not in ("placeholder", "output"):
             flattens = node.target is torch.flatten and node.args[1:] != (1,)
             if node.target not in _FUNCTIONS or flattens or node.kwargs.get("inplace"):
-                raise NotStackable(f"{node.op} {node.target} is not known to it")
+                raise NotStackable(f"{node.op} {node.target} is not known to the engine")
     return layers
 
 

@@ -194,4 +194,4 @@ def layer_of(name: str, module: nn.Module) -> Layer:
         return Product(name, module)
     if isinstance(module, nn.GroupNorm) and module.affine:
         return GroupNorm(name, module)
-    raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to it")
+    raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to the engine")

@@ -7,7 +7,8 @@ models are made one by one or as a stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.resnet import PadShortcut
+from forgetgauge.streams import Streams
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -66,6 +68,30 @@ def own_labels(points: Sequence[Points]) -> Callable[[Tensor], Tensor]:
         return lambda at: whole[at]
     table = torch.stack([p.whole_labels for p in points])
     return lambda at: table.gather(1, at.to(table.device))
+
+
+def fit_alike(
+    keys: Sequence[int],
+    points: Sequence[Points],
+    streams: Sequence[Streams],
+    fit: Callable[[Sequence[Points], Sequence[Streams]], list[nn.Module]],
+) -> list[nn.Module]:
+    """Fit the members with equal keys at once, key by key; the models in the order of the points."""
+    fitted: dict[int, nn.Module] = {}
+    for key in sorted(set(keys)):
+        members = [i for i, own in enumerate(keys) if own == key]
+        fitted.update(zip(members, fit([points[i] for i in members], [streams[i] for i in members]), strict=True))
+    return [fitted[i] for i in range(len(points))]
+
+
+@torch.no_grad()
+def unstack(models: Sequence[nn.Module], stacked: Mapping[str, Tensor]) -> list[nn.Module]:
+    """The models, each with its slice of the parameters and buffers that are stacked, (K, *shape) by name."""
+    for member, model in enumerate(models):
+        for name, tensor in itertools.chain(model.named_parameters(), model.named_buffers()):
+            if name in stacked:
+                tensor.copy_(stacked[name][member])
+    return list(models)
 
 
 class _Tracer(torch.fx.Tracer):

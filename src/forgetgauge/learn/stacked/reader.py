@@ -11,7 +11,7 @@ import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from forgetgauge.learn.stacked.convolution import ConvNorm
+from forgetgauge.learn.stacked.convolution import BatchNorm, ConvNorm
 from forgetgauge.learn.stacked.group_norm import Groups
 from forgetgauge.learn.stacked.members import NotStackable
 from forgetgauge.learn.stacked.patches import window_of
@@ -82,7 +82,7 @@ class Reader:
         elif node.op == "call_function" and node.target is torch.flatten and node.args[1:] == (1,):
             self._other(node, reads, flatten)
         else:
-            raise NotStackable(f"{node.op} {node.target} is not known to it")
+            raise NotStackable(f"{node.op} {node.target} is not known to the engine")
 
     def _module(self, node: torch.fx.Node, name: str, module: nn.Module, reads: str) -> None:
         match module:
@@ -115,7 +115,7 @@ class Reader:
                 side = (module.channels_out - module.channels_in) // 2
                 self._append(Shortcut(reads, node.name, module.stride, side))
             case _:
-                raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to it")
+                raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to the engine")
 
     def _convolution(self, node: torch.fx.Node, name: str, module: nn.Conv2d, reads: str) -> ConvNorm:
         window = window_of(name, module)
@@ -135,7 +135,7 @@ class Reader:
         assert isinstance(before, ConvNorm)
         gamma, beta = self._slots(name, module, "weight", "bias")
         self.stack.add_statistics(name)
-        before.norm = name, gamma, beta, module.momentum, module.eps
+        before.norm = BatchNorm(name, gamma, beta, module.momentum, module.eps)
         self._rename(before, node.name)
 
     def _addition(self, node: torch.fx.Node, reads: list[str]) -> None:

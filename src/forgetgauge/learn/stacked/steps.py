@@ -7,6 +7,7 @@ lie in one row for each member, (K, P), each parameter in its slot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,7 @@ from torch import Tensor
 from forgetgauge.learn.stacked.group_norm import Groups, group_norm, group_norm_gradient
 from forgetgauge.learn.stacked.kernels.folded import convolution as folded
 from forgetgauge.learn.stacked.kernels.folded.convolution import Gated, Normed
+from forgetgauge.learn.stacked.kernels.folded.machine import Machine
 
 if TYPE_CHECKING:
     from forgetgauge.learn.stacked.traced import TracedStack
@@ -39,10 +41,7 @@ class Slot:
     @property
     def stop(self) -> int:
         """One past its last place."""
-        n = 1
-        for size in self.shape:
-            n *= size
-        return self.start + n
+        return self.start + math.prod(self.shape)
 
     def of(self, rows: Tensor) -> Tensor:
         """(K, *shape) view of rows (K, P)."""
@@ -64,27 +63,34 @@ Sums = Literal["gradient", "squares"]
 
 @dataclass
 class Tape:
-    """One pass over a batch: what the backward pass needs of the forward pass, by the names of torch.fx."""
+    """One pass over a batch: how it is made, and what the backward pass needs of the forward pass."""
 
     values: dict[str, Tensor | Normed]
+    """By the names of torch.fx."""
+    n_valid: Tensor
+    """(K,) how many examples of each member's batch are its own; the rest is padding."""
+    machine: Machine | None
+    """What runs the folded kernels, where they are used."""
+    train: bool
+    """Whether batch norms use the statistics of the batch."""
+    keep: bool
+    """Whether a backward pass follows."""
+    sums: Sums
     saved: dict[str, Any] = field(default_factory=dict)
-    n_valid: Tensor = field(default_factory=lambda: torch.empty(0))
-    train: bool = True
-    keep: bool = True
-    sums: Sums = "gradient"
+    """What a step keeps for its gradient, by the name of what it makes."""
 
     @property
     def descends(self) -> bool:
         """Whether it is a step of a descent: one of many alike, for which kernels are worth compiling."""
         return self.keep and self.sums == "gradient"
 
-    def read(self, stack: TracedStack, name: str) -> Tensor:
+    def read(self, name: str) -> Tensor:
         """A value as a tensor, with any norm applied that was still to be."""
         value = self.values[name]
         if isinstance(value, Tensor):
             return value
-        assert stack.machine is not None
-        return folded.join(stack.machine, value, self.n_valid)
+        assert self.machine is not None
+        return folded.join(self.machine, value, self.n_valid)
 
 
 Gradients = dict[str, Tensor | Gated]
@@ -103,15 +109,17 @@ class Step:
         return (reads,) if isinstance(reads, str) else reads
 
     def forward(self, stack: TracedStack, tape: Tape) -> None:
+        """Put what it makes into `tape.values`."""
         raise NotImplementedError
 
     def backward(self, stack: TracedStack, tape: Tape, d_values: Gradients) -> None:
+        """Take the gradient of what it made, add to those of what it read, write those of its parameters."""
         raise NotImplementedError
 
 
 @dataclass(eq=False)
 class Linear(Step):
-    """The layer is small and its products are few: float32 whatever the rest is."""
+    """A linear layer: small, and its products are few, so float32 whatever the rest is."""
 
     reads: str
     makes: str
@@ -119,13 +127,13 @@ class Linear(Step):
     bias: Slot | None
 
     def forward(self, stack: TracedStack, tape: Tape) -> None:
-        out = torch.bmm(tape.read(stack, self.reads).float(), self.weight.of(stack.weights).transpose(1, 2))
+        out = torch.bmm(tape.read(self.reads).float(), self.weight.of(stack.weights).transpose(1, 2))
         if self.bias is not None:
             out += self.bias.of(stack.weights)[:, None]
         tape.values[self.makes] = out
 
     def backward(self, stack: TracedStack, tape: Tape, d_values: Gradients) -> None:
-        x, up = tape.read(stack, self.reads).float(), plain(d_values.pop(self.makes)).float()
+        x, up = tape.read(self.reads).float(), plain(d_values.pop(self.makes)).float()
         if self.reads != stack.input:
             add_gradient(d_values, self.reads, torch.bmm(up, self.weight.of(stack.weights)))
         if tape.sums == "squares":  # of the outer product up ⊗ x of each example
@@ -144,7 +152,7 @@ class Other(Step):
     function: Callable[..., Tensor]
 
     def forward(self, stack: TracedStack, tape: Tape) -> None:
-        given = [tape.read(stack, name) for name in self.reads]
+        given = [tape.read(name) for name in self.reads]
         if not tape.keep:
             tape.values[self.makes] = self.function(*given)
             return
@@ -171,13 +179,13 @@ class Shortcut(Step):
     side: int
 
     def forward(self, stack: TracedStack, tape: Tape) -> None:
-        thinned = tape.read(stack, self.reads)[:, :, :: self.stride, :: self.stride]
+        thinned = tape.read(self.reads)[:, :, :: self.stride, :: self.stride]
         tape.values[self.makes] = F.pad(thinned, (self.side, self.side))
 
     def backward(self, stack: TracedStack, tape: Tape, d_values: Gradients) -> None:
         up = plain(d_values.pop(self.makes))
         if self.reads != stack.input:
-            down = torch.zeros_like(tape.read(stack, self.reads))
+            down = torch.zeros_like(tape.read(self.reads))
             down[:, :, :: self.stride, :: self.stride] = up[..., self.side : up.shape[-1] - self.side]
             add_gradient(d_values, self.reads, down)
 
@@ -194,12 +202,12 @@ class GroupNorm(Step):
 
     def forward(self, stack: TracedStack, tape: Tape) -> None:
         gamma, beta = self.gamma.of(stack.weights), self.beta.of(stack.weights)
-        tape.values[self.makes], moments = group_norm(tape.read(stack, self.reads), gamma, beta, self.groups)
+        tape.values[self.makes], moments = group_norm(tape.read(self.reads), gamma, beta, self.groups)
         if tape.keep:
             tape.saved[self.makes] = moments
 
     def backward(self, stack: TracedStack, tape: Tape, d_values: Gradients) -> None:
-        x, moments = tape.read(stack, self.reads), tape.saved[self.makes]
+        x, moments = tape.read(self.reads), tape.saved[self.makes]
         up = plain(d_values.pop(self.makes))
         down, *each = group_norm_gradient(up, x, moments, self.gamma.of(stack.weights), self.groups)
         for slot, own in zip((self.gamma, self.beta), each, strict=True):
@@ -215,6 +223,6 @@ def add_gradient(d_values: Gradients, name: str, gradient: Tensor | None) -> Non
 
 
 def plain(gradient: Tensor | Gated) -> Tensor:
-    """Only the step that made a value is given a gradient behind its ReLU, and it knows what to do with that."""
+    """A gradient as a tensor: only the step that made a value is ever given one that has passed its ReLU."""
     assert isinstance(gradient, Tensor)
     return gradient

@@ -21,7 +21,7 @@ from forgetgauge.learn.device import kernels_on
 from forgetgauge.learn.stacked import ops as plain_ops
 from forgetgauge.learn.stacked.kernels.folded import convolution as folded
 from forgetgauge.learn.stacked.kernels.folded.machine import Machine, gpu
-from forgetgauge.learn.stacked.members import NotStackable, trace
+from forgetgauge.learn.stacked.members import NotStackable, trace, unstack
 from forgetgauge.learn.stacked.reader import Reader
 from forgetgauge.learn.stacked.steps import ALIGNMENT, Gradients, Slot, Step, Sums, Tape
 
@@ -105,16 +105,13 @@ class TracedStack:
     @torch.no_grad()
     def members(self, n_batches: Sequence[int] | None = None) -> list[nn.Module]:
         """The models with what was learnt; `n_batches` is how many batches each batch norm of a member has seen."""
-        for k, (model, table) in enumerate(zip(self.models, self.tables_of(self.weights), strict=True)):
-            for name, parameter in model.named_parameters():
-                parameter.copy_(table[name])
-            for name, (mean, var) in self.statistics.items():
-                buffers = dict(model.get_submodule(name).named_buffers())
-                buffers["running_mean"].copy_(mean[k])
-                buffers["running_var"].copy_(var[k])
-                if n_batches is not None:
-                    buffers["num_batches_tracked"] += n_batches[k]
-        return self.models
+        stacked = {name: slot.to_model(self.weights) for name, slot in self.slots.items()}
+        for name, (mean, var) in self.statistics.items():
+            stacked |= {f"{name}.running_mean": mean, f"{name}.running_var": var}
+        for model, more in zip(self.models, n_batches or [0] * len(self.models), strict=True):
+            for name in self.statistics:
+                model.get_buffer(f"{name}.num_batches_tracked").add_(more)
+        return unstack(self.models, stacked)
 
     # -- computing -----------------------------------------------------------------------------------------------
 
@@ -140,10 +137,10 @@ class TracedStack:
         if self.machine is not None and not self._compiled:
             self._compile(x.shape[2:])
         x = (x.movedim(2, -1) if x.dim() > 3 else x).to(self.dtype).contiguous()
-        tape = Tape({self.input: x}, n_valid=n_valid, train=train, keep=keep, sums=sums)
+        tape = Tape({self.input: x}, n_valid, self.machine, train, keep, sums)
         for step in self.steps:
             step.forward(self, tape)
-        return tape.read(self, self.output).float(), tape
+        return tape.read(self.output).float(), tape
 
     def _compile(self, point: torch.Size) -> None:
         """The folded kernels for points of this shape; without them training is slower, and nothing else."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from forgetgauge.learn.stacked.members import NotStackable
+from forgetgauge.learn.stacked.members import NotStackable, unstack
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,13 +39,7 @@ class VmapStack:
 
     def members(self) -> list[nn.Module]:
         """The models again, each with its slice of the stack."""
-        with torch.no_grad():
-            for member, model in enumerate(self._models):
-                for name, parameter in model.named_parameters():
-                    parameter.copy_(self.parameters[name][member])
-                for name, buffer in model.named_buffers():
-                    buffer.copy_(self.buffers[name][member])
-        return list(self._models)
+        return unstack(self._models, self.parameters | self.buffers)
 
 
 def check_vmap(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> None:

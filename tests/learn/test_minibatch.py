@@ -297,7 +297,7 @@ def test_the_order_of_the_members_does_not_matter(images):
         assert_close(one, other)
 
 
-def test_a_member_does_not_depend_on_its_company(images):
+def test_a_member_does_not_depend_on_the_other_members(images):
     learner, (sets, streams) = small_cnn(), members(images, 5, 37)
     among_all, among_two = learner.fit_many(sets, streams), learner.fit_many(sets[:2], streams[:2])
     for one, other in zip(among_two, among_all, strict=False):

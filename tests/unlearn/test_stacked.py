@@ -225,7 +225,7 @@ def test_requests_that_differ_in_more_than_their_sets_cannot_be_stacked():
 
 
 @pytest.mark.usefixtures("stacks_on_cpu")
-def test_a_frozen_weight_stays_frozen_in_company():
+def test_a_frozen_weight_stays_frozen_in_a_stack():
     requests = requests_on("batch norm")
     requests[0].model.body[0].weight.requires_grad_(False)
     assert_alone(FineTune(epochs=1), requests)
@@ -321,7 +321,7 @@ def test_a_head_without_bias_is_tuned_too(monkeypatch):
 @pytest.mark.parametrize(
     "how", [NegGrad(epochs=0), FineTune(lr=0.0, weight_decay=0.1), SSD(alpha=1e9), Fisher(alpha=0)]
 )
-def test_what_changes_nothing_alone_changes_nothing_in_company(how, monkeypatch):
+def test_what_changes_nothing_alone_changes_nothing_in_a_stack(how, monkeypatch):
     requests = requests_on("batch norm")
     for result, request in zip(in_a_stack(how, requests, monkeypatch)[0], requests, strict=True):
         assert not changed(result, request.model)

@@ -1,4 +1,4 @@
-"""So many passes over one part of the data: the descent most methods are, of one model or of all members of a twin.
+"""So many passes over one part of the data: the descent most methods are, of one model or of all members of a stack.
 
 Orders and dropout come from the streams of the request either way, and the gradients are counted in its context.
 """
@@ -36,7 +36,7 @@ class Passes:
 
     def stacked(
         self,
-        twin: TracedStack,
+        stack: TracedStack,
         requests: Sequence[Request],
         parts: Sequence[Points],
         *,
@@ -53,7 +53,7 @@ class Passes:
             batches = batches_of(part, self._order(part, request.context), None if labels is None else labels[k])
             feeds.append(Feed(batches, self._n_steps(part)))
             request.context.n_gradients += self.epochs * len(part)
-        return descended(twin, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
+        return descended(stack, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
 
     def _order(self, part: Points, context: Context) -> Iterator[Positions]:
         return batch_positions(len(part), self.batch_size, self.epochs, context.streams.generator("order"))

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.device import capture
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.stacked import engines
 from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
@@ -133,6 +134,22 @@ def _streams_of_a_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "current_stream", mock.MagicMock())
+
+
+@pytest.mark.usefixtures("_streams_of_a_cpu")
+def test_a_step_is_tried_out_before_it_is_captured_once(monkeypatch):
+    seen = []
+
+    @contextlib.contextmanager
+    def recording(graph, pool=None):
+        seen.append(pool)
+        yield
+
+    monkeypatch.setattr(torch.cuda, "Stream", mock.MagicMock())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", mock.MagicMock())
+    monkeypatch.setattr(torch.cuda, "graph", recording)
+    capture(lambda: seen.append("step"), torch.device("cpu"), n_trials=2, pool="shared")
+    assert seen == ["step", "step", "shared", "step"]
 
 
 @pytest.mark.usefixtures("_streams_of_a_cpu")

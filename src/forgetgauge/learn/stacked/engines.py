@@ -31,7 +31,7 @@ N_STREAMS = 8
 
 @dataclass(frozen=True)
 class Engine:
-    """A choice, and why it is not one of those above it."""
+    """What trains the members, and the reason why nothing faster does."""
 
     name: Literal["traced", "vmap", "streams", "solo", "ghost", "opacus"]
     reason: str = ""
@@ -43,7 +43,7 @@ class Engine:
 
 
 def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
-    """For models like this (in train mode) on these points."""
+    """The fastest for models like this (in train mode) on these points."""
     apart = reason_against(check_points, points)
     if apart is not None:
         return Engine("solo", apart)

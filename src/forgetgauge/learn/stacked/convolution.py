@@ -16,7 +16,7 @@ from forgetgauge.learn.stacked import ops as plain_ops
 from forgetgauge.learn.stacked import patches
 from forgetgauge.learn.stacked.kernels.folded import convolution as folded
 from forgetgauge.learn.stacked.kernels.folded.convolution import Normed
-from forgetgauge.learn.stacked.ops import Norm
+from forgetgauge.learn.stacked.ops import Norm, own_examples
 from forgetgauge.learn.stacked.patches import Window
 from forgetgauge.learn.stacked.steps import Gradients, Slot, Step, Tape, add_gradient, plain
 
@@ -184,7 +184,7 @@ def _squared_scale_gradients(
     up: Tensor, y: Tensor, z: Tensor, norm: Norm, n_valid: Tensor, d_gamma: Tensor, d_beta: Tensor, relu: bool
 ) -> None:
     """Σ over examples of (∂/∂γ)² and (∂/∂β)²: each example's own sum over pixels, squared."""
-    own = (torch.arange(y.shape[1], device=y.device) < n_valid[:, None]).view(*y.shape[:2], 1, 1, 1)
+    own = own_examples(y, n_valid)
     g = up.float() * own * (z > 0 if relu else 1)
     along = (y.float() - norm.mean[:, None, None, None]) * norm.rstd[:, None, None, None]
     d_gamma.copy_((g * along).sum((2, 3)).square().sum(1))

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions
 from forgetgauge.learn.device import capture
-from forgetgauge.learn.stacked.ghost_layers import Gradients, Layer, Use, layer_of
+from forgetgauge.learn.stacked.ghost_layers import Layer, Stacked, Use, layer_of
 from forgetgauge.learn.stacked.members import NotStackable, own_labels, trace, unstack
 from forgetgauge.models.resnet import PadShortcut
 
@@ -56,7 +56,7 @@ class GhostStack:
         self._graph = trace(models[0])
         self._layers = _read(self._graph)
         each = [dict(model.named_parameters()) for model in models]
-        self.parameters: Gradients = {name: torch.stack([own[name].detach() for own in each]) for name in each[0]}
+        self.parameters: Stacked = {name: torch.stack([own[name].detach() for own in each]) for name in each[0]}
         self._check_covers(models[0])
 
     def _check_covers(self, model: nn.Module) -> None:
@@ -68,11 +68,11 @@ class GhostStack:
             if name not in self.parameters:
                 raise NotStackable(f"{name} is shared with another layer")
 
-    def zeros(self) -> Gradients:
+    def zeros(self) -> Stacked:
         """A sum to begin with."""
         return {name: torch.zeros_like(stacked) for name, stacked in self.parameters.items()}
 
-    def add_clipped(self, into: Gradients, x: Tensor, y: Tensor, own: Tensor, clip_norm: float | None) -> Tensor:
+    def add_clipped(self, into: Stacked, x: Tensor, y: Tensor, own: Tensor, clip_norm: float | None) -> Tensor:
         """Add Σ_i min(1, clip_norm / ‖g_i‖) g_i over a member's own examples, g_i of its cross-entropy; None: no clip.
 
         x (K, B, …), y (K, B), own (K, B) false where a member's batch is shorter. Gives the norms ‖g_i‖, (K, B).

@@ -19,13 +19,13 @@ from forgetgauge.learn.stacked.group_norm import Groups, Moments, group_norm, gr
 from forgetgauge.learn.stacked.members import NotStackable
 from forgetgauge.learn.stacked.patches import patches, window_of
 
-Gradients = dict[str, Tensor]
-"""Parameter name -> (K, *shape)."""
+Stacked = dict[str, Tensor]
+"""Tensors of all members by the names of their parameters, (K, *shape) each."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """A layer at work on a batch."""
+    """A layer applied to a batch: what it read, and what it made."""
 
     layer: Layer
     read: Any
@@ -41,7 +41,7 @@ class Layer:
 
     names: tuple[str, ...]
 
-    def read(self, x: Tensor, k: int, parameters: Gradients) -> Use:
+    def read(self, x: Tensor, k: int, parameters: Stacked) -> Use:
         """Forwards; x is (K · B, …)."""
         raise NotImplementedError
 
@@ -49,12 +49,12 @@ class Layer:
         """(K, B) squared norm of each example's gradient."""
         raise NotImplementedError
 
-    def add_weighted(self, into: Gradients, read: Any, up: Tensor, factor: Tensor) -> None:
+    def add_weighted(self, into: Stacked, read: Any, up: Tensor, factor: Tensor) -> None:
         """Σ_i factor_i · gradient_i."""
         raise NotImplementedError
 
 
-class Product(Layer):
+class ProductLayer(Layer):
     """A linear layer, or a convolution as a product with patches; `read` is (K, B, T, d), `out` (K, B, T, o)."""
 
     def __init__(self, name: str, module: nn.Linear | nn.Conv2d) -> None:
@@ -62,7 +62,7 @@ class Product(Layer):
         self.names = (self.weight, self.bias) if self.bias else (self.weight,)
         self.window = window_of(name, module) if isinstance(module, nn.Conv2d) else None
 
-    def read(self, x: Tensor, k: int, parameters: Gradients) -> Use:
+    def read(self, x: Tensor, k: int, parameters: Stacked) -> Use:
         weight = parameters[self.weight]
         if self.window is None:
             if x.dim() != 2:
@@ -81,9 +81,9 @@ class Product(Layer):
         def shaped(out: Tensor) -> Tensor:
             return out.view(n, -1) if shape is None else out.view(n, *shape, -1).permute(0, 3, 1, 2)
 
-        return Use(self, _Rows(rows.detach().view(k, n // k, t, d), touched), out, shaped)
+        return Use(self, _ProductInput(rows.detach().view(k, n // k, t, d), touched), out, shaped)
 
-    def squared_norms(self, read: _Rows, up: Tensor) -> Tensor:
+    def squared_norms(self, read: _ProductInput, up: Tensor) -> Tensor:
         rows = read.rows
         *_, t, d = rows.shape
         if t == 1:
@@ -97,7 +97,7 @@ class Product(Layer):
             squared = own.square().sum((1, 2)).view(rows.shape[:2])
         return squared if self.bias is None else squared + up.sum(2).square().sum(2)
 
-    def add_weighted(self, into: Gradients, read: _Rows, up: Tensor, factor: Tensor) -> None:
+    def add_weighted(self, into: Stacked, read: _ProductInput, up: Tensor, factor: Tensor) -> None:
         weighted = (up * factor[..., None, None]).flatten(1, 2)
         product = torch.bmm(weighted.transpose(1, 2), read.rows.flatten(1, 2))  # (K, o, d)
         total = into[self.weight]
@@ -109,38 +109,38 @@ class Product(Layer):
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _ProductInput:
     """What a product read, (K, B, T, d), and for a convolution the rows and columns of its window that did."""
 
     rows: Tensor
     touched: tuple[slice, slice] | None
 
 
-class GroupNorm(Layer):
+class GroupNormLayer(Layer):
     """γ x̂ + β; `out` is (K, B, …, C)."""
 
     def __init__(self, name: str, module: nn.GroupNorm) -> None:
         self.names = (f"{name}.weight", f"{name}.bias")
         self.groups = Groups(module.num_groups, module.eps)
 
-    def read(self, x: Tensor, k: int, parameters: Gradients) -> Use:
+    def read(self, x: Tensor, k: int, parameters: Stacked) -> Use:
         gamma, beta = (parameters[name] for name in self.names)
         given = x.movedim(1, -1).reshape(k, -1, *x.shape[2:], x.shape[1])
-        kept = _Normed(given.detach(), gamma, self.groups)
+        kept = _NormInput(given.detach(), gamma, self.groups)
         out = _tracked(_Normalise.apply(given, beta, kept))  # type: ignore[no-untyped-call]
         return Use(self, kept, out, lambda out: out.flatten(0, 1).movedim(-1, 1))
 
-    def squared_norms(self, read: _Normed, up: Tensor) -> Tensor:
+    def squared_norms(self, read: _NormInput, up: Tensor) -> Tensor:
         gamma, beta = read.each(up)
         return gamma.square().sum(2) + beta.square().sum(2)
 
-    def add_weighted(self, into: Gradients, read: _Normed, up: Tensor, factor: Tensor) -> None:
+    def add_weighted(self, into: Stacked, read: _NormInput, up: Tensor, factor: Tensor) -> None:
         for name, own in zip(self.names, read.each(up), strict=True):
             into[name].add_((own * factor[..., None]).sum(1))
 
 
 @dataclass
-class _Normed:
+class _NormInput:
     """What a group norm read, and what every example adds to the gradients of γ and β."""
 
     x: Tensor
@@ -168,7 +168,7 @@ class _Normalise(torch.autograd.Function):
     """γ x̂ + β."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, beta: Tensor, kept: _Normed) -> Tensor:
+    def forward(ctx: Any, x: Tensor, beta: Tensor, kept: _NormInput) -> Tensor:
         ctx.kept = kept
         out, kept.moments = group_norm(x, kept.gamma, beta, kept.groups)
         return out
@@ -191,7 +191,7 @@ def _tracked(out: Tensor) -> Tensor:
 def layer_of(name: str, module: nn.Module) -> Layer:
     """The layer that a module is; `NotStackable` where it is none that is known."""
     if isinstance(module, nn.Linear | nn.Conv2d):
-        return Product(name, module)
+        return ProductLayer(name, module)
     if isinstance(module, nn.GroupNorm) and module.affine:
-        return GroupNorm(name, module)
+        return GroupNormLayer(name, module)
     raise NotStackable(f"{name} is a {type(module).__name__}, which is not known to the engine")

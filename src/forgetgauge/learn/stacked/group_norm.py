@@ -1,7 +1,7 @@
 """Group norms of K models at once, each with its own γ and β, and what every single example adds to their gradients.
 
 Activations are (K, batch, …, channels), as both engines for stacks have them. Here in torch's own operations; on a GPU
-with Triton the kernels of `group_norm_kernels.py` do the same, which torch does slowly for channels that lie last.
+with Triton the kernels of `kernels/group_norm.py` do the same, which torch does slowly for channels that lie last.
 """
 
 from __future__ import annotations

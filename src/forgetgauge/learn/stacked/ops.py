@@ -1,8 +1,8 @@
-"""What the stacked engine computes, in plain torch: convolutions and batch norms of K models, forwards and backwards.
+"""Convolutions and batch norms of K models at once in plain torch, forwards and backwards.
 
-The reference that the kernels of `kernels.py` are tested against, and what runs where there are none. Activations are
-(K, batch, height, width, channels), convolution weights (K, rows, columns, channels in, channels out). Of member k only
-the first n_valid[k] examples of its batch count: batches of different sizes share one shape, and a member that has
+The reference that the kernels of `kernels/ops.py` are tested against, and what runs where there are none. Activations
+are (K, batch, height, width, channels), convolution weights (K, rows, columns, channels in, channels out). Of member k
+only the first n_valid[k] examples of its batch count: batches of different sizes share one shape, and a member that has
 finished is one whose batches are empty.
 """
 
@@ -72,7 +72,7 @@ def finish_moments(
 ) -> Norm:  # fmt: skip
     """Batch statistics over each member's own examples; the running statistics (K, C) are moved in place."""
     y = moments.float()
-    own = (torch.arange(y.shape[1], device=y.device) < n_valid[:, None]).view(*y.shape[:2], 1, 1, 1)
+    own = own_examples(y, n_valid)
     n = (n_valid * n_pixels).clamp(min=1).float()[:, None]
     mean = (y * own).sum((1, 2, 3)) / n
     square = ((y - mean[:, None, None, None]).square() * own).sum((1, 2, 3))
@@ -98,7 +98,7 @@ def norm_gradient(
     *, residual: bool, relu: bool, train: bool,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """(∂/∂y, ∂/∂residual); the gradients of γ and β are written into d_gamma and d_beta (K, C)."""
-    own = (torch.arange(y.shape[1], device=y.device) < n_valid[:, None]).view(*y.shape[:2], 1, 1, 1)
+    own = own_examples(y, n_valid)
     g = up.float() * own * (z > 0 if relu else 1)
     along = (y.float() - norm.mean[:, None, None, None]) * norm.rstd[:, None, None, None]
     plain_sum, along_sum = g.sum((1, 2, 3)), (g * along).sum((1, 2, 3))
@@ -110,6 +110,11 @@ def norm_gradient(
         down = g - (plain_sum / n)[:, None, None, None] - along * (along_sum / n)[:, None, None, None]
     down = down * norm.scale[:, None, None, None] * own
     return down.to(y.dtype), g.to(y.dtype) if residual else None
+
+
+def own_examples(y: Tensor, n_valid: Tensor) -> Tensor:
+    """(K, B, 1, 1, 1) whether an example of activations (K, B, …) counts; the others are padding."""
+    return (torch.arange(y.shape[1], device=y.device) < n_valid[:, None]).view(*y.shape[:2], 1, 1, 1)
 
 
 def _grouped(x: Tensor) -> Tensor:

@@ -16,8 +16,8 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import RunFailed, UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.run.assignments import Failure, Outcome
 from forgetgauge.run.executors import Inline
-from forgetgauge.run.tasks import Failure, Outcome
 
 FOUR = ("correctness", "confidence", "entropy", "modified-entropy")
 TINY = {
@@ -169,7 +169,7 @@ class Adversary:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda signals: signals.logits.max(axis=1), "float32, not booleans"),
+        (lambda signals: signals.outputs.max(axis=1), "float32, not booleans"),
         (lambda signals: np.ones(1, dtype=bool), "shape (1,)"),
         (lambda signals: signals.lables, "no attribute 'lables'"),
     ],
@@ -191,11 +191,11 @@ def test_an_adversary_is_tried_with_all_that_it_asks_for(needs):
     mine = Adversary(answer, *needs)
     forgetgauge.evaluate(unlearner="none", **{**TINY, "references": 2, "adversaries": {"mine": mine}})
     (tried, context), (real, real_context) = mine.seen[0], mine.seen[-1]
-    assert tried.logits.shape[::2] == real.logits.shape[::2]
+    assert tried.outputs.shape[::2] == real.outputs.shape[::2]
     assert set(np.unique(tried.role)) == set(np.unique(real.role))
     for panel in ("references", "outsiders"):
         assert (getattr(context, panel) is None) == (getattr(real_context, panel) is None)
-    assert tried.logits.shape[1] < real.logits.shape[1]
+    assert tried.outputs.shape[1] < real.outputs.shape[1]
 
 
 def test_the_trial_leaves_randomness_data_and_output_as_they_were(capsys):
@@ -279,8 +279,8 @@ def test_a_refused_run_leaves_no_folder_behind(tmp_path):
 
 def test_a_worker_that_dies_in_a_trial_is_one_line(monkeypatch):
     def dead(self):
-        task, _ = self._waiting.pop()
-        return task, Outcome(failures={key: Failure("the worker process died", "") for key in task.wanted})
+        assignment, _ = self._waiting.pop()
+        return assignment, Outcome(failures={key: Failure("the worker process died", "") for key in assignment.wanted})
 
     monkeypatch.setattr(Inline, "next", dead)
     assert "try learner 'minibatch': the worker process died" in refused(unlearner=copy.copy(gives_none))

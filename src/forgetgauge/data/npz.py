@@ -14,6 +14,7 @@ import numpy as np
 from forgetgauge.data.arrays import dataset_of
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
+from forgetgauge.tasks.task import Task
 
 
 def is_path(name: str) -> bool:
@@ -29,14 +30,15 @@ def files_of(path: Path) -> list[Path]:
     return [path / "train.npz", test] if test.exists() else [path / "train.npz"]
 
 
-def read_npz(path: Path) -> Dataset:
+def read_npz(path: Path, task: Task) -> Dataset:
     """The data set in a file or folder, named as the path was given. Pickled objects are refused, never loaded."""
     train, *test = files_of(path)
     if test:
-        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")))
+        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")), task=task)
     with _opened(train) as arrays:
         tested = [key for key in ("x_test", "y_test") if key in arrays]
-    return dataset_of(str(path), _pair(train, ("x", "y")), _pair(train, ("x_test", "y_test")) if tested else None)
+    test_set = _pair(train, ("x_test", "y_test")) if tested else None
+    return dataset_of(str(path), _pair(train, ("x", "y")), test_set, task=task)
 
 
 def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:

@@ -76,6 +76,7 @@ class Game:
     data_digest: str
     n_points: int
     n_classes: int
+    """1 where labels are no classes."""
     seed: int
     fraction: float
     alpha: float
@@ -104,6 +105,8 @@ class Game:
     """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
     interval: Literal["student", "bounded"] = "student"
     """Which interval of Q is shown; no job depends on it."""
+    task: str = "classification"
+    """What labels and outputs mean; the data's digest stands for it in keys."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -243,7 +246,9 @@ class _Builder:
             inputs |= self._panel("reference", method, opponent, self.game.n_references)
         label = f"fit {name}" + (f" to {method}" if aware else "")
         return self._add(
-            FitJob(opponent.adversary, self.game.n_classes, inputs=inputs, label=label, group=f"fit {name}")
+            FitJob(
+                opponent.adversary, self.game.n_classes, self.game.task, inputs=inputs, label=label, group=f"fit {name}"
+            )
         )
 
     def _panel(self, panel: str, method: str, opponent: Opponent, n_models: int) -> dict[str, str]:
@@ -276,7 +281,9 @@ class _Builder:
                 label = f"{method}, {place}, on the shadow half"
                 inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, opponent.columns)
             label = f"{name} on {method}, {place}"
-            decide[name] = self._add(DecideJob(opponent.adversary, inputs=inputs, label=label, group=f"decide {name}"))
+            decide[name] = self._add(
+                DecideJob(opponent.adversary, self.game.task, inputs=inputs, label=label, group=f"decide {name}")
+            )
         return CellJobs(unlearn, signals, decide)
 
     # -- rival metrics -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Choice by name: the catalogues of unlearners, adversaries, learners, models, data sets and executors.
+"""Choice by name: the catalogues of unlearners, adversaries, learners, models, data sets, tasks and executors.
 
 A catalogue knows names and one-line facts; the code behind a name is imported when it is first used, so listing and
 `--help` stay instant. A name of the form `module:attribute` is the user's own code, imported from the Python path.
@@ -12,6 +12,7 @@ from forgetgauge.plugins.shipped.data import DATA
 from forgetgauge.plugins.shipped.executors import EXECUTORS
 from forgetgauge.plugins.shipped.learners import LEARNERS
 from forgetgauge.plugins.shipped.models import MODELS
+from forgetgauge.plugins.shipped.tasks import TASKS
 from forgetgauge.plugins.shipped.unlearners import UNLEARNERS
 
 unlearners = Catalogue("unlearner", UNLEARNERS)
@@ -19,6 +20,7 @@ adversaries = Catalogue("adversary", ADVERSARIES)
 learners = Catalogue("learner", LEARNERS)
 models = Catalogue("model", MODELS)
 data = Catalogue("data set", DATA)
+tasks = Catalogue("task", TASKS)
 executors = Catalogue("executor", EXECUTORS)
 """Called with the folder of artefacts, `Sources` and a device; named on the command line, never in a run file."""
 
@@ -28,5 +30,6 @@ CATALOGUES = {
     "learners": learners,
     "models": models,
     "data": data,
+    "tasks": tasks,
     "executors": executors,
 }

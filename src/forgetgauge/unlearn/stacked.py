@@ -20,7 +20,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
-from forgetgauge.learn.stacked.trainer import AfterStep, Feed, d_cross_entropy, descend_together, rectangle
+from forgetgauge.learn.stacked.trainer import AfterStep, Feed, descend_together, rectangle
 from forgetgauge.models.head import head_of
 from forgetgauge.unlearn.unlearner import Request, Unlearner
 
@@ -120,7 +120,7 @@ def stacked_gradients(
         at, n_valid = rectangle(here, twin.device)
         logits, play = twin.forward(points[0].inputs_at(at), n_valid, keep=True)
         valid = torch.arange(at.shape[1], device=twin.device) < n_valid[:, None]
-        twin.backward(play, d_cross_entropy(logits, labels(at)) * valid[..., None])
+        twin.backward(play, points[0].task.loss_gradient(logits, labels(at)) * valid[..., None])
         yield twin.gradient
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.learn.augment import draw_moves
 from forgetgauge.learn.descent import Steps
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked import trainer
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import (
@@ -319,7 +319,7 @@ def test_logits_of_members_about_their_own_points(name):
         for model, points, logits in zip(models, sets, logits_together(models, sets, batch_size=size), strict=True):
             assert logits.shape == (len(points), N_CLASSES)
             assert logits.dtype == np.float32
-            np.testing.assert_allclose(logits, logits_of(model, points), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(logits, outputs_of(model, points), rtol=1e-4, atol=1e-5)
 
 
 def test_of_no_points_there_are_no_logits(points):

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
@@ -54,7 +53,7 @@ def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
     if len(points) == 1:
         return Engine("solo", "a stack of one is a model alone")
     x, y = points[0].subset(points[0].index[:4]).x, points[0].subset(points[0].index[:4]).y
-    no_vmap = reason_against(check_vmap, copy.deepcopy(model), x, y, F.cross_entropy)
+    no_vmap = reason_against(check_vmap, copy.deepcopy(model), x, y, points[0].task.loss)
     if no_vmap is None:
         return Engine("vmap", not_traced)
     if on_gpu and reason_against(check_draws_nothing, model) is None:

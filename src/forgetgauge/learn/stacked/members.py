@@ -47,7 +47,7 @@ def check_points(points: Sequence[Points]) -> None:
     first = points[0]
     if any(p.whole_inputs is not first.whole_inputs for p in points):
         raise NotStackable("the points are of different data sets")
-    if any(p.whole_labels is not first.whole_labels and p.n_classes != first.n_classes for p in points):
+    if any(p.whole_labels is not first.whole_labels and p.n_outputs != first.n_outputs for p in points):
         raise NotStackable("the points have different numbers of classes")
 
 

@@ -129,7 +129,7 @@ class TracedStack:
         keep: bool = False,
         sums: Sums = "gradient",
     ) -> tuple[Tensor, Tape]:
-        """(K, B, …) inputs -> (K, B, n_classes) float32 logits, and what `backward` needs (with `keep`)."""
+        """(K, B, …) inputs -> (K, B, n_outputs) float32, and what `backward` needs (with `keep`)."""
         if n_valid is None:
             n_valid = torch.full((len(x),), x.shape[1], device=x.device, dtype=torch.int32)
         if self._low is not self.weights:

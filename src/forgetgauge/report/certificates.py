@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forgetgauge.game.bounds import paper_bound_raw, tight_bound
+from forgetgauge.game.bounds import paper_bound, tight_bound
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.roles import lacks_pairs
 from forgetgauge.wording import bound, bracket, percent, plain
@@ -62,7 +62,7 @@ class Certificate:
     @property
     def paper(self) -> float | None:
         """Theorem 3.6 as printed; above 1 it says nothing."""
-        return None if self.epsilon is None or self.delta is None else paper_bound_raw(self.epsilon, self.delta)
+        return None if self.epsilon is None or self.delta is None else paper_bound(self.epsilon, self.delta)
 
     @property
     def verdict(self) -> str:

@@ -11,7 +11,7 @@ from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.intervals import IntervalKind
-from forgetgauge.game.supremum import counted_below
+from forgetgauge.game.quality import counted_below
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.graph import Game
 from forgetgauge.plan.record import game_to_json

@@ -20,16 +20,16 @@ of freedom, which gives the intervals of `compare_spreads`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
+from forgetgauge.game.adversary import lookup_acceptance
 from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import check_level
-from forgetgauge.game.lookup import LookupAdversary
 from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import Split, SwapPair
 from forgetgauge.suites.records import Record
@@ -154,9 +154,8 @@ def lookup_advantages(groups: Sequence[TwoSplits], weights: Floats, n_queries: f
 
 
 def _lookup_advantage(group: TwoSplits, weights: Floats, n_queries: float) -> float:
-    accepts: Callable[..., float] = LookupAdversary(*group).acceptance
-    gains = [accepts(split, 0, weights, n_queries) - accepts(split, 1, weights, n_queries) for split in group]
-    return float(np.mean(gains))
+    forget, unseen = ([lookup_acceptance(group, split, bit, weights, n_queries) for split in group] for bit in (0, 1))
+    return float(np.mean(np.subtract(forget, unseen)))
 
 
 def compare_spreads(by_split: Floats, level: float = 0.95) -> AdversaryRecord:

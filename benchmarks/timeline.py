@@ -1,8 +1,8 @@
-"""Where the wall time of a run goes: worker processes that note when each task was handed out, begun and ended.
+"""Where the wall time of a run goes: worker processes that note when each assignment was handed out, begun and ended.
 
 Every instant of a run has one cause: jobs, where somebody works on one (those that train, unlearn or take signals
-before those that fit and decide), else workers that start, tasks on their way, or what comes before the first task and
-after the last. So the seconds add up to the wall time.
+before those that fit and decide), else workers that start, assignments on their way, or what comes before the first
+assignment and after the last. So the seconds add up to the wall time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from forgetgauge.plan.jobs import USES_TORCH
+from forgetgauge.run.assignments import Assignment, Outcome, Sources
 from forgetgauge.run.executors import Processes
-from forgetgauge.run.tasks import Outcome, Sources, Task
 
-PLANNING, BETWEEN, RESULT = "planning: imports, reading data, the job graph", "between tasks", "the result"
-MODELS, FAILED, LIGHT = "models and signals", "tasks of which nothing came", "fits and decisions alone"
-STARTING, ON_ITS_WAY = "workers starting: imports, the device, reading data", "tasks on their way"
+PLANNING, BETWEEN, RESULT = "planning: imports, reading data, the job graph", "between assignments", "the result"
+MODELS, FAILED, LIGHT = "models and signals", "assignments of which nothing came", "fits and decisions alone"
+STARTING, ON_ITS_WAY = "workers starting: imports, the device, reading data", "assignments on their way"
 RANK = {cause: place for place, cause in enumerate((MODELS, FAILED, LIGHT, STARTING, ON_ITS_WAY))}
 """Which cause counts at an instant that has several."""
 
@@ -35,7 +35,7 @@ class Span:
 
 
 class Timed(Processes):
-    """`Processes`, with a record of all tasks of the last run."""
+    """`Processes`, with a record of all assignments of the last run."""
 
     spans: list[Span]
 
@@ -45,22 +45,22 @@ class Timed(Processes):
         self._seen: set[int | None] = set()
         super().__init__(objects, sources, device, n_workers)
 
-    def start(self, task: Task, digests: Mapping[str, str]) -> None:
-        """Note the time, and whether it is the worker's first task."""
-        super().start(task, digests)
-        worker = next(member.process.pid for member in self._members if member.task is task)
-        self._handed_out[id(task)] = time.perf_counter(), worker not in self._seen
+    def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
+        """Note the time, and whether it is the worker's first assignment."""
+        super().start(assignment, digests)
+        worker = next(member.process.pid for member in self._members if member.assignment is assignment)
+        self._handed_out[id(assignment)] = time.perf_counter(), worker not in self._seen
         self._seen.add(worker)
 
-    def next(self) -> tuple[Task, Outcome]:
-        """Note the time; how long the task took says when it was begun."""
-        task, outcome = super().next()
+    def next(self) -> tuple[Assignment, Outcome]:
+        """Note the time; how long the assignment took says when it was begun."""
+        assignment, outcome = super().next()
         end = time.perf_counter()
-        handed_out, is_first = self._handed_out.pop(id(task))
+        handed_out, is_first = self._handed_out.pop(id(assignment))
         begun = max(handed_out, end - outcome.seconds)
-        cause = FAILED if not outcome.receipts else MODELS if task.jobs[0].kind in USES_TORCH else LIGHT
+        cause = FAILED if not outcome.receipts else MODELS if assignment.jobs[0].kind in USES_TORCH else LIGHT
         Timed.spans += [Span(handed_out, begun, STARTING if is_first else ON_ITS_WAY), Span(begun, end, cause)]
-        return task, outcome
+        return assignment, outcome
 
 
 def causes_of(spans: Sequence[Span], begin: float, end: float) -> dict[str, float]:

@@ -10,8 +10,8 @@ import torch
 import forgetgauge
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run import signals
+from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.scheduler import execute
-from forgetgauge.run.tasks import Failure, Outcome, Task
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.runfolder import RunFolder
 from tests.run.test_scheduler import StandIn, little_graph
@@ -54,10 +54,10 @@ def test_a_failure_that_another_try_would_repeat_is_not_tried_again(tmp_path):
     folder.create()
 
     class Diverged(StandIn):
-        def next(self) -> tuple[Task, Outcome]:
-            task, outcome = super().next()
+        def next(self) -> tuple[Assignment, Outcome]:
+            assignment, outcome = super().next()
             final = {key: Failure(found.line, found.traceback, final=True) for key, found in outcome.failures.items()}
-            return task, Outcome(outcome.receipts, final, seconds=outcome.seconds)
+            return assignment, Outcome(outcome.receipts, final, seconds=outcome.seconds)
 
     def fail(job: Job) -> None:
         if job.label == "signals 1":

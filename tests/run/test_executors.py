@@ -1,4 +1,4 @@
-"""Who may take which task: with a GPU, one worker owns it and the others do what needs no torch."""
+"""Who may take which assignment: with a GPU, one worker owns it and the others do what needs no torch."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run import executors
+from forgetgauge.run.assignments import Assignment, Sources
 from forgetgauge.run.executors import KINDS, Inline, Processes, places
-from forgetgauge.run.tasks import Sources, Task
 from tests.made_up import MadeUp
 
 
-def task(kind: Kind) -> Task:
+def assignment(kind: Kind) -> Assignment:
     job = MadeUp(kind)
-    return Task((job,), frozenset({job.key}))
+    return Assignment((job,), frozenset({job.key}))
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])
 def test_on_a_cpu_every_worker_does_everything(n_workers):
     hired = places("cpu", n_workers)
     assert len(hired) == n_workers
-    assert all(place.serves(task(kind)) for place in hired for kind in KINDS)
+    assert all(place.serves(assignment(kind)) for place in hired for kind in KINDS)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])
@@ -31,32 +31,32 @@ def test_with_a_gpu_one_worker_owns_it_and_never_waits_for_an_adversary(n_worker
     assert owner.device == "cuda:0"
     assert {place.device for place in others} == {"cpu"}
     for kind in KINDS:
-        assert owner.serves(task(kind)) == (kind in USES_TORCH)
-        assert all(place.serves(task(kind)) == (kind not in USES_TORCH) for place in others)
+        assert owner.serves(assignment(kind)) == (kind in USES_TORCH)
+        assert all(place.serves(assignment(kind)) == (kind not in USES_TORCH) for place in others)
 
 
 @pytest.mark.slow
 def test_a_busy_gpu_leaves_room_for_light_tasks(tmp_path):
     workers = Processes(tmp_path, Sources({}), "cuda:0", n_workers=3)
     try:
-        assert (workers.n_workers(task("train")), workers.n_workers(task("decide"))) == (1, 2)
-        workers.start(task("train"), {})
-        assert not workers.has_room(task("unlearn"))
-        assert workers.has_room(task("decide"))
+        assert (workers.n_workers(assignment("train")), workers.n_workers(assignment("decide"))) == (1, 2)
+        workers.start(assignment("train"), {})
+        assert not workers.has_room(assignment("unlearn"))
+        assert workers.has_room(assignment("decide"))
         done, outcome = workers.next()  # there is no such data set, nor perhaps such a device
-        assert done == task("train")
+        assert done == assignment("train")
         assert list(outcome.failures) == list(done.wanted)
-        assert workers.has_room(task("unlearn"))
+        assert workers.has_room(assignment("unlearn"))
     finally:
         workers.close()
 
 
 def test_this_process_does_one_task_at_a_time(tmp_path):
     executor = Inline(tmp_path, Sources({}))
-    assert executor.has_room(task("train"))
-    executor.start(task("train"), {})
-    assert not executor.has_room(task("decide"))
-    assert executor.n_workers(task("decide")) == 1
+    assert executor.has_room(assignment("train"))
+    executor.start(assignment("train"), {})
+    assert not executor.has_room(assignment("decide"))
+    assert executor.n_workers(assignment("decide")) == 1
 
 
 @pytest.mark.slow
@@ -67,9 +67,9 @@ def test_a_worker_that_was_started_ahead_is_hired_for_what_needs_torch(tmp_path)
         try:
             assert executors._AHEAD == []
             assert [member.process is process for member in workers._members] == [True, False]
-            workers.start(task("train"), {})
+            workers.start(assignment("train"), {})
             done, outcome = workers.next()  # there is no such data set
-            assert (done, list(outcome.failures)) == (task("train"), list(done.wanted))
+            assert (done, list(outcome.failures)) == (assignment("train"), list(done.wanted))
         finally:
             workers.close()
     assert not process.is_alive()

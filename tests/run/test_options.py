@@ -67,9 +67,9 @@ def test_an_executor_of_the_users_own_does_the_work(tmp_path, monkeypatch):
         "from forgetgauge.run.executors import Inline\n"
         "N_STARTED = []\n"
         "class Mine(Inline):\n"
-        "    def start(self, task, digests):\n"
-        "        N_STARTED.append(task)\n"
-        "        super().start(task, digests)\n"
+        "    def start(self, assignment, digests):\n"
+        "        N_STARTED.append(assignment)\n"
+        "        super().start(assignment, digests)\n"
     )
     how = {"unlearner": "none", "adversaries": ["confidence"], "pairs": 1, "shadows": 2, "fraction": 0.2}
     how["learner"] = {"model": "linear", "epochs": 1}

@@ -9,8 +9,8 @@ from hypothesis import given
 
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.run.assignments import Sources
 from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
-from forgetgauge.run.tasks import Sources
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
@@ -97,8 +97,8 @@ def test_the_tasks_do_each_job_exactly_once():
     jobs = build_graph(GAME).jobs
     state = LedgerState()
     state.apply({"event": "stacks", "stacks": form_stacks(jobs, list(jobs), state)})
-    tasks = pack(jobs, list(jobs), state)
-    assert sorted(key for task in tasks for key in task.wanted) == sorted(jobs)
+    assignments = pack(jobs, list(jobs), state)
+    assert sorted(key for assignment in assignments for key in assignment.wanted) == sorted(jobs)
 
 
 @given(st.data())
@@ -106,12 +106,16 @@ def test_a_stack_stays_together_whatever_is_left_of_it(data):
     jobs = build_graph(GAME).jobs
     state = LedgerState()
     state.apply({"event": "stacks", "stacks": form_stacks(jobs, list(jobs), state)})
-    whole = {task.jobs[0].key: task.jobs for task in pack(jobs, list(jobs), state) if task.jobs[0].coupled}
+    whole = {
+        assignment.jobs[0].key: assignment.jobs
+        for assignment in pack(jobs, list(jobs), state)
+        if assignment.jobs[0].coupled
+    }
     left = data.draw(st.sets(st.sampled_from(sorted(jobs)), min_size=1))
-    for task in pack(jobs, [key for key in jobs if key in left], state):
-        assert task.wanted <= left
-        if task.jobs[0].coupled:
-            assert task.jobs == whole[task.jobs[0].key]
+    for assignment in pack(jobs, [key for key in jobs if key in left], state):
+        assert assignment.wanted <= left
+        if assignment.jobs[0].coupled:
+            assert assignment.jobs == whole[assignment.jobs[0].key]
 
 
 def test_jobs_that_come_later_form_stacks_of_their_own():
@@ -142,8 +146,8 @@ def test_weights_are_made_only_for_those_who_read_them(kind):
 
 def test_what_only_the_result_needs_is_done_last_so_that_no_training_waits_for_it():
     graph = build_graph(GAME)
-    tasks = pack(graph.jobs, list(graph.jobs), LedgerState())
-    kinds = [task.jobs[0].kind for task in tasks]
+    assignments = pack(graph.jobs, list(graph.jobs), LedgerState())
+    kinds = [assignment.jobs[0].kind for assignment in assignments]
     assert kinds[0] == "train"
     assert kinds.index("initialise") == len(kinds) - 1
     assert not any(graph.initialise in job.inputs.values() for job in graph.jobs.values())
@@ -152,12 +156,14 @@ def test_what_only_the_result_needs_is_done_last_so_that_no_training_waits_for_i
 def test_decisions_wait_for_one_task_of_signals_alone():
     """So that they are made while the next models are at work, and not all at the end."""
     graph = build_graph(replace(GAME, pairs=11))
-    tasks = pack(graph.jobs, list(graph.jobs), LedgerState())
-    taken_by = {job.key: i for i, task in enumerate(tasks) for job in task.jobs if job.kind == "signals"}
-    decisions = [task for task in tasks if task.jobs[0].kind == "decide"]
-    assert max(len(task.jobs) for task in decisions) > 1
-    for task in decisions:
-        assert len({taken_by[job.inputs["signals"]] for job in task.jobs}) == 1
+    assignments = pack(graph.jobs, list(graph.jobs), LedgerState())
+    taken_by = {
+        job.key: i for i, assignment in enumerate(assignments) for job in assignment.jobs if job.kind == "signals"
+    }
+    decisions = [assignment for assignment in assignments if assignment.jobs[0].kind == "decide"]
+    assert max(len(assignment.jobs) for assignment in decisions) > 1
+    for assignment in decisions:
+        assert len({taken_by[job.inputs["signals"]] for job in assignment.jobs}) == 1
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -1,7 +1,7 @@
 import numpy as np
 
+from forgetgauge.run.assignments import Sources
 from forgetgauge.run.recent import Recent
-from forgetgauge.run.tasks import Sources
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.artefact import Artefact
 from tests.made_up import MadeUp

@@ -1,4 +1,4 @@
-"""The scheduler against a stand-in executor whose tasks do what each test tells them to."""
+"""The scheduler against a stand-in executor whose assignments do what each test tells them to."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import Job
+from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.scheduler import N_TRIES, execute
-from forgetgauge.run.tasks import Failure, Outcome, Task
 from forgetgauge.store.objects import CorruptArtefact, Receipt
 from forgetgauge.store.runfolder import RunFolder
 from tests.made_up import MadeUp
@@ -31,43 +31,43 @@ def little_graph(n: int = 3) -> dict[str, Job]:
 
 
 class StandIn:
-    """Does a task by writing its label; `before(job)` may raise."""
+    """Does an assignment by writing its label; `before(job)` may raise."""
 
     def __init__(self, folder: RunFolder, before: Callable[[Job], None] = lambda _: None) -> None:
         self.folder, self.before = folder, before
-        self.waiting: list[tuple[Task, Mapping[str, str]]] = []
+        self.waiting: list[tuple[Assignment, Mapping[str, str]]] = []
         self.performed: list[str] = []
 
-    def has_room(self, task: Task) -> bool:
+    def has_room(self, assignment: Assignment) -> bool:
         return not self.waiting
 
-    def n_workers(self, task: Task) -> int:
+    def n_workers(self, assignment: Assignment) -> int:
         return 1
 
-    def start(self, task: Task, digests: Mapping[str, str]) -> None:
-        self.waiting.append((task, digests))
+    def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
+        self.waiting.append((assignment, digests))
 
-    def next(self) -> tuple[Task, Outcome]:
-        task, digests = self.waiting.pop()
+    def next(self) -> tuple[Assignment, Outcome]:
+        assignment, digests = self.waiting.pop()
         try:
-            for key in task.inputs:
+            for key in assignment.inputs:
                 self.folder.objects.read(key, digests[key])
         except CorruptArtefact as error:
-            return task, Outcome(lost=error.key)
+            return assignment, Outcome(lost=error.key)
         receipts: dict[str, Receipt] = {}
         failures: dict[str, Failure] = {}
-        for job in task.jobs:
-            if job.key not in task.wanted:
+        for job in assignment.jobs:
+            if job.key not in assignment.wanted:
                 continue
             self.performed.append(job.label)
             try:
                 self.before(job)
                 receipts[job.key] = self.folder.objects.write(job.key, {"x": np.arange(3)}, {"label": job.label})
             except DiskFull as error:
-                return task, Outcome(full_disk=str(error))
+                return assignment, Outcome(full_disk=str(error))
             except Exception as error:
                 failures[job.key] = Failure(f"{type(error).__name__}: {error}", "Traceback …")
-        return task, Outcome(receipts, failures, seconds=1.0)
+        return assignment, Outcome(receipts, failures, seconds=1.0)
 
     def close(self) -> None: ...
 
@@ -141,11 +141,11 @@ def test_an_artefact_damaged_again_and_again_is_given_up(folder):
     signals = next(job for job in jobs.values() if job.kind == "signals")
 
     class Rotten(StandIn):
-        def next(self) -> tuple[Task, Outcome]:
-            task, outcome = super().next()
-            if task.jobs[0].kind == "signals":
+        def next(self) -> tuple[Assignment, Outcome]:
+            assignment, outcome = super().next()
+            if assignment.jobs[0].kind == "signals":
                 folder.objects.path(signals.key).write_bytes(b"rot")
-            return task, outcome
+            return assignment, outcome
 
     ending = execute(jobs, folder, Rotten(folder), keep_weights=True)
     assert "damaged again and again" in ending.failed[signals.key].line
@@ -224,7 +224,7 @@ def test_nothing_is_begun_that_would_end_after_the_time_limit(folder):
 def test_a_limit_shorter_than_a_task_still_gets_on_from_call_to_call(folder):
     jobs = little_graph()
     for _ in range(20):
-        ending = execute(jobs, folder, StandIn(folder), deadline=time.monotonic() + 0.5)  # every task takes 1 s
+        ending = execute(jobs, folder, StandIn(folder), deadline=time.monotonic() + 0.5)  # every assignment takes 1 s
         if not ending.n_missing:
             break
         assert ending.n_run > 0

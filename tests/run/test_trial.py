@@ -16,8 +16,8 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import RunFailed, UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.run.assignments import Failure, Outcome
 from forgetgauge.run.executors import Inline
-from forgetgauge.run.tasks import Failure, Outcome
 
 FOUR = ("correctness", "confidence", "entropy", "modified-entropy")
 TINY = {
@@ -279,8 +279,8 @@ def test_a_refused_run_leaves_no_folder_behind(tmp_path):
 
 def test_a_worker_that_dies_in_a_trial_is_one_line(monkeypatch):
     def dead(self):
-        task, _ = self._waiting.pop()
-        return task, Outcome(failures={key: Failure("the worker process died", "") for key in task.wanted})
+        assignment, _ = self._waiting.pop()
+        return assignment, Outcome(failures={key: Failure("the worker process died", "") for key in assignment.wanted})
 
     monkeypatch.setattr(Inline, "next", dead)
     assert "try learner 'minibatch': the worker process died" in refused(unlearner=copy.copy(gives_none))

@@ -128,7 +128,7 @@ class MethodResult:
     n_gradients: float | None
     """Per-example gradients evaluated per unlearned model; None where it is not known (an audit)."""
     seconds: float | None
-    """Wall time per unlearned model: its share of the task it was done in, which for stacked methods is a stack."""
+    """Wall time per unlearned model: its share of the time that those done together took."""
     facts: dict[str, float] = field(default_factory=dict)
     """What the learner and the method have to say about their models, averaged: a privacy budget spent, retrainings."""
     accuracy_by_pair: dict[str, list[float]] = field(default_factory=dict)

@@ -15,13 +15,13 @@ from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
 from forgetgauge.run.amending import amended, set_aside
+from forgetgauge.run.assignments import Assignment, Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.own_code import own_code_of
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_opponent
 from forgetgauge.run.scheduler import Ending, execute
-from forgetgauge.run.tasks import Failure, Resolved, Sources, Task
 from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.runfolder import RunFolder
 
@@ -144,7 +144,7 @@ def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor) -> None
     """Refuse code of the user's that cannot do the jobs that are open."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     trials = {job.key: job for job in trials_of(campaign.graphs, to_do, campaign.resolved.sources)}
-    waiting = [Task((job,), frozenset({key})) for key, job in trials.items()]
+    waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
     n_busy, failures = 0, dict[str, Failure]()
     while waiting or n_busy:
         while waiting and workers.has_room(waiting[0]):

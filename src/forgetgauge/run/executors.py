@@ -1,4 +1,4 @@
-"""Who does the tasks: this process, or a few worker processes that talk over pipes (no socket is opened).
+"""Who does the assignments: this process, or a few worker processes that talk over pipes (no socket is opened).
 
 With a GPU, one worker owns it and does all that needs torch, while the others fit and decide: the GPU waits for no
 adversary. Without one, every worker does everything.
@@ -19,63 +19,63 @@ from pathlib import Path
 from typing import Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
+from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
 from forgetgauge.run.own_code import CodeCheck
-from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Executor(Protocol):
-    """Takes tasks while it has room, and gives back outcomes in the order they come."""
+    """Takes assignments while it has room, and gives back outcomes in the order they come."""
 
-    def has_room(self, task: Task) -> bool:
-        """Whether it can take this task now."""
+    def has_room(self, assignment: Assignment) -> bool:
+        """Whether it can take this assignment now."""
         ...
 
-    def n_workers(self, task: Task) -> int:
-        """How many tasks like this it does at once."""
+    def n_workers(self, assignment: Assignment) -> int:
+        """How many assignments like this it does at once."""
         ...
 
-    def start(self, task: Task, digests: Mapping[str, str]) -> None:
-        """Take a task."""
+    def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
+        """Take an assignment."""
         ...
 
-    def next(self) -> tuple[Task, Outcome]:
-        """Wait for a task to end."""
+    def next(self) -> tuple[Assignment, Outcome]:
+        """Wait for an assignment to end."""
         ...
 
     def close(self) -> None:
-        """Stop at once; unfinished tasks are given up."""
+        """Stop at once; unfinished assignments are given up."""
         ...
 
 
 class Inline:
-    """Everything in this process, one task after another."""
+    """Everything in this process, one assignment after another."""
 
     in_this_process = True
     """So that it knows the functions and arrays of the running program; no other executor does."""
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu") -> None:
         self._worker = Worker(objects, sources, device)
-        self._waiting: list[tuple[Task, Mapping[str, str]]] = []
+        self._waiting: list[tuple[Assignment, Mapping[str, str]]] = []
 
-    def has_room(self, task: Task) -> bool:
-        """One task at a time."""
+    def has_room(self, assignment: Assignment) -> bool:
+        """One assignment at a time."""
         return not self._waiting
 
-    def n_workers(self, task: Task) -> int:
+    def n_workers(self, assignment: Assignment) -> int:
         """This process."""
         return 1
 
-    def start(self, task: Task, digests: Mapping[str, str]) -> None:
+    def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
         """Keep it until `next`."""
-        self._waiting.append((task, digests))
+        self._waiting.append((assignment, digests))
 
-    def next(self) -> tuple[Task, Outcome]:
-        """Do the task."""
-        task, digests = self._waiting.pop()
-        return task, self._worker.perform(task, digests)
+    def next(self) -> tuple[Assignment, Outcome]:
+        """Do the assignment."""
+        assignment, digests = self._waiting.pop()
+        return assignment, self._worker.perform(assignment, digests)
 
     def close(self) -> None:
         """Nothing to stop."""
@@ -88,9 +88,9 @@ class _Place:
     device: str
     kinds: frozenset[Kind]
 
-    def serves(self, task: Task) -> bool:
-        """Whether such a task is this worker's."""
-        return task.jobs[0].kind in self.kinds
+    def serves(self, assignment: Assignment) -> bool:
+        """Whether such an assignment is this worker's."""
+        return assignment.jobs[0].kind in self.kinds
 
 
 @dataclass
@@ -98,7 +98,7 @@ class _Member:
     place: _Place
     process: SpawnProcess
     pipe: Connection[object, object]
-    task: Task | None = None
+    assignment: Assignment | None = None
 
 
 def places(device: str, n_workers: int) -> list[_Place]:
@@ -116,7 +116,7 @@ _AHEAD: list[Started] = []
 
 
 class Processes:
-    """Worker processes, each with one thread: as many tasks at once as there are cores."""
+    """Worker processes, each with one thread: as many assignments at once as there are cores."""
 
     @staticmethod
     @contextmanager
@@ -139,36 +139,38 @@ class Processes:
         self._arguments = (objects, sources)
         self._members = [self._hire(place) for place in places(device, n_workers or usable_cores())]
 
-    def has_room(self, task: Task) -> bool:
-        """Whether a worker for such tasks is idle."""
-        return any(member.task is None and member.place.serves(task) for member in self._members)
+    def has_room(self, assignment: Assignment) -> bool:
+        """Whether a worker for such assignments is idle."""
+        return any(member.assignment is None and member.place.serves(assignment) for member in self._members)
 
-    def n_workers(self, task: Task) -> int:
-        """All workers for such tasks."""
-        return sum(member.place.serves(task) for member in self._members)
+    def n_workers(self, assignment: Assignment) -> int:
+        """All workers for such assignments."""
+        return sum(member.place.serves(assignment) for member in self._members)
 
-    def start(self, task: Task, digests: Mapping[str, str]) -> None:
-        """Hand the task to an idle worker."""
-        member = next(member for member in self._members if member.task is None and member.place.serves(task))
-        member.task = task
-        member.pipe.send((task, dict(digests)))
+    def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
+        """Hand the assignment to an idle worker."""
+        member = next(
+            member for member in self._members if member.assignment is None and member.place.serves(assignment)
+        )
+        member.assignment = assignment
+        member.pipe.send((assignment, dict(digests)))
 
-    def next(self) -> tuple[Task, Outcome]:
-        """Wait for any worker; one that died is replaced, and its task counts as failed."""
-        busy = {member.pipe: member for member in self._members if member.task is not None}
+    def next(self) -> tuple[Assignment, Outcome]:
+        """Wait for any worker; one that died is replaced, and its assignment counts as failed."""
+        busy = {member.pipe: member for member in self._members if member.assignment is not None}
         member = busy[next(pipe for pipe in wait(list(busy)) if isinstance(pipe, Connection))]
-        task = member.task
-        assert task is not None
+        assignment = member.assignment
+        assert assignment is not None
         try:
             outcome = member.pipe.recv()
             assert isinstance(outcome, Outcome)
         except (EOFError, ConnectionResetError):
             member.process.join()
             line = f"the worker process died (exit code {member.process.exitcode}; out of memory?)"
-            outcome = Outcome(failures={key: Failure(line, line) for key in task.wanted})
+            outcome = Outcome(failures={key: Failure(line, line) for key in assignment.wanted})
             self._members[self._members.index(member)] = self._hire(member.place)
-        member.task = None
-        return task, outcome
+        member.assignment = None
+        return assignment, outcome
 
     def close(self) -> None:
         """End all workers."""
@@ -211,8 +213,8 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def _serve(pipe: Connection[object, object], ahead: str) -> None:
-    """A worker's life: what it works for, then tasks in, outcomes out, until the other end of the pipe is gone (even by
-    `kill -9`)."""
+    """A worker's life: what it works for, then assignments in, outcomes out, until the other end of the pipe is gone,
+    even by `kill -9`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     if ahead:
         with suppress(Exception):  # what is wrong with the device is told by whoever plans the run
@@ -221,8 +223,8 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
         objects, sources, device = cast(tuple[Path, Sources, str], pipe.recv())
         worker = Worker(objects, sources, device, CodeCheck(sources.own_code))
         while True:
-            task, digests = cast(tuple[Task, dict[str, str]], pipe.recv())
-            pipe.send(_without_errors(worker.perform(task, digests)))
+            assignment, digests = cast(tuple[Assignment, dict[str, str]], pipe.recv())
+            pipe.send(_without_errors(worker.perform(assignment, digests)))
 
 
 def _load(device: str) -> None:

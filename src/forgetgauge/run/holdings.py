@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Ints
 from forgetgauge.plan.subjects import Halves, Subject
+from forgetgauge.run.assignments import Sources
 from forgetgauge.run.places import Places
-from forgetgauge.run.tasks import Sources
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,7 @@ class Holdings:
 
     @cached_property
     def device(self) -> torch.device:
-        """Where models and data are; looked for when the first task needs torch."""
+        """Where models and data are; looked for when the first assignment needs torch."""
         import torch
 
         from forgetgauge.learn.device import choose_device
@@ -47,7 +47,7 @@ class Holdings:
 
     @property
     def is_on_gpu(self) -> bool:
-        """False too where no task has asked for a device yet."""
+        """False too where no assignment has asked for a device yet."""
         return "device" in vars(self) and self.device.type == "cuda"
 
     def dataset(self, halves: Halves) -> Dataset:

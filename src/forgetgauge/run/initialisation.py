@@ -11,8 +11,8 @@ import numpy.typing as npt
 from forgetgauge.data.doubts import doubts_of
 from forgetgauge.game import sensitivity
 from forgetgauge.plan.jobs import InitialiseJob
+from forgetgauge.run.assignments import Sources
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.tasks import Sources
 from forgetgauge.store.artefact import Artefact
 
 

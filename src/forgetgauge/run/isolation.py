@@ -69,7 +69,7 @@ def settings_kept(kind: Kind) -> Iterator[None]:
 
 @contextmanager
 def one_thread(kind: Kind) -> Iterator[None]:
-    """One torch thread while a task runs, and of cuDNN's algorithms those without atomics.
+    """One torch thread while an assignment runs, and of cuDNN's algorithms those without atomics.
 
     A model's bits then depend neither on the cores nor on who else works nor on the day.
     """

@@ -29,7 +29,7 @@ class RunOptions:
     """Whether code that is not ours is tried on a handful of points first, where a UserError says what fails; without
     it, failures are recorded job by job."""
     tell: Callable[[Progress], None] = lambda _: None
-    """Called with the progress after every task."""
+    """Called with the progress after every assignment."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown executor before anything is planned."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, TrainJob, UnlearnJob
+from forgetgauge.run.assignments import Assignment
 from forgetgauge.run.narrowing import cut
-from forgetgauge.run.tasks import Task
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
 
@@ -25,9 +25,9 @@ WIDTH: dict[Kind, int] = {
     "try-model": 1,
     "try-adversary": 1,
 }
-"""Most jobs in one task. A model of the embedded run, five epochs on one thread, took 206 ms alone and 81, 62 and 51 ms
-in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy. As many
-decisions as signals: they begin when one task of signals is done."""
+"""Most jobs in one assignment. A model of the embedded run, five epochs on one thread, took 206 ms alone and 81, 62 and
+51 ms in a stack of 8, 16 and 32: beyond 16 little is gained, and several stacks keep several processes busy. As many
+decisions as signals: they begin when one assignment of signals is done."""
 
 STACK_ON_GPU = 64
 """Most models in one stack on a GPU: there is one worker to keep busy, and small models leave it idle otherwise."""
@@ -101,24 +101,29 @@ def company(job: Job) -> str:
 
 def pack(
     jobs: Mapping[str, Job], to_do: Collection[str], state: LedgerState, width: int = WIDTH["train"]
-) -> list[Task]:
-    """The tasks that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once.
+) -> list[Assignment]:
+    """The assignments that do `to_do`, in the order of the plan; what models say is asked of at most `width` at once.
 
     What only the result needs comes last: a GPU's worker does it while others decide.
     """
-    tasks: dict[str, Task] = {}
+    assignments: dict[str, Assignment] = {}
     free = [key for key in to_do if not jobs[key].coupled]
     for group in _groups(jobs, free):
         kind = jobs[group[0]].kind
         for chunk in cut(group, min(width, WIDTH[kind]) if kind in USES_TORCH else WIDTH[kind]):
-            tasks[chunk[0]] = Task(tuple(jobs[key] for key in chunk), frozenset(chunk))
+            assignments[chunk[0]] = Assignment(tuple(jobs[key] for key in chunk), frozenset(chunk))
     wanted = set(to_do)
     for key in to_do:
         if jobs[key].coupled:
             members = stack_members(jobs, state, key)
-            tasks[members[0]] = Task(tuple(jobs[m] for m in members), frozenset(wanted.intersection(members)))
+            assignments[members[0]] = Assignment(
+                tuple(jobs[m] for m in members), frozenset(wanted.intersection(members))
+            )
     order = {key: place for place, key in enumerate(jobs)}
-    return [tasks[first] for first in sorted(tasks, key=lambda key: (jobs[key].kind == "initialise", order[key]))]
+    return [
+        assignments[first]
+        for first in sorted(assignments, key=lambda key: (jobs[key].kind == "initialise", order[key]))
+    ]
 
 
 def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:

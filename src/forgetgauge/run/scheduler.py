@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.narrowing import cut
 from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
-from forgetgauge.run.tasks import Failure, Outcome, Task
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
@@ -21,7 +21,7 @@ N_TRIES = 2
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands, told after every task."""
+    """Where a run stands, told after every assignment."""
 
     n_done: int
     n_jobs: int
@@ -82,7 +82,7 @@ class _Scheduler:
         self.tries: dict[str, int] = {}
         self.hopeless: dict[str, Failure] = {}
         self.n_losses: dict[str, int] = {}
-        self.busy: list[Task] = []
+        self.busy: list[Assignment] = []
         self.n_run = self.n_started = 0
         self.out_of_time = False
         self.pace = _Pace()
@@ -112,38 +112,43 @@ class _Scheduler:
                 self.ledger.record_lost(key)
                 self.finished.discard(key)
 
-    def _work_through(self, tasks: list[Task]) -> None:
-        waiting = list(tasks)
+    def _work_through(self, assignments: list[Assignment]) -> None:
+        waiting = list(assignments)
         while waiting or self.busy:
-            while task := self._next_ready(waiting):
-                waiting.remove(task)
-                self._report(waiting, f"{task.jobs[0].label}" + (f" and {n} more" if (n := len(task.jobs) - 1) else ""))
-                digests = {key: self.ledger.state.done[key].receipt.sha256 for key in task.inputs}
-                self.executor.start(task, digests)
+            while assignment := self._next_ready(waiting):
+                waiting.remove(assignment)
+                self._report(
+                    waiting,
+                    f"{assignment.jobs[0].label}" + (f" and {n} more" if (n := len(assignment.jobs) - 1) else ""),
+                )
+                digests = {key: self.ledger.state.done[key].receipt.sha256 for key in assignment.inputs}
+                self.executor.start(assignment, digests)
                 self.n_started += 1
-                self.busy.append(task)
+                self.busy.append(assignment)
             if not self.busy:
                 return  # the rest hangs on failed jobs, or the time is up
-            task, outcome = self.executor.next()
-            self.busy.remove(task)
-            again = self._settle(task, outcome)
+            assignment, outcome = self.executor.next()
+            self.busy.remove(assignment)
+            again = self._settle(assignment, outcome)
             if outcome.stacks:
-                waiting = self._narrowed(waiting, company(task.jobs[0]), max(map(len, outcome.stacks)))
+                waiting = self._narrowed(waiting, company(assignment.jobs[0]), max(map(len, outcome.stacks)))
             waiting = again + waiting
 
-    def _next_ready(self, waiting: list[Task]) -> Task | None:
-        """The first task that somebody is free for, whose inputs are all there and that would end in time."""
-        for task in waiting:
-            if self.executor.has_room(task) and all(self.ledger.state.is_available(key) for key in task.inputs):
-                # the first task of a call needs only some time left: else a limit below its length would stop for good
-                needed = self._expected_seconds(task) if self.n_started else 0.0
+    def _next_ready(self, waiting: list[Assignment]) -> Assignment | None:
+        """The first assignment that somebody is free for, whose inputs are all there and that would end in time."""
+        for assignment in waiting:
+            if self.executor.has_room(assignment) and all(
+                self.ledger.state.is_available(key) for key in assignment.inputs
+            ):
+                # the first one of a call needs only some time left: else a limit below its length would stop for good
+                needed = self._expected_seconds(assignment) if self.n_started else 0.0
                 if self.deadline is None or time.monotonic() + needed < self.deadline:
-                    return task
+                    return assignment
                 self.out_of_time = True
         return None
 
-    def _settle(self, task: Task, outcome: Outcome) -> list[Task]:
-        """Write down what became of a task; returns what must be tried again."""
+    def _settle(self, assignment: Assignment, outcome: Outcome) -> list[Assignment]:
+        """Write down what became of an assignment; returns what must be tried again."""
         if outcome.lost:
             self.ledger.record_lost(outcome.lost)
             self.finished.discard(outcome.lost)
@@ -153,13 +158,13 @@ class _Scheduler:
             return []
         self.ledger.record_stacks(outcome.stacks)
         if outcome.receipts:
-            seconds = outcome.seconds * len(outcome.receipts) / len(task.jobs)
+            seconds = outcome.seconds * len(outcome.receipts) / len(assignment.jobs)
             self.ledger.record_done(dict(outcome.receipts), seconds, versions())
             self.n_run += len(outcome.receipts)
             self.finished.update(outcome.receipts)
             for key in outcome.receipts:
                 self.pace.add(self.jobs[key], self.ledger.state.done[key].seconds)
-            self._drop_weights(task.inputs)
+            self._drop_weights(assignment.inputs)
         if outcome.full_disk:
             raise DiskFull(outcome.full_disk)
         again = []
@@ -171,20 +176,22 @@ class _Scheduler:
                 self._give_up(key, failure)
         if not again:
             return []
-        jobs = task.jobs if task.jobs[0].coupled else tuple(job for job in task.jobs if job.key in again)
-        return [Task(jobs, frozenset(again))]
+        jobs = (
+            assignment.jobs if assignment.jobs[0].coupled else tuple(job for job in assignment.jobs if job.key in again)
+        )
+        return [Assignment(jobs, frozenset(again))]
 
-    def _narrowed(self, waiting: list[Task], alike: str, width: int) -> list[Task]:
+    def _narrowed(self, waiting: list[Assignment], alike: str, width: int) -> list[Assignment]:
         """Stacks like one that was too wide are cut before they begin; one that ran before keeps its members."""
-        narrowed: list[Task] = []
-        for task in waiting:
-            fresh = not any(job.key in self.ledger.state.done for job in task.jobs)
-            if task.jobs[0].coupled and company(task.jobs[0]) == alike and fresh:
-                parts = cut(list(task.jobs), width)
-                narrowed += [Task(part, task.wanted & {job.key for job in part}) for part in parts]
+        narrowed: list[Assignment] = []
+        for assignment in waiting:
+            fresh = not any(job.key in self.ledger.state.done for job in assignment.jobs)
+            if assignment.jobs[0].coupled and company(assignment.jobs[0]) == alike and fresh:
+                parts = cut(list(assignment.jobs), width)
+                narrowed += [Assignment(part, assignment.wanted & {job.key for job in part}) for part in parts]
                 self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])
             else:
-                narrowed.append(task)
+                narrowed.append(assignment)
         return narrowed
 
     def _give_up(self, key: str, failure: Failure) -> None:
@@ -211,17 +218,17 @@ class _Scheduler:
             for key in spent:
                 self.folder.objects.drop(key)
 
-    def _seconds_left(self, task: Task) -> float | None:
-        """A task's share of the time to come: as long as it takes, over those who do such tasks side by side."""
-        each = [self.pace.expected(job) for job in task.jobs]
+    def _seconds_left(self, assignment: Assignment) -> float | None:
+        """An assignment's share of the time to come: as long as it takes, over those who do such ones side by side."""
+        each = [self.pace.expected(job) for job in assignment.jobs]
         known = [seconds for seconds in each if seconds is not None]
-        return sum(known) / self.executor.n_workers(task) if len(known) == len(each) else None
+        return sum(known) / self.executor.n_workers(assignment) if len(known) == len(each) else None
 
-    def _expected_seconds(self, task: Task) -> float:
-        return sum(self.pace.expected(job) or 0.0 for job in task.jobs)
+    def _expected_seconds(self, assignment: Assignment) -> float:
+        return sum(self.pace.expected(job) or 0.0 for job in assignment.jobs)
 
-    def _report(self, waiting: list[Task], doing: str) -> None:
-        left = [self._seconds_left(task) for task in [*waiting, *self.busy]]
+    def _report(self, waiting: list[Assignment], doing: str) -> None:
+        left = [self._seconds_left(assignment) for assignment in [*waiting, *self.busy]]
         known = [seconds for seconds in left if seconds is not None]
         self.tell(
             Progress(

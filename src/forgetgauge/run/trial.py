@@ -45,10 +45,10 @@ from forgetgauge.plan.jobs import (
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.own_code import trains_own_models
 from forgetgauge.run.places import Places
-from forgetgauge.run.tasks import Failure, Sources
 from forgetgauge.store.artefact import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
 

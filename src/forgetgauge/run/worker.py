@@ -1,4 +1,4 @@
-"""Who does tasks, of any kind. Torch is imported by the kinds that need it: scoring saved signals never loads it."""
+"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
+from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
 from forgetgauge.run.isolation import one_thread, seeded, settings_kept
 from forgetgauge.run.narrowing import in_parts
 from forgetgauge.run.own_code import CodeCheck
 from forgetgauge.run.recent import Recent
-from forgetgauge.run.tasks import Failure, Outcome, Sources, Task
 from forgetgauge.store.artefact import Artefact
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import identity_key
 
 
 class Worker:
-    """Does tasks: reads their inputs from the store, does the work on a device, writes the artefacts."""
+    """Does assignments: reads their inputs from the store, does the work on a device, writes the artefacts."""
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", check: CodeCheck | None = None) -> None:
         self.store = ObjectStore(objects)
@@ -33,18 +33,18 @@ class Worker:
         self.holdings = Holdings(sources, device)
         self._recent = Recent()
 
-    def perform(self, task: Task, digests: Mapping[str, str]) -> Outcome:
-        """Do a task; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
-        if task.jobs[0].kind in TRIALS:
-            return self._try(task.jobs[0])
-        self._warm_up(task)
+    def perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
+        """Do it; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
+        if assignment.jobs[0].kind in TRIALS:
+            return self._try(assignment.jobs[0])
+        self._warm_up(assignment)
         start = time.perf_counter()
         try:
-            inputs = {key: self._read(key, digests[key]) for key in sorted(task.inputs)}
+            inputs = {key: self._read(key, digests[key]) for key in sorted(assignment.inputs)}
         except CorruptArtefact as error:
             return Outcome(lost=error.key)
         receipts, failures, narrower = {}, {}, []
-        units = [task.jobs] if task.jobs[0].coupled else self._units(task.jobs)
+        units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
         while units:
             unit = units.pop(0)
             try:
@@ -53,7 +53,7 @@ class Worker:
                     narrower += [[job.key for job in part] for part, _ in parts]
                 for part, made in parts:
                     for job, artefact in zip(part, made, strict=True):
-                        if job.key not in task.wanted:
+                        if job.key not in assignment.wanted:
                             continue
                         if isinstance(artefact, ValueError):
                             line = _one_line(artefact)
@@ -68,7 +68,7 @@ class Worker:
                     units = [(job,) for job in unit] + units
                     continue
                 failure = Failure(_one_line(error), traceback.format_exc(), error=error)
-                failures.update({job.key: failure for job in unit if job.key in task.wanted})
+                failures.update({job.key: failure for job in unit if job.key in assignment.wanted})
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
 
     def _try(self, job: Job) -> Outcome:
@@ -106,9 +106,9 @@ class Worker:
             alike.setdefault(what, []).append(job)
         return [tuple(unit) for unit in alike.values()]
 
-    def _warm_up(self, task: Task) -> None:
+    def _warm_up(self, assignment: Assignment) -> None:
         """Import torch and read the data before the clock starts: they are no method's cost."""
-        if isinstance(first := task.jobs[0], InitialiseJob | ModelJob):
+        if isinstance(first := assignment.jobs[0], InitialiseJob | ModelJob):
             with suppress(Exception):  # what is wrong with the data is told by the job itself
                 self.holdings.here(first.halves)
 

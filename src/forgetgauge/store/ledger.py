@@ -22,7 +22,7 @@ class Done:
 
     receipt: Receipt
     seconds: float
-    """Its share of the time its task took."""
+    """Its share of the time its assignment took."""
     dropped: bool = False
     """Whether its artefact was deleted because nothing needed it any more."""
     made_with: Mapping[str, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Ledger:
     def record_done(
         self, receipts: dict[str, Receipt], seconds: float, made_with: Mapping[str, str] | None = None
     ) -> None:
-        """Finish the jobs of a task, all by one line."""
+        """Finish the jobs of an assignment, all by one line."""
         share = round(seconds / max(len(receipts), 1), 6)
         self._append(
             {

@@ -29,12 +29,12 @@ from forgetgauge.plan.record import game_from_json
 from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
+from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
-from forgetgauge.run.tasks import Resolved, Sources
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
 from forgetgauge.suites.records import FILE, Invocation, TableComparison

@@ -1,4 +1,4 @@
-"""What passes between the scheduler and whoever does the work: a task goes in, an outcome comes back."""
+"""What passes between the scheduler and whoever does the work: an assignment goes in, an outcome comes back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forgetgauge.store.objects import Receipt
 
 
 @dataclass(frozen=True)
-class Task:
+class Assignment:
     """Jobs done together."""
 
     jobs: tuple[Job, ...]
@@ -22,7 +22,7 @@ class Task:
 
     @property
     def inputs(self) -> set[str]:
-        """Keys of all artefacts the task reads."""
+        """Keys of all artefacts the assignment reads."""
         return {key for job in self.jobs for key in job.inputs.values()}
 
 
@@ -42,14 +42,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task."""
+    """What became of an assignment."""
 
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
     failures: Mapping[str, Failure] = field(default_factory=dict)
     lost: str | None = None
     """An input that turned out missing or damaged: nothing was done."""
     stacks: Sequence[Sequence[str]] = ()
-    """Keys of the narrower stacks that ran in place of the task's own, where memory was too small for that."""
+    """Keys of the narrower stacks that ran in place of the assignment's own, where memory was too small for that."""
     full_disk: str | None = None
     """The disk filled up: nothing more can be done."""
     seconds: float = 0.0

@@ -9,7 +9,7 @@ from forgetgauge.plan.draws import draw_halves, draw_reference, draw_shadow, dra
 from forgetgauge.plan.graph import Cell, Game, Method, Opponent, build_graph
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.store.artefact import decode, encode
+from forgetgauge.store.objects import decode, encode
 
 GAME = Game(
     data=Named("digits"),

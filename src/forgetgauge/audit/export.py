@@ -16,7 +16,7 @@ from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.record import game_from_json
 from forgetgauge.plan.subjects import Shadow
 from forgetgauge.results.views import RunView
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
 

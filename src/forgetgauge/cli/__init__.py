@@ -12,10 +12,9 @@ import typer
 
 from forgetgauge import plugins
 from forgetgauge.cli import data, experiments, reproduce
-from forgetgauge.durations import parse_duration
+from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -35,9 +34,7 @@ app.add_typer(data.app)
 app.add_typer(experiments.app)
 app.command()(reproduce.reproduce)
 
-RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without one, the embedded default.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.25")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]
 
 
@@ -46,24 +43,23 @@ def run(
     file: RunFile = None,
     out: Out = None,
     settings: Settings = None,
-    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
-    executor: Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")] = "processes",
-    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
+    time_limit: TimeLimit = None,
+    executor: Executor = "processes",
+    device: Device = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Every model alone: the same bits whatever else is run. Slower.")
     ] = False,
     trial: Annotated[
         bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
     ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.options import RunOptions
     from forgetgauge.run.progress import told
 
-    limit = None if time_limit is None else parse_duration(time_limit)
-    options = RunOptions(executor, device, deterministic, limit, trial)
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = _run_folder(file, out)
     folder.check()
     with started_ahead(options):

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from forgetgauge.cli.options import Device, Quiet, Settings, TimeLimit, seconds_of
+
 app = typer.Typer(
     name="experiment", help="Run an experiment of the paper.", no_args_is_help=True, rich_markup_mode=None
 )
@@ -24,19 +26,18 @@ def swap_vs_random(
     repetitions: Annotated[
         int | None, typer.Option(help="Swap pairs, an even number; game.pairs of the run file without it.")
     ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.1")] = None,
-    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
-    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    settings: Settings = None,
+    time_limit: TimeLimit = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
-    from forgetgauge.durations import parse_duration
     from forgetgauge.run.options import RunOptions
     from forgetgauge.run.progress import told
     from forgetgauge.suites import swap_vs_random as experiment
     from forgetgauge.suites.splits_page import splits_text
 
-    limit = None if time_limit is None else parse_duration(time_limit)
+    limit = seconds_of(time_limit)
     try:
         with told(quiet) as tell:
             found = experiment.swap_vs_random(

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge.durations import parse_duration
+from forgetgauge.cli.options import Device, Executor, Quiet, TimeLimit, seconds_of
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.options import RunOptions
@@ -56,7 +55,7 @@ def reproduce(
     scale: Annotated[
         ScaleChoice, typer.Option(help="smoke: minutes on two cores; small: minutes on a GPU; paper: the paper's.")
     ] = ScaleChoice.smoke,
-    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
+    time_limit: TimeLimit = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of all tables of a scale; runs/reproduce-SCALE without it.")
     ] = None,
@@ -67,9 +66,9 @@ def reproduce(
     results: Annotated[
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
     ] = None,
-    executor: Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")] = "processes",
-    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    executor: Executor = "processes",
+    device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
     from forgetgauge.run.options import RunOptions
@@ -89,7 +88,8 @@ def reproduce(
             raise UserError("--run goes with seeds alone: reproduce seeds --run DIR")
         _replicates_of(run, results)
         return
-    deadline = None if time_limit is None else time.monotonic() + parse_duration(time_limit)
+    limit = seconds_of(time_limit)
+    deadline = None if limit is None else time.monotonic() + limit
     folder = out or Path("runs") / f"reproduce-{scale.value}"
     failed = False
     for name in wanted:

@@ -16,7 +16,7 @@ from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.models.outputs import n_tried, with_plain_logits
-from forgetgauge.plugins.calling import call_by_name
+from forgetgauge.plugins.catalogue import call_by_name
 
 _ONE_AT_A_TIME = threading.RLock()
 """Torch has one generator for all threads: whoever seeds it must not be disturbed before the weights are drawn."""

@@ -13,7 +13,7 @@ from forgetgauge.attack.signals import Signals
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.jobs import DecideJob, FitJob
 from forgetgauge.run.algorithms import make_adversary
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 
 
 def fit(job: FitJob, inputs: Mapping[str, Artefact]) -> Artefact:

@@ -18,7 +18,7 @@ from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.own_code import is_own, makes_own_models
 from forgetgauge.run.places import Places
 from forgetgauge.run.weights import checked_weights, pour_weights, refuse_what_is_not_kept, untrained, weights_of
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 

@@ -13,7 +13,7 @@ from forgetgauge.game import sensitivity
 from forgetgauge.plan.jobs import InitialiseJob
 from forgetgauge.run.assignments import Sources
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 
 
 def initialise(job: InitialiseJob, holdings: Holdings) -> Artefact:

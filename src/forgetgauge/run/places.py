@@ -16,7 +16,7 @@ import numpy.typing as npt
 from forgetgauge.attack.adversary import Role
 from forgetgauge.game.arrays import Ints
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.metrics.ic import exchanged
+from forgetgauge.metrics.scores import exchanged
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
 from forgetgauge.plan.subjects import PointSets, Subject, Target
 

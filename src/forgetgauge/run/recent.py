@@ -3,7 +3,7 @@ of a second, and an original is read once for every method."""
 
 from __future__ import annotations
 
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 
 ROOM = 2**30
 """Bytes: a dozen ResNet-18s before and after."""

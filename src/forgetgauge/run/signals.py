@@ -19,7 +19,7 @@ from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.own_code import is_own
 from forgetgauge.run.weights import pour_weights, untrained
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 
 
 def take_signals(

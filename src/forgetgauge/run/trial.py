@@ -49,7 +49,7 @@ from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.own_code import trains_own_models
 from forgetgauge.run.places import Places
-from forgetgauge.store.artefact import Artefact, decode, encode
+from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
 
 if TYPE_CHECKING:

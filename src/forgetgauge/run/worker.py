@@ -19,8 +19,7 @@ from forgetgauge.run.isolation import one_thread, seeded, settings_kept
 from forgetgauge.run.narrowing import in_parts
 from forgetgauge.run.own_code import CodeCheck
 from forgetgauge.run.recent import Recent
-from forgetgauge.store.artefact import Artefact
-from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
+from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import identity_key
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.metrics.estimates import over_pairs
+from forgetgauge.metrics.scores import over_pairs
 from forgetgauge.plan.graph import Graph
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MetricResult, Result

@@ -33,8 +33,7 @@ from forgetgauge.learn.predict import accuracy_of, logits_of_many
 from forgetgauge.plan.draws import half_sizes
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import TrainJob
-from forgetgauge.plan.presets import expand_preset
-from forgetgauge.plan.runfile import complete_params
+from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.plan.subjects import Halves, Shadow
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.campaign import Campaign

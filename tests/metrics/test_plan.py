@@ -14,9 +14,8 @@ import torch
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import draw_confused
-from forgetgauge.plan.graph import CONFUSED, Method, build_graph
+from forgetgauge.plan.graph import CONFUSED, Method, build_graph, game_from_json, game_to_json
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.run.packing import company, form_stacks, pack
 from forgetgauge.run.places import Places

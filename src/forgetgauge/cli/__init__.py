@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forgetgauge import plugins
-from forgetgauge.cli import data, experiments, reproduce
+from forgetgauge.cli import data, reproduce
 from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 
 app.add_typer(data.app)
-app.add_typer(experiments.app)
+app.add_typer(reproduce.experiments)
 app.command()(reproduce.reproduce)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
@@ -57,15 +57,15 @@ def run(
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.options import RunOptions
-    from forgetgauge.run.progress import told
+    from forgetgauge.run.progress import shown_progress
 
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = _run_folder(file, out)
     folder.check()
     with started_ahead(options):
         campaign = _campaign(file, settings)
-        with told(quiet) as tell:
-            ending, result = play(campaign, folder, replace(options, tell=tell))
+        with shown_progress(quiet) as progress:
+            ending, result = play(campaign, folder, replace(options, progress=progress))
     for note in ending.notes:
         typer.echo(note, err=True)
     if result is None:

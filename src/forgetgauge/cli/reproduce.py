@@ -1,4 +1,7 @@
-"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours."""
+"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours.
+
+`forgetgauge experiment …` runs an experiment of the paper that is not one game's Q.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge.cli.options import Device, Executor, Quiet, TimeLimit, seconds_of
+from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, seconds_of
 from forgetgauge.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from forgetgauge.run.options import RunOptions
+
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
 KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
@@ -134,16 +138,16 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
-    from forgetgauge.run.progress import told
+    from forgetgauge.run.progress import shown_progress
     from forgetgauge.suites.invocation import command_line
 
     if name == TOY:
         return _toy(folder)
     if name == ACCURACY:
         return _accuracy(scale, folder, columns, options, quiet)
-    with started_ahead(options), told(quiet) as tell:
+    with started_ahead(options), shown_progress(quiet) as progress:
         play, text = _player(name, columns)
-        invoked, found = play(scale, folder, options=replace(options, tell=tell), command=command_line())
+        invoked, found = play(scale, folder, options=replace(options, progress=progress), command=command_line())
         if found is not None:
             typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
     ending = invoked.ending
@@ -246,3 +250,48 @@ def _write_pages(results: Path, target: Path) -> None:
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror}") from None
         typer.echo(f"page: {path}")
+
+
+experiments = typer.Typer(
+    name="experiment", help="Run an experiment of the paper.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@experiments.callback()
+def experiment() -> None:
+    """Run an experiment of the paper."""
+
+
+@experiments.command("swap-vs-random")
+def swap_vs_random(
+    file: Annotated[Path | None, typer.Argument(help="Run file (TOML); digits without one.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/swap-vs-random"),
+    repetitions: Annotated[
+        int | None, typer.Option(help="Swap pairs, an even number; game.pairs of the run file without it.")
+    ] = None,
+    settings: Settings = None,
+    time_limit: TimeLimit = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
+    from forgetgauge.run.options import RunOptions
+    from forgetgauge.run.progress import shown_progress
+    from forgetgauge.suites import swap_vs_random as experiment
+    from forgetgauge.suites.splits_page import splits_text
+
+    limit = seconds_of(time_limit)
+    try:
+        with shown_progress(quiet) as progress:
+            found = experiment.swap_vs_random(
+                file,
+                out=out,
+                repetitions=repetitions,
+                settings=settings or [],
+                options=RunOptions("processes", device, time_limit_s=limit, progress=progress),
+            )
+    except TimeoutError as error:
+        typer.echo(f"stopped at the time limit: {error}")
+        return
+    typer.echo(f"{splits_text(found)}\n")
+    typer.echo("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))

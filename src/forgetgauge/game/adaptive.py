@@ -60,7 +60,7 @@ def stein_quality_interval(
     """The interval of Q after Stein's rule; at most 2h wide once ``pairs_needed`` pairs were run.
 
     That is, where no adversary's pilot pairs agree: its interval is then the distribution-free one. ``counted`` are the
-    adversaries that count for the lower end, all unless told (``quality.counted_below``).
+    adversaries that count for the lower end, all where it is None (``quality.counted_below``).
     """
     alone = _around(by_pair, _checked(by_pair[:n_pilot], level), level, level)
     together = stein_intervals(by_pair, n_pilot, level)

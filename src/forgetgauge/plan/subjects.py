@@ -107,12 +107,12 @@ class Target(Subject):
 
 @dataclass(frozen=True)
 class Helper(Subject):
-    """A model that adversaries learn from: trained on as many points as a target, and perhaps told to forget some."""
+    """A model that adversaries learn from: trained on as many points as a target, and perhaps asked to forget some."""
 
     size: int
     which: int
     forget: int | None = None
-    """How many points it is told to forget; None for a model that is only trained."""
+    """How many points it is asked to forget; None for a model that is only trained."""
 
     exchanged = None
 

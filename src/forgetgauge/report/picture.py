@@ -52,7 +52,8 @@ def advantage_scale(advantages: Iterable[float]) -> Scale:
 
 
 def value_scale(values: Sequence[float], logarithmic: bool | None = None) -> Scale:
-    """An axis of values, each with its own tick; unless told, logarithmic where they span orders of magnitude."""
+    """An axis of values, each with its own tick; logarithmic, where nothing is said, if they span orders of
+    magnitude."""
     low, high = min(values), max(values)
     if logarithmic is None:
         logarithmic = low > 0 and high / low >= _LOG_RATIO

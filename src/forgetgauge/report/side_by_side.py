@@ -14,8 +14,7 @@ import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.metrics.checks import Steps, is_grounded, mean_tau, steps_of
-from forgetgauge.results.record import GameResult, MethodResult, Result
-from forgetgauge.results.roles import role_of
+from forgetgauge.results.record import GameResult, MethodResult, Result, role_of
 from forgetgauge.wording import bracket, plain, setting
 
 

@@ -13,8 +13,7 @@ from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.game.quality import counted_below
 from forgetgauge.plan.draws import draw_streams
-from forgetgauge.plan.graph import Game
-from forgetgauge.plan.record import game_to_json
+from forgetgauge.plan.graph import Game, game_to_json
 from forgetgauge.results.assessed import (
     adversary_result,
     assessed_fields,

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game, Opponent
+from forgetgauge.plan.graph import Game, PlannedAdversary, game_from_json
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.record import game_from_json
-from forgetgauge.run.resolve import resolve_opponent
+from forgetgauge.run.resolve import resolve_adversary
 from forgetgauge.store.runfolder import RunFolder
 
 GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
@@ -40,7 +39,7 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
     before, known = [game_from_json(record) for record in run["games"]], run.get("source", "")
     recorded = {name: before[0].adversaries[name] for name in run.get("scored", ()) if name in before[0].adversaries}
     named = {name for game in games for name in game.adversaries}  # what the run file says of one goes first
-    kept = {name: _resolved_anew(name, opponent) for name, opponent in recorded.items() if name not in named}
+    kept = {name: _resolved_anew(name, adversary) for name, adversary in recorded.items() if name not in named}
     games = [replace(game, adversaries={**game.adversaries, **kept}) for game in games]
     notes = [f"also attacked by {', '.join(kept)}, which score added to this folder"] if kept else []
     replaces = not all(any(_contains(game, old) for game in games) for old in before)
@@ -49,11 +48,11 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
     return Amended(games, list(dict.fromkeys([*kept, *scored])), notes, replaces)
 
 
-def _resolved_anew(name: str, opponent: Opponent) -> Opponent:
+def _resolved_anew(name: str, adversary: PlannedAdversary) -> PlannedAdversary:
     """An adversary with the code that it has now."""
-    how = opponent.adversary
+    how = adversary.adversary
     stated = {"version": how.version} if how.version else {}
-    return resolve_opponent(name, {**how.params, **stated, **({} if how.name == name else {"method": how.name})})
+    return resolve_adversary(name, {**how.params, **stated, **({} if how.name == name else {"method": how.name})})
 
 
 def _contains(game: Game, old: Game) -> bool:

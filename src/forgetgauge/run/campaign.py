@@ -9,9 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
+from forgetgauge.plan.graph import (
+    CONFUSED,
+    PAIR,
+    SHADOW_HALF,
+    TARGET_HALF,
+    Game,
+    Graph,
+    build_graph,
+    game_from_json,
+    game_to_json,
+)
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, SignalsJob
-from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
 from forgetgauge.run.amending import amended, set_aside
@@ -20,7 +29,7 @@ from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.own_code import own_code_of
 from forgetgauge.run.packing import jobs_to_do, stack_width
-from forgetgauge.run.resolve import resolve_opponent
+from forgetgauge.run.resolve import resolve_adversary
 from forgetgauge.run.scheduler import Ending, execute
 from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.runfolder import RunFolder
@@ -69,8 +78,9 @@ class Campaign:
         try:
             games = [game_from_json(record) for record in run["games"]]
             sources = Sources({game.data_digest: game.data for game in games})
-            told = run.get("source", ""), tuple(run.get("scored", ()))
-            return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], *told))
+            source, scored = run.get("source", ""), tuple(run.get("scored", ()))
+            resolved = Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], source, scored)
+            return Campaign.plan(resolved)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
@@ -107,7 +117,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     keep_weights=campaign.keep_weights,
                     stack_width=stack_width(device, deterministic=options.deterministic),
                     deadline=deadline,
-                    tell=options.tell,
+                    progress=options.progress,
                 )
                 n_run += ending.n_run
                 if ending.out_of_time or not any(_in_pilot(graph.game) for graph in campaign.graphs):
@@ -193,7 +203,7 @@ def _after_pilot(campaign: Campaign, folder: RunFolder) -> Campaign:
 def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     """The campaign of a run folder with further adversaries; refused where that would mean training."""
     resolved = Campaign.read(folder).resolved
-    further = {name: resolve_opponent(name, {}) for name in names}
+    further = {name: resolve_adversary(name, {}) for name in names}
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
     scored = tuple(dict.fromkeys([*resolved.scored, *further]))
     campaign = Campaign.plan(replace(resolved, games=games, scored=scored))
@@ -202,7 +212,7 @@ def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     heavy = [job for job in to_do if job.kind in HEAVY]
     if not heavy:
         return campaign
-    asked = ", ".join(f"'{name}'" for name, opponent in further.items() if opponent.needs)
+    asked = ", ".join(f"'{name}'" for name, adversary in further.items() if adversary.needs)
     if asked:
         raise UserError(
             f"{folder.path}: {asked} needs models or weights that are not there ({len(heavy)} would have to be made); "

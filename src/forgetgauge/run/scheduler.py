@@ -21,7 +21,7 @@ N_TRIES = 2
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands, told after every assignment."""
+    """Where a run stands, shown after every assignment."""
 
     n_done: int
     n_jobs: int
@@ -55,10 +55,10 @@ def execute(
     keep_weights: bool = False,
     stack_width: int = WIDTH["train"],
     deadline: float | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`."""
-    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, deadline, tell).run()
+    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, deadline, progress).run()
 
 
 class _Scheduler:
@@ -70,10 +70,15 @@ class _Scheduler:
         keep_weights: bool,
         stack_width: int,
         deadline: float | None,
-        tell: Callable[[Progress], None],
+        progress: Callable[[Progress], None],
     ) -> None:
         self.jobs, self.folder, self.executor = jobs, folder, executor
-        self.keep_weights, self.stack_width, self.deadline, self.tell = keep_weights, stack_width, deadline, tell
+        self.keep_weights, self.stack_width, self.deadline, self.progress = (
+            keep_weights,
+            stack_width,
+            deadline,
+            progress,
+        )
         self.ledger: Ledger = folder.open_ledger()
         self.readers: dict[str, list[str]] = {}
         for key, job in jobs.items():
@@ -98,7 +103,7 @@ class _Scheduler:
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
             self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
-        self._drop_weights(self.jobs.keys())  # also what an earlier run was told to keep
+        self._drop_weights(self.jobs.keys())  # also what an earlier run kept
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
 
@@ -230,7 +235,7 @@ class _Scheduler:
     def _report(self, waiting: list[Assignment], doing: str) -> None:
         left = [self._seconds_left(assignment) for assignment in [*waiting, *self.busy]]
         known = [seconds for seconds in left if seconds is not None]
-        self.tell(
+        self.progress(
             Progress(
                 n_done=len(self.finished),
                 n_jobs=len(self.jobs),

@@ -100,7 +100,7 @@ def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) ->
         }
         fits = (own or own_data) and any(job.kind == "train" for job in mine)
         if fits or methods:
-            white_box = {column for opponent in game.adversaries.values() for column in opponent.columns}
+            white_box = {column for adversary in game.adversaries.values() for column in adversary.columns}
             yield TryModelJob(
                 unlearn,
                 _to_blame(learner, sources.datasets[game.data_digest].name),
@@ -130,15 +130,15 @@ def _shown(name: str) -> str:
 def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
     game = graph.game
     n_retain, n_forget = game.sizes
-    for name, opponent in game.adversaries.items():
-        asked = ("adversary", opponent.adversary.identity)
+    for name, adversary in game.adversaries.items():
+        asked = ("adversary", adversary.adversary.identity)
         is_open = any(asked == (what, named.identity) for job in open_jobs for what, named in job.choices)
-        if is_open and opponent.adversary.name not in plugins.adversaries.entries:
+        if is_open and adversary.adversary.name not in plugins.adversaries.entries:
             yield TryAdversaryJob(
-                FitJob(opponent.adversary, game.n_classes),
+                FitJob(adversary.adversary, game.n_classes),
                 name,
-                opponent.needs,
-                opponent.columns,
+                adversary.needs,
+                adversary.columns,
                 game.n_shadows,
                 game.n_references,
                 n_points=n_retain + 2 * n_forget,

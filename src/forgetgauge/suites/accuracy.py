@@ -22,8 +22,7 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.learn.device import choose_device, describe
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import accuracy_of, logits_of_many
-from forgetgauge.plan.presets import expand_preset
-from forgetgauge.plan.runfile import complete_params
+from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key

@@ -20,9 +20,9 @@ from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.table import causes
 from forgetgauge.results.record import Result
+from forgetgauge.run.algorithms import CATALOGUES
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
-from forgetgauge.run.own_code import CATALOGUES
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder

@@ -17,7 +17,7 @@ from forgetgauge.plan.draws import draw_confused
 from forgetgauge.plan.graph import CONFUSED, Method, build_graph, game_from_json, game_to_json
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.run.packing import company, form_stacks, pack
+from forgetgauge.run.packing import form_stacks, pack, stack_kind
 from forgetgauge.run.places import Places
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.ledger import LedgerState
@@ -80,7 +80,7 @@ def test_models_of_the_ic_test_share_stacks_among_themselves_and_with_nobody_els
     theirs = [stack for stack in stacks if confused & set(stack)]
     assert all(set(stack) <= confused for stack in theirs)
     coupled = [job for job in jobs_of("confused") if job.coupled]
-    assert len(theirs) == len({company(job) for job in coupled})
+    assert len(theirs) == len({stack_kind(job) for job in coupled})
     assert sum(map(len, theirs)) == len(coupled)
     repetitions = {(pair, seed) for pair in range(GAME.pairs) for seed in range(GAME.seeds)}
     for stack in theirs:

@@ -10,7 +10,7 @@ from hypothesis import given
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
+from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
@@ -71,7 +71,7 @@ def test_what_hangs_on_a_hopeless_job_is_not_tried():
 def test_stacks_hold_one_company_and_at_most_the_width(width):
     jobs = build_graph(GAME).jobs
     for stack in form_stacks(jobs, list(jobs), LedgerState(), width):
-        assert len({company(jobs[key]) for key in stack}) == 1
+        assert len({stack_kind(jobs[key]) for key in stack}) == 1
         assert len({jobs[key].kind for key in stack}) == 1
         assert len(stack) <= width
 

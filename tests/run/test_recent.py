@@ -1,8 +1,7 @@
 import numpy as np
 
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.recent import Recent
-from forgetgauge.run.worker import Worker
+from forgetgauge.run.worker import Recent, Worker
 from forgetgauge.store.objects import Artefact
 from tests.made_up import MadeUp
 

@@ -18,8 +18,8 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
-from forgetgauge.run.isolation import settings_kept
 from forgetgauge.run.resolve import resolve
+from forgetgauge.run.worker import settings_kept
 from tests.own_code import TINY
 
 

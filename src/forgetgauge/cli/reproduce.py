@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
-KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
+STRENGTHS, REPLICATES, ACCURACY = "strengths", "replicates", "accuracy"
 FURTHER = {
-    KNOBS: "Q along the strengths of Fisher, NegGrad, SalUn and SSD, on the models of table1",
-    SEEDS: "how far Q moves with the random seed: two pairs, three trainings each",
+    STRENGTHS: "Q along the strengths of Fisher, NegGrad, SalUn and SSD, on the models of table1",
+    REPLICATES: "how far Q moves with the random seed: two pairs, three trainings each",
     ACCURACY: "accuracy of ResNet-20 on all training images, without and with augmentation",
     SPLITTING: "how far Q scatters for swap pairs and for random splits",
 }
@@ -34,8 +34,8 @@ FURTHER = {
 KEPT = (
     "comparison.json",
     "result.json",
-    "knobs.json",
-    "seeds.json",
+    "strengths.json",
+    "replicates.json",
     "accuracy.json",
     f"{SPLITTING}.json",
     "invocations.jsonl",
@@ -65,7 +65,7 @@ def reproduce(
     ] = None,
     column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="With seeds: a finished run of several seeds, in place of playing.")
+        Path | None, typer.Option("--run", help="With replicates: a finished run of several, in place of playing.")
     ] = None,
     results: Annotated[
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
@@ -88,8 +88,8 @@ def reproduce(
         _write_pages(results or RESULTS, out or PAGE_FILE)
         return
     if run is not None:
-        if wanted != [SEEDS]:
-            raise UserError("--run goes with seeds alone: reproduce seeds --run DIR")
+        if wanted != [REPLICATES]:
+            raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
         _replicates_of(run, results)
         return
     limit = seconds_of(time_limit)
@@ -165,11 +165,11 @@ def _player(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable
         from forgetgauge.suites.swap_vs_random import play_splitting
 
         return play_splitting, splits_text
-    if name == KNOBS:
+    if name == STRENGTHS:
         from forgetgauge.suites.frontier import frontier_text, play_frontiers
 
         return play_frontiers, frontier_text
-    if name == SEEDS:
+    if name == REPLICATES:
         from forgetgauge.suites.replicates import play_replicates, replicates_text
 
         return play_replicates, replicates_text

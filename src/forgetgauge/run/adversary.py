@@ -1,4 +1,4 @@
-"""The adversary's phase: fitted to the signals of shadow models, then deciding about a target's. No torch is loaded."""
+"""Adversaries are fitted to the signals of shadow models, then decide about a target's. No torch is loaded."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
+from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
-from forgetgauge.run.own_code import CodeCheck
 from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -188,7 +188,7 @@ class Processes:
 
 
 def _started(device: str = "") -> Started:
-    """A process that waits to be told what it works for; where a device is named, with torch and the device loaded."""
+    """A process that waits for what it is to work for; where a device is named, with torch and the device loaded."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, device), daemon=True)
@@ -217,7 +217,7 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     even by `kill -9`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     if ahead:
-        with suppress(Exception):  # what is wrong with the device is told by whoever plans the run
+        with suppress(Exception):  # whoever plans the run says what is wrong with the device
             _load(ahead)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         objects, sources, device = cast(tuple[Path, Sources, str], pipe.recv())
@@ -231,8 +231,6 @@ def _load(device: str) -> None:
     """Import all that models are made with, and open the device."""
     import torch
 
-    import forgetgauge.run.challenger
-    import forgetgauge.run.signals  # noqa: F401
     from forgetgauge.learn.device import choose_device
 
     torch.zeros(1, device=choose_device(device))

@@ -22,9 +22,9 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import complete_params, expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.run.algorithms import code_of_choice, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.initialisation import sensitivity_weights
-from forgetgauge.run.own_code import code_of_choice, own_code_of
 from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
 

@@ -10,8 +10,7 @@ from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.narrowing import cut
-from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
+from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
@@ -73,12 +72,8 @@ class _Scheduler:
         progress: Callable[[Progress], None],
     ) -> None:
         self.jobs, self.folder, self.executor = jobs, folder, executor
-        self.keep_weights, self.stack_width, self.deadline, self.progress = (
-            keep_weights,
-            stack_width,
-            deadline,
-            progress,
-        )
+        self.keep_weights, self.stack_width = keep_weights, stack_width
+        self.deadline, self.progress = deadline, progress
         self.ledger: Ledger = folder.open_ledger()
         self.readers: dict[str, list[str]] = {}
         for key, job in jobs.items():
@@ -136,7 +131,7 @@ class _Scheduler:
             self.busy.remove(assignment)
             again = self._settle(assignment, outcome)
             if outcome.stacks:
-                waiting = self._narrowed(waiting, company(assignment.jobs[0]), max(map(len, outcome.stacks)))
+                waiting = self._narrowed(waiting, stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
             waiting = again + waiting
 
     def _next_ready(self, waiting: list[Assignment]) -> Assignment | None:
@@ -191,7 +186,7 @@ class _Scheduler:
         narrowed: list[Assignment] = []
         for assignment in waiting:
             fresh = not any(job.key in self.ledger.state.done for job in assignment.jobs)
-            if assignment.jobs[0].coupled and company(assignment.jobs[0]) == alike and fresh:
+            if assignment.jobs[0].coupled and stack_kind(assignment.jobs[0]) == alike and fresh:
                 parts = cut(list(assignment.jobs), width)
                 narrowed += [Assignment(part, assignment.wanted & {job.key for job in part}) for part in parts]
                 self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])

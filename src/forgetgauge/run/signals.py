@@ -15,9 +15,8 @@ from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.subjects import Helper, Target
-from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.algorithms import is_own, make_learner
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.own_code import is_own
 from forgetgauge.run.weights import pour_weights, untrained
 from forgetgauge.store.objects import Artefact
 

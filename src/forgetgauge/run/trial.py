@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import io
-import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,10 +43,10 @@ from forgetgauge.plan.jobs import (
 )
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
-from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.own_code import trains_own_models
+from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.places import Places
 from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
@@ -166,10 +165,10 @@ def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]
         try:
             return do(few)
         except (Exception, SystemExit) as error:
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 return None
             if not few or isinstance(error, UserError | WrongOutput):
-                failures[what] = Failure(_told(error), traceback.format_exc(), error=error)
+                failures[what] = Failure(_line_of(error), traceback.format_exc(), error=error)
                 return None
     return None
 
@@ -185,7 +184,7 @@ def refusal(failures: Mapping[str, Failure]) -> UserError:
     return error
 
 
-def _told(error: BaseException) -> str:
+def _line_of(error: BaseException) -> str:
     """`TypeError: … (mine.py, line 3)`: the place is the last one that is the user's."""
     text = str(error).strip().splitlines()
     line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
@@ -198,14 +197,6 @@ def _told(error: BaseException) -> str:
     if isinstance(error, UserError | WrongOutput) or not theirs:
         return text[0] if isinstance(error, UserError | WrongOutput) and text else line
     return f"{line} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if "torch" not in sys.modules:
-        return isinstance(error, MemoryError)
-    from forgetgauge.learn.device import is_out_of_memory
-
-    return is_out_of_memory(error)
 
 
 @contextmanager
@@ -242,12 +233,12 @@ class _Models:
         return Artefact(weights_of(untrained(make_learner(self.job.unlearn.learner), points, 1)[0]), {})
 
     def fitted(self, few: bool) -> Artefact:
-        from forgetgauge.run.challenger import train
+        from forgetgauge.run.training import train
 
         return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], self._some(few))[0])
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
-        from forgetgauge.run.challenger import unlearn
+        from forgetgauge.run.training import unlearn
 
         part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
         given = {"model": model} if name in self.job.from_original else {}

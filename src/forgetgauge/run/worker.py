@@ -1,26 +1,32 @@
-"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it."""
+"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it.
+
+While a job runs it shares with nobody the global random generators, torch's threads and settings.
+"""
 
 from __future__ import annotations
 
+import os
+import random
+import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from forgetgauge.errors import DiskFull, UserError
-from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
+from forgetgauge.plan.jobs import HEAVY, TRIALS, USES_TORCH, InitialiseJob, Job, Kind, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
+from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
 from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.initialisation import initialise
-from forgetgauge.run.isolation import one_thread, seeded, settings_kept
-from forgetgauge.run.narrowing import in_parts
-from forgetgauge.run.own_code import CodeCheck
-from forgetgauge.run.recent import Recent
+from forgetgauge.run.packing import in_parts
 from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
-from forgetgauge.streams import identity_key
+from forgetgauge.streams import Streams, identity_key
 
 
 class Worker:
@@ -108,7 +114,7 @@ class Worker:
     def _warm_up(self, assignment: Assignment) -> None:
         """Import torch and read the data before the clock starts: they are no method's cost."""
         if isinstance(first := assignment.jobs[0], InitialiseJob | ModelJob):
-            with suppress(Exception):  # what is wrong with the data is told by the job itself
+            with suppress(Exception):  # the job itself says what is wrong with the data
                 self.holdings.here(first.halves)
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
@@ -127,11 +133,11 @@ def _made(
         case "initialise":
             return [initialise(job, holdings) for job in jobs]
         case "train":
-            from forgetgauge.run.challenger import train
+            from forgetgauge.run.training import train
 
             return train(jobs, holdings)
         case "unlearn":
-            from forgetgauge.run.challenger import unlearn
+            from forgetgauge.run.training import unlearn
 
             return unlearn(jobs, given, holdings)
         case "signals":
@@ -149,3 +155,118 @@ def _made(
 def _one_line(error: BaseException) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+@contextmanager
+def seeded(job: Job) -> Iterator[None]:
+    """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
+    if job.kind in ("initialise", "signals"):
+        yield
+        return
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(Streams(job.key).seed("random"))
+    np.random.seed(Streams(job.key).seed("numpy") % 2**32)  # noqa: NPY002
+    try:
+        with _torch_seeded(job):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)  # noqa: NPY002
+
+
+def _torch_seeded(job: Job) -> AbstractContextManager[None]:
+    if job.kind not in USES_TORCH and "torch" not in sys.modules:
+        return nullcontext()
+    from forgetgauge.learn.descent import own_randomness
+
+    return own_randomness(Streams(job.key))
+
+
+@contextmanager
+def settings_kept(kind: Kind) -> Iterator[None]:
+    """Whatever the user's code sets globally (a default dtype, gradients off, another folder) ends with its job."""
+    if kind not in USES_TORCH:
+        yield
+        return
+    import torch
+
+    backends = torch.backends
+    dtype, gradients, device = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_default_device()
+    exact, precision = torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()
+    cudnn = (backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32)
+    folder, errors = os.getcwd(), np.geterr()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(gradients)
+        if torch.get_default_device() != device:
+            torch.set_default_device(device)
+        if torch.get_deterministic_debug_mode() != exact:  # 0: off, 1: warn, 2: on
+            torch.use_deterministic_algorithms(exact > 0, warn_only=exact == 1)
+        torch.set_float32_matmul_precision(precision)
+        backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32 = cudnn
+        os.chdir(folder)
+        np.seterr(**errors)
+
+
+@contextmanager
+def one_thread(kind: Kind) -> Iterator[None]:
+    """One torch thread while an assignment runs, and of cuDNN's algorithms those without atomics.
+
+    A model's bits then depend neither on the cores nor on who else works nor on the day.
+    """
+    if kind not in USES_TORCH:
+        yield
+        return
+    import torch
+
+    threads, settled = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    torch.set_num_threads(1)
+    torch.backends.cudnn.deterministic = True
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.backends.cudnn.deterministic = settled
+
+
+ROOM = 2**30
+"""Bytes: a dozen ResNet-18s before and after."""
+
+
+class Recent:
+    """The weights a worker made last, by key and digest; whoever takes some must leave them as they are.
+
+    To read a ResNet-18 back from the disk and to hash it takes a tenth of a second, and an original is read once for
+    every method.
+    """
+
+    def __init__(self, room: int = ROOM) -> None:
+        self.room = room
+        self._kept: dict[tuple[str, str], Artefact] = {}
+        self._n_bytes = 0
+
+    def keep(self, key: str, sha256: str, artefact: Artefact) -> None:
+        """Keep it, and forget those that were not used for longest."""
+        self._forget((key, sha256))
+        self._kept[key, sha256] = artefact
+        self._n_bytes += _n_bytes(artefact)
+        while self._n_bytes > self.room:
+            self._forget(next(iter(self._kept)))
+
+    def find(self, key: str, sha256: str) -> Artefact | None:
+        """The artefact with that digest, if it is still here."""
+        found = self._kept.pop((key, sha256), None)
+        if found is not None:
+            self._kept[key, sha256] = found  # the last in order is the latest used
+        return found
+
+    def _forget(self, place: tuple[str, str]) -> None:
+        gone = self._kept.pop(place, None)
+        if gone is not None:
+            self._n_bytes -= _n_bytes(gone)
+
+
+def _n_bytes(artefact: Artefact) -> int:
+    return sum(array.nbytes for array in artefact.arrays.values())

@@ -25,8 +25,8 @@ from forgetgauge.suites.strengths import FAMILIES, along, chosen_strength, remar
 from forgetgauge.suites.tables import SCALES, frontier_game, image_family
 from forgetgauge.wording import bracket, plain, seconds
 
-FILE = "knobs.json"
-NAME = "knobs"
+FILE = "strengths.json"
+NAME = "strengths"
 SEARCH_FILE = "tuning.json"
 
 
@@ -207,7 +207,7 @@ class Searched:
     """One method's strength."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
-    knob: str
+    strength: str
     """The name of the strength parameter, as the file calls it."""
     params: dict[str, Any]
     """What else the method was given."""
@@ -243,7 +243,7 @@ def search_rows(search: Search) -> list[list[str]]:
     for name, found in search.methods.items():
         also = "".join(f", {key} = {value}" for key, value in found.params.items())
         tried = ", ".join(f"{trial.value:g}: {_percentage_points(trial.worst_loss)}" for trial in found.trials)
-        rows.append([name, found.knob + also, tried, "none" if found.chosen is None else f"{found.chosen:g}"])
+        rows.append([name, found.strength + also, tried, "none" if found.chosen is None else f"{found.chosen:g}"])
     return rows
 
 

@@ -28,8 +28,8 @@ from forgetgauge.suites.records import Record, read_strictly
 from forgetgauge.suites.tables import SCALES, replicates_game
 from forgetgauge.wording import counted, plain
 
-NAME = "seeds"
-FILE = "seeds.json"
+NAME = "replicates"
+FILE = "replicates.json"
 LEAST = 3
 """Replicates; the spread of two says nothing."""
 
@@ -134,12 +134,12 @@ def play_replicates(scale: str, out: Path, **how: Any) -> tuple[Invoked, Replica
 
 
 def replicates_of_run(path: Path) -> Replicates:
-    """Of a finished run; `seeds.json` is left in its folder."""
+    """Of a finished run; `replicates.json` is left in its folder."""
     folder = RunFolder(path)
     graph = Campaign.read(folder).graphs[0]
     if graph.game.seeds < LEAST:
-        has = counted(graph.game.seeds, "seed")
-        raise UserError(f"{path}: {has} a split, but the spread over seeds takes at least {LEAST}")
+        has = counted(graph.game.seeds, "replicate")
+        raise UserError(f"{path}: {has} of a split, but their spread takes at least {LEAST} (game.seeds)")
     found = replicates_of(graph, folder)
     folder.write_text(path / FILE, found.to_json())
     return found

@@ -1,4 +1,4 @@
-"""The challenger's phase: models are trained, and made to forget; what comes out is their weights."""
+"""Models are trained, and made to forget; what comes out is their weights."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.plan.jobs import TrainJob, UnlearnJob
-from forgetgauge.run.algorithms import make_learner, make_unlearner
+from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
 from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.own_code import is_own, makes_own_models
 from forgetgauge.run.places import Places
 from forgetgauge.run.weights import checked_weights, pour_weights, refuse_what_is_not_kept, untrained, weights_of
 from forgetgauge.store.objects import Artefact
@@ -39,7 +38,7 @@ def train(jobs: Sequence[TrainJob], holdings: Holdings) -> list[Artefact]:
     return [
         Artefact(
             weights_of(model),
-            {"n_gradients": learner.n_gradients(len(p)), "ran": ran, "told": _told_of(learner, model)},
+            {"n_gradients": learner.n_gradients(len(p)), "ran": ran, "told": _facts_of(learner, model)},
         )
         for model, p in zip(models, points, strict=True)
     ]
@@ -64,7 +63,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
     made = []
     for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
-        facts["told"] = {**_told_of(learner, model), **request.context.facts}
+        facts["told"] = {**_facts_of(learner, model), **request.context.facts}
         if "model" in inputs:
             facts["original_ran"] = inputs["model"].facts.get("ran")
         made.append(Artefact(arrays, facts))
@@ -99,6 +98,6 @@ def _how_it_ran(holdings: Holdings, width: int, engine: str = "") -> dict[str, A
     }
 
 
-def _told_of(learner: Learner, model: Any) -> dict[str, float]:
+def _facts_of(learner: Learner, model: Any) -> dict[str, float]:
     """What a learner has to say about a model, for the result."""
     return dict(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}

@@ -6,10 +6,11 @@ smaller ones below it where columns are missing. What was not run is called that
 
 from __future__ import annotations
 
-import html
+import re
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
@@ -188,10 +189,12 @@ def _days(name: str) -> str:
     return f"{counted(n, 'day')}{shared}"
 
 
-def code_marked(text: str) -> str:
-    """Escaped for HTML, what stands between backticks as code."""
-    parts = html.escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+def marked(text: str) -> Markup:
+    """Markdown's `code`, **strong** and *emphasis* as HTML; the rest is escaped."""
+    shown = str(escape(text))
+    for sign, tag in (("`", "code"), (r"\*\*", "strong"), (r"\*", "em")):
+        shown = re.sub(rf"(?<!\w){sign}(\S[^*`]*){sign}(?!\w)", rf"<{tag}>\1</{tag}>", shown)
+    return Markup(shown)
 
 
 def markdown_rows(rows: list[list[str]]) -> str:
@@ -200,4 +203,4 @@ def markdown_rows(rows: list[list[str]]) -> str:
     return "\n".join([head, f"|{'---|' * len(rows[0])}", *body])
 
 
-FILTERS = {"plain": plain, "markdown": markdown_rows, "tau": tau_text, "code": code_marked}
+FILTERS = {"plain": plain, "markdown": markdown_rows, "tau": tau_text, "marked": marked}

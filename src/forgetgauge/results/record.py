@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from forgetgauge.errors import UserError
+from forgetgauge.records import Record, read_record
 
 SCHEMA = 3
-_STRICT = {"extra": "forbid", "allow_inf_nan": False}  # read by pydantic in `read_result`; nothing here imports it
 TIMINGS = frozenset({"seconds", "total_seconds"})
 """Keys that may differ between two runs of the same thing."""
 
@@ -23,10 +22,9 @@ Basis = Literal["over pairs", "given these models"]
 
 
 @dataclass(frozen=True)
-class DiagnosticResult:
+class DiagnosticResult(Record):
     """How well an adversary's score separates F from T; diagnostics beside Q, not Q: their thresholds saw F and T."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     auc: float
     """Area under the ROC curve, averaged over the swap: ½ is no separation."""
     tpr_at_fpr_1_percent: float
@@ -38,10 +36,9 @@ class DiagnosticResult:
 
 
 @dataclass(frozen=True)
-class StrongResult:
+class StrongResult(Record):
     """An adversary that asks the oracle several times under one secret bit."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     queries: int
     """q."""
     advantage: float
@@ -52,10 +49,9 @@ class StrongResult:
 
 
 @dataclass(frozen=True)
-class AdversaryResult:
+class AdversaryResult(Record):
     """What one adversary achieved against one method."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     advantage: float
     """Signed SWAP advantage, averaged over pairs, sides and seeds; 0 is no advantage."""
     interval: tuple[float, float]
@@ -68,10 +64,9 @@ class AdversaryResult:
 
 
 @dataclass(frozen=True)
-class MetricResult:
+class MetricResult(Record):
     """What a rival metric says of one method."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     value: float
     """Mean over pairs."""
     interval: tuple[float, float] | None
@@ -84,10 +79,9 @@ class MetricResult:
 
 
 @dataclass(frozen=True)
-class WorstPairResult:
+class WorstPairResult(Record):
     """The swap pair in which an adversary saw most: a method that fails in a few of its models shows it here first."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     quality: float
     """1 − the largest |advantage| of any adversary in any single pair."""
     pair: int
@@ -99,10 +93,9 @@ class WorstPairResult:
 
 
 @dataclass(frozen=True)
-class MethodResult:
+class MethodResult(Record):
     """One unlearning method."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     quality: float | None
     """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
     optimistic about the maximum; None where no pair was completed, or no adversary decided anything."""
@@ -150,10 +143,9 @@ class MethodResult:
 
 
 @dataclass(frozen=True)
-class StackResult:
+class StackResult(Record):
     """How models were made: which engine, how many together, where."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     kind: str
     """`train` or `unlearn`."""
     engine: str
@@ -167,10 +159,9 @@ class StackResult:
 
 
 @dataclass(frozen=True)
-class FailureResult:
+class FailureResult(Record):
     """A job that failed for good."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     job: str
     """Which, in words."""
     error: str
@@ -182,10 +173,9 @@ class FailureResult:
 
 
 @dataclass(frozen=True)
-class NoiseFloorResult:
+class NoiseFloorResult(Record):
     """What advantage chance alone gives in this game, from the method that knows nothing of F where there is one."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     method: str
     """Whose models it was computed with."""
     mean: float
@@ -195,10 +185,9 @@ class NoiseFloorResult:
 
 
 @dataclass(frozen=True)
-class ComparisonResult:
+class ComparisonResult(Record):
     """Two methods."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     first: str
     second: str
     difference: float
@@ -210,10 +199,9 @@ class ComparisonResult:
 
 
 @dataclass(frozen=True)
-class GameResult:
+class GameResult(Record):
     """One game: a table of methods."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     value: Any
     """The swept value; None without a sweep."""
     spec: dict[str, Any]
@@ -233,10 +221,9 @@ class GameResult:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Record):
     """A whole run."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     environment: dict[str, str]
     """Versions, machine, and the device or devices the models were made on."""
     digests: dict[str, str]
@@ -271,23 +258,9 @@ class Result:
 
 def read_result(path: Path) -> Result:
     """A validated result, or one line on what is wrong with the file."""
-    import pydantic
-
-    try:
-        record = json.loads(path.read_text("utf-8"), parse_constant=lambda name: math.nan)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; has the run finished?") from None
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        found = record.get("schema") if isinstance(record, dict) else None
-        raise UserError(f"{path}: result schema {found!r}, but this version reads {SCHEMA}")
-    try:
-        return pydantic.TypeAdapter(Result).validate_python(record)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{path}: {place}: {first['msg']}") from None
+    if not path.exists():
+        raise UserError(f"{path}: no such file; has the run finished?")
+    return read_record(path, Result)
 
 
 def without_timings(record: Any) -> Any:

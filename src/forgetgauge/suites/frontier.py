@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.records import Record, read_json, validated
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.utility import unseen_part
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.paper import PRINTED
-from forgetgauge.suites.records import Invocation, Ours, Record, made_by, read_json, read_strictly, validated
+from forgetgauge.suites.records import Invocation, Ours, made_by, read_strictly
 from forgetgauge.suites.strengths import FAMILIES, along, chosen_strength, remark, variant_name
 from forgetgauge.suites.tables import SCALES, frontier_game, image_family
 from forgetgauge.wording import bracket, plain, seconds

@@ -18,13 +18,14 @@ from forgetgauge.game.arrays import Floats
 from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.graph import SIDES, Cell, Graph
+from forgetgauge.records import Record
 from forgetgauge.report.table import align
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.paper import PRINTED
-from forgetgauge.suites.records import Record, read_strictly
+from forgetgauge.suites.records import read_strictly
 from forgetgauge.suites.tables import SCALES, replicates_game
 from forgetgauge.wording import counted, plain
 

@@ -32,7 +32,7 @@ from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import check_level
 from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import Split, SwapPair
-from forgetgauge.suites.records import Record
+from forgetgauge.records import Record
 
 MIN_PAIRS = 4
 """Two random repetitions of each side; fewer have no spread to speak of."""

@@ -65,7 +65,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class _Set:
-    """A shadow model's points."""
+    """The point sets of one shadow model."""
 
     retain: Points
     forget: Points

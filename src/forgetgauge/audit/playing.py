@@ -85,7 +85,7 @@ class _Audit:
     interval: IntervalKind
 
     def result(self) -> Result:
-        """Play every round."""
+        """Every round is played, and the game is judged as a run is."""
         n_pairs, n_forget = len(pairs_of(self.rounds)), min(sizes_of(self.rounds))
         rules = Rules(n_pairs, n_forget, self.level, self.delta, self.interval, self.seed, blind=[BLIND])
         of_adversaries = dict.fromkeys(
@@ -193,7 +193,7 @@ class _Audit:
 
 
 def _decisions(fitted: Sequence[FittedAdversary], played: Round) -> npt.NDArray[np.bool_]:
-    """(sides, seeds, points, adversaries)."""
+    """What every adversary decides in a round, (sides, seeds, points, adversaries)."""
     return np.array([[np.stack([one.decide(rows) for one in fitted], axis=1) for rows in side] for side in played.rows])
 
 

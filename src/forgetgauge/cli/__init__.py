@@ -297,7 +297,7 @@ def _echo_counts(campaign: Campaign, state: Any) -> None:
 
 
 def mib(n_bytes: int) -> str:
-    """`3.2 MiB`."""
+    """A number of bytes as people read it: `3.2 MiB`."""
     return f"{n_bytes / 2**20:.1f} MiB"
 
 

@@ -44,7 +44,7 @@ PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
 
 class ScaleChoice(StrEnum):
-    """How large."""
+    """How large the games of a suite are."""
 
     smoke = "smoke"
     small = "small"

@@ -62,7 +62,7 @@ def code_of(*things: Any, files: Iterable[Path] = ()) -> Code:
 
 
 def code_digest(thing: Any) -> str:
-    """Of one object."""
+    """The digest of one object with all that its code depends on."""
     return code_of(thing).digest
 
 

@@ -78,7 +78,7 @@ class PairOutcome:
 
     @property
     def k(self) -> int:
-        """|F| = |T|."""
+        """The number of points to forget, |F| = |T|."""
         return len(self.in_forget) // 2
 
     @property

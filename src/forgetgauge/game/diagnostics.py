@@ -126,7 +126,7 @@ def _swap_ks(first: _Ranked, second: _Ranked) -> float:
 
 
 def _merged(*models: _Ranked) -> Floats:
-    """All scores, ascending."""
+    """All scores of these models in ascending order."""
     runs = [its.ascending for ranked in models for its in (ranked.forget, ranked.unseen)]
     return np.sort(np.concatenate(runs), kind="stable")  # which notices runs and merges them
 

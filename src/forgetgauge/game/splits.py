@@ -67,7 +67,7 @@ class SwapPair:
 
     @property
     def sides(self) -> tuple[Split, Split]:
-        """(s, s')."""
+        """The split and its swap, (s, s')."""
         return self.split, self.split.swapped()
 
     @property

@@ -111,7 +111,7 @@ class Game:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """(|R|, |F|)."""
+        """The numbers of retained and of forgotten points, (|R|, |F|)."""
         return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
 
     @property
@@ -297,13 +297,13 @@ def _short(identity: Mapping[str, Any]) -> str:
 
 
 def game_to_json(game: Game) -> dict[str, Any]:
-    """Plain JSON."""
+    """The game as plain JSON, as `run.json` keeps it."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(game)))
     return plain
 
 
 def game_from_json(record: dict[str, Any]) -> Game:
-    """The game again."""
+    """The game that `game_to_json` wrote."""
     nested = {
         "data": _named(record["data"]),
         "learner": _named(record["learner"]),

@@ -50,7 +50,7 @@ class PointSets:
 
     @property
     def training(self) -> Ints:
-        """R, then F."""
+        """What the model is trained on: R, then F."""
         return np.concatenate([self.retain, self.forget])
 
 
@@ -188,5 +188,5 @@ def _parts(pool: Ints, members: Bools, forgotten: Bools) -> tuple[Ints, Ints, In
 
 
 def _never_seen(half: Ints, retain: Ints, forget: Ints) -> Ints:
-    """In ascending order."""
+    """The points that the model never saw, in ascending order."""
     return np.setdiff1d(half, np.concatenate([retain, forget]))

@@ -20,7 +20,7 @@ class Setting:
 
 
 def settings_of(result: Result) -> dict[str, list[Setting]]:
-    """Heading -> lines."""
+    """Every choice of a run, as heading -> lines."""
     groups = {"Game": _game_settings, "Unlearners": _unlearner_settings, "Adversaries": _adversary_settings}
     merged = {heading: _merged([choose(game.spec) for game in result.games]) for heading, choose in groups.items()}
     run = {

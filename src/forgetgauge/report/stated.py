@@ -95,7 +95,7 @@ class Certificate:
 
     @property
     def cells(self) -> list[str]:
-        """As HEADS has it."""
+        """The row of the table, a cell for each of HEADS."""
         return [
             "–" if self.epsilon is None else f"{self.epsilon:g}",
             self.method,

@@ -56,7 +56,7 @@ class Played(Protocol):
 
     @property
     def adversaries(self) -> Sequence[str]:
-        """Those that decided."""
+        """The names of the adversaries that decided, in the order of every array."""
         ...
 
     @property

@@ -94,7 +94,7 @@ class WorstPairResult(Record):
 
 @dataclass(frozen=True)
 class MethodResult(Record):
-    """One unlearning method."""
+    """What was measured of one unlearning method."""
 
     quality: float | None
     """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
@@ -186,7 +186,7 @@ class NoiseFloorResult(Record):
 
 @dataclass(frozen=True)
 class ComparisonResult(Record):
-    """Two methods."""
+    """Two methods compared on the same pairs."""
 
     first: str
     second: str
@@ -222,7 +222,7 @@ class GameResult(Record):
 
 @dataclass(frozen=True)
 class Result(Record):
-    """A whole run."""
+    """What a whole run found: all that a report is made from."""
 
     environment: dict[str, str]
     """Versions, machine, and the device or devices the models were made on."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def make_learner(chosen: Named) -> Learner:
-    """A learner."""
+    """The learner of this name, with its parameters."""
     learner: Learner = _make(plugins.learners, chosen)
     return learner
 
@@ -37,7 +37,7 @@ def make_unlearner(chosen: Named) -> Any:
 
 
 def make_adversary(chosen: Named) -> Adversary:
-    """An adversary."""
+    """The adversary of this name, with its parameters."""
     adversary: Adversary = _make(plugins.adversaries, chosen)
     return adversary
 

@@ -34,7 +34,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended."""
+    """How a run ended: what was done, what is missing, what failed."""
 
     n_run: int
     """Jobs done now."""

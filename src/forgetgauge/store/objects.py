@@ -29,7 +29,7 @@ FACTS = "facts"  # the only metadata key: with two or more the order of keys, an
 
 @dataclass(frozen=True)
 class Artefact:
-    """What one job made."""
+    """What one job made: named arrays, and facts about them."""
 
     arrays: dict[str, npt.NDArray[Any]]
     facts: dict[str, Any]
@@ -42,7 +42,7 @@ def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> 
 
 
 def decode(content: bytes) -> Artefact:
-    """The artefact again."""
+    """The artefact that `encode` made these bytes of."""
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     return Artefact(load(content), json.loads(header["__metadata__"][FACTS]))
 
@@ -95,7 +95,7 @@ class ObjectStore:
         return self.write_bytes(key, encode(arrays, facts))
 
     def write_bytes(self, key: str, content: bytes) -> Receipt:
-        """Write an encoded artefact."""
+        """Write an artefact that is encoded already."""
         path = self.path(key)
         with full_disk_is_one_line(self.folder):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ class ObjectStore:
         return True
 
     def drop(self, key: str) -> None:
-        """Delete an artefact."""
+        """Delete the artefact of a key."""
         self.path(key).unlink(missing_ok=True)
 
     def n_bytes(self) -> int:

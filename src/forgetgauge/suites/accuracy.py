@@ -53,7 +53,7 @@ class Trained(Record):
 
     @property
     def mean(self) -> float:
-        """Over models."""
+        """The mean accuracy over models."""
         return float(np.mean(self.accuracies))
 
     @property
@@ -64,7 +64,7 @@ class Trained(Record):
 
 @dataclass(frozen=True)
 class FullData(Record):
-    """`accuracy.json`."""
+    """The accuracies of models trained on all images: `accuracy.json`."""
 
     scale: str
     data: str
@@ -124,7 +124,7 @@ def accuracy_remarks(found: FullData) -> list[str]:
 
 
 def accuracy_text(found: FullData) -> str:
-    """For a terminal."""
+    """The accuracies and where they are from, for a terminal."""
     return "\n".join(["Accuracy on the test set.", "", align(accuracy_rows(found)), "", *accuracy_remarks(found)])
 
 

@@ -55,7 +55,7 @@ class Claim:
 
 
 def source_of(table: TableComparison) -> str:
-    """`Table 1, paper scale`."""
+    """Where a number is from: `Table 1, paper scale`."""
     return f"{table_name(table.name)}, {table.scale} scale"
 
 
@@ -254,7 +254,7 @@ class Trend:
 
     @property
     def words(self) -> str:
-        """As a figure."""
+        """The trend in words, with what is missing."""
         fall = f"{len(self.falling)} of {self.n_methods} methods fall"
         return f"{fall}; steps up: {', '.join(self.rising) or 'none'}{incomplete(self.missing)}"
 

@@ -181,7 +181,7 @@ def frontier_remarks(found: Frontiers) -> list[str]:
 
 
 def frontier_text(found: Frontiers) -> str:
-    """For a terminal."""
+    """Q along the strengths, for a terminal."""
     heading = f"Q along the strength, {found.scale} scale. Weakest values first."
     return "\n".join([heading, "", align(frontier_rows(found)), "", *frontier_remarks(found)])
 
@@ -195,7 +195,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class Tried:
-    """One value."""
+    """One value of a strength that was tried."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
     value: float
@@ -205,7 +205,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Searched:
-    """One method's strength."""
+    """The search for one method's strength."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
     strength: str

@@ -240,7 +240,7 @@ def add_invocation(
 
 
 def read_invocations(path: Path) -> list[Invocation]:
-    """Those on record."""
+    """The invocations that a table's file has on record."""
     if not path.exists():
         return []
     try:

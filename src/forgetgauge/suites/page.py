@@ -198,7 +198,7 @@ def marked(text: str) -> Markup:
 
 
 def markdown_rows(rows: list[list[str]]) -> str:
-    """A table."""
+    """Rows of cells as a Markdown table."""
     head, *body = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, f"|{'---|' * len(rows[0])}", *body])
 

@@ -27,7 +27,7 @@ def read_strictly(path: Path, kind: type[RecordT]) -> RecordT:
 
 @dataclass(frozen=True)
 class Ours(Record):
-    """One number of ours."""
+    """One number of ours, with its interval."""
 
     value: float
     """By the paper's own estimator, so that like is compared with like."""
@@ -74,7 +74,7 @@ def made_by(invocations: Sequence[Invocation]) -> list[str]:
 
 @dataclass(frozen=True)
 class TableComparison(Record):
-    """One table."""
+    """One table of the paper beside ours."""
 
     name: str
     title: str

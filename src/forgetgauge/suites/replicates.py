@@ -96,12 +96,12 @@ class Replicates(Record):
 
     @property
     def n_replicates(self) -> int:
-        """Trainings of each split."""
+        """How many trainings each split has."""
         return len(next(iter(self.quality.values()))[0])
 
     @property
     def n_pairs(self) -> int:
-        """Splits."""
+        """How many swap pairs there are."""
         return len(next(iter(self.quality.values())))
 
     @property
@@ -158,7 +158,7 @@ def replicates_of(graph: Graph, folder: RunFolder) -> Replicates:
 
 
 def replicates_text(found: Replicates) -> str:
-    """For a terminal."""
+    """Q of every replicate, for a terminal."""
     pairs = [f"pair {i}, Q of each replicate" for i in range(found.n_pairs)]
     rows = [["method", "deviation over replicates", *pairs]]
     for method, each in found.quality.items():

@@ -101,7 +101,7 @@ class LookupRecord(Record):
 
 @dataclass(frozen=True)
 class SwapVsRandom(Record):
-    """The whole experiment."""
+    """What the whole experiment found: `swap-vs-random.json`."""
 
     takeaway: str
     """One sentence per finding, from the numbers."""
@@ -135,7 +135,7 @@ def random_estimates(by_split: Floats) -> Floats:
 
 
 def as_swap_pairs(pairs: Sequence[SwapPair]) -> list[TwoSplits]:
-    """(s, s') of each."""
+    """The two splits of each swap pair, (s, s')."""
     return [pair.sides for pair in pairs]
 
 
@@ -232,7 +232,7 @@ def _ratio_interval(quotient: float, df: int, level: float) -> tuple[float, floa
 
 
 def _deviation(variance: float, df: float, level: float) -> Deviation:
-    """df·s²/σ² ~ χ²(df)."""
+    """A standard deviation with its interval, since df·s²/σ² ~ χ²(df)."""
     return Deviation(math.sqrt(variance), deviation_interval(math.sqrt(variance), df, level))
 
 

@@ -128,7 +128,7 @@ def variants(family: str) -> Methods:
 
 
 def variant_name(method: str, value: float) -> str:
-    """`ssd-5`, `fisher-1e-09`."""
+    """The id of a method at one strength: `ssd-5`, `fisher-1e-09`."""
     return f"{method}-{value:g}"
 
 

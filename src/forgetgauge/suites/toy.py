@@ -22,7 +22,7 @@ from forgetgauge.suites.paper import text_values
 
 @dataclass(frozen=True)
 class ToyRow:
-    """One unlearner."""
+    """What one unlearner of the toy example gives."""
 
     name: str
     advantages: tuple[Fraction, ...]

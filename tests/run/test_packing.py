@@ -169,7 +169,7 @@ def test_decisions_wait_for_one_task_of_signals_alone():
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_on_a_gpu_models_that_are_alike_are_asked_together_and_elsewhere_each_alone(tmp_path, device):
     worker = Worker(tmp_path, Sources({}))
-    vars(worker.holdings)["device"] = SimpleNamespace(type=device)
+    vars(worker.data)["device"] = SimpleNamespace(type=device)
     game = replace(GAME, adversaries=EVERY_NEED, metrics={"ic": [0, 1]})
     asked = [job for job in build_graph(game).jobs.values() if job.kind == "signals"]
     units = worker._units(asked)

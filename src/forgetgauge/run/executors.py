@@ -82,7 +82,7 @@ class Inline:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Role:
     """What a worker is hired for."""
 
     device: str
@@ -95,18 +95,18 @@ class _Place:
 
 @dataclass
 class _Member:
-    place: _Place
+    role: _Role
     process: SpawnProcess
     pipe: Connection[object, object]
     assignment: Assignment | None = None
 
 
-def places(device: str, n_workers: int) -> list[_Place]:
+def worker_roles(device: str, n_workers: int) -> list[_Role]:
     """One for each core, all alike; with a GPU one that owns it, and the other cores for what needs no torch."""
     if device.startswith("cuda"):
         light = frozenset(KINDS) - USES_TORCH
-        return [_Place(device, USES_TORCH), *[_Place("cpu", light)] * max(n_workers - 1, 1)]
-    return [_Place(device, frozenset(KINDS))] * n_workers
+        return [_Role(device, USES_TORCH), *[_Role("cpu", light)] * max(n_workers - 1, 1)]
+    return [_Role(device, frozenset(KINDS))] * n_workers
 
 
 Started = tuple[SpawnProcess, "Connection[object, object]"]
@@ -137,20 +137,20 @@ class Processes:
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
         self._arguments = (objects, sources)
-        self._members = [self._hire(place) for place in places(device, n_workers or usable_cores())]
+        self._members = [self._hire(role) for role in worker_roles(device, n_workers or usable_cores())]
 
     def has_room(self, assignment: Assignment) -> bool:
         """Whether a worker for such assignments is idle."""
-        return any(member.assignment is None and member.place.serves(assignment) for member in self._members)
+        return any(member.assignment is None and member.role.serves(assignment) for member in self._members)
 
     def n_workers(self, assignment: Assignment) -> int:
         """All workers for such assignments."""
-        return sum(member.place.serves(assignment) for member in self._members)
+        return sum(member.role.serves(assignment) for member in self._members)
 
     def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
         """Hand the assignment to an idle worker."""
         member = next(
-            member for member in self._members if member.assignment is None and member.place.serves(assignment)
+            member for member in self._members if member.assignment is None and member.role.serves(assignment)
         )
         member.assignment = assignment
         member.pipe.send((assignment, dict(digests)))
@@ -168,7 +168,7 @@ class Processes:
             member.process.join()
             line = f"the worker process died (exit code {member.process.exitcode}; out of memory?)"
             outcome = Outcome(failures={key: Failure(line, line) for key in assignment.wanted})
-            self._members[self._members.index(member)] = self._hire(member.place)
+            self._members[self._members.index(member)] = self._hire(member.role)
         member.assignment = None
         return assignment, outcome
 
@@ -180,11 +180,11 @@ class Processes:
         for member in self._members:
             member.process.join()
 
-    def _hire(self, place: _Place) -> _Member:
-        ready = _AHEAD.pop() if _AHEAD and "train" in place.kinds else None
+    def _hire(self, role: _Role) -> _Member:
+        ready = _AHEAD.pop() if _AHEAD and "train" in role.kinds else None
         process, pipe = ready if ready and ready[0].is_alive() else _started()
-        pipe.send((*self._arguments, place.device))
-        return _Member(place, process, pipe)
+        pipe.send((*self._arguments, role.device))
+        return _Member(role, process, pipe)
 
 
 def _started(device: str = "") -> Started:

@@ -24,7 +24,7 @@ from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivityS
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.run.algorithms import code_of_choice, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
-from forgetgauge.run.initialisation import sensitivity_weights
+from forgetgauge.run.point_sets import sensitivity_weights
 from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
 

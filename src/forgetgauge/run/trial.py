@@ -45,9 +45,8 @@ from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
-from forgetgauge.run.holdings import Holdings
 from forgetgauge.run.packing import is_out_of_memory
-from forgetgauge.run.places import Places
+from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
 
@@ -148,14 +147,14 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
 # -- doing one -------------------------------------------------------------------------------------------------------
 
 
-def try_out(job: Job, holdings: Holdings) -> dict[str, Failure]:
+def try_out(job: Job, data: WorkerData) -> dict[str, Failure]:
     """What of a trial failed: entry of the run file -> how."""
     failures: dict[str, Failure] = {}
     with _quietly():
         if isinstance(job, TryAdversaryJob):
             _attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few), failures)
         elif isinstance(job, TryModelJob):
-            _try_models(job, holdings, failures)
+            _try_models(job, data, failures)
     return failures
 
 
@@ -210,9 +209,9 @@ def _quietly() -> Iterator[None]:
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
-def _try_models(job: TryModelJob, holdings: Holdings, failures: dict[str, Failure]) -> None:
+def _try_models(job: TryModelJob, data: WorkerData, failures: dict[str, Failure]) -> None:
     """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
-    trial = _Models(job, holdings)
+    trial = _Models(job, data)
     model = _attempt(job.what, trial.fitted if job.fits else trial.untrained, failures)
     if model is not None:
         for name in job.unlearners:
@@ -222,14 +221,14 @@ def _try_models(job: TryModelJob, holdings: Holdings, failures: dict[str, Failur
 class _Models:
     """The work of the real jobs, on some points."""
 
-    def __init__(self, job: TryModelJob, holdings: Holdings) -> None:
+    def __init__(self, job: TryModelJob, data: WorkerData) -> None:
         self.job, self.subject = job, job.unlearn.subject
-        self._some = functools.cache(lambda few: _Some(holdings, job.unlearn.subject, few))
+        self._some = functools.cache(lambda few: _Some(data, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
         from forgetgauge.run.weights import untrained, weights_of
 
-        points = self._some(few).here(self.subject.halves).points
+        points = self._some(few).on_device(self.subject.halves).points
         return Artefact(weights_of(untrained(make_learner(self.job.unlearn.learner), points, 1)[0]), {})
 
     def fitted(self, few: bool) -> Artefact:
@@ -253,7 +252,7 @@ class _Models:
         signals = take_signals([part], [{"model": stored}], self._some(few))[0]
         if isinstance(signals, ValueError):
             raise signals
-        n_classes = self._some(few).here(self.subject.halves).points.n_classes
+        n_classes = self._some(few).on_device(self.subject.halves).points.n_classes
         shape = signals.arrays["logits"].shape
         if shape != (len(signals.arrays["labels"]), n_classes):
             raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_classes} numbers")
@@ -268,34 +267,34 @@ class _Models:
         return learner
 
 
-class _Some(Holdings):
+class _Some(WorkerData):
     """A copy of some points of each set of a subject, or of all; whatever is done to it, the data stay whole."""
 
-    def __init__(self, holdings: Holdings, subject: Subject, few: bool) -> None:
-        super().__init__(holdings.sources, str(holdings.device))
-        places, dataset = holdings.places(subject), holdings.here(subject.halves)
-        n_forget = max(16, round(N_POINTS * len(places.forget) / len(places.retain)))
+    def __init__(self, data: WorkerData, subject: Subject, few: bool) -> None:
+        super().__init__(data.sources, str(data.device))
+        point_sets, dataset = data.points_of(subject), data.on_device(subject.halves)
+        n_forget = max(16, round(N_POINTS * len(point_sets.forget) / len(point_sets.retain)))
         sizes = {"retain": N_POINTS, "forget": n_forget, "unseen": n_forget, "elsewhere": N_POINTS}
-        index = {name: _chosen(getattr(places, name), size if few else None) for name, size in sizes.items()}
-        largest = np.flatnonzero(places.points.host_labels == places.points.n_classes - 1)[:1]
-        points = _copied(places.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
+        index = {name: _chosen(getattr(point_sets, name), size if few else None) for name, size in sizes.items()}
+        largest = np.flatnonzero(point_sets.points.host_labels == point_sets.points.n_classes - 1)[:1]
+        points = _copied(point_sets.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
         ends = np.cumsum([len(part) for part in index.values()])
         sets = PointSets(
             **{name: np.arange(end - len(index[name]), end) for name, end in zip(index, ends, strict=True)}
         )
-        self._places = _SomePlaces(subject, points, places.target_index, places.shadow_index, sets)
+        self._point_sets = _SomePoints(subject, points, point_sets.target_index, point_sets.shadow_index, sets)
         test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
         self._dataset = replace(dataset, points=points, test=test)
 
-    def here(self, halves: Halves) -> Dataset:
+    def on_device(self, halves: Halves) -> Dataset:
         return self._dataset
 
-    def places(self, subject: Subject, points: Points | None = None) -> Places:
-        return self._places if points is None else replace(self._places, points=points)
+    def points_of(self, subject: Subject, points: Points | None = None) -> SubjectPoints:
+        return self._point_sets if points is None else replace(self._point_sets, points=points)
 
 
 @dataclass(frozen=True)
-class _SomePlaces(Places):
+class _SomePoints(SubjectPoints):
     """Where signals are taken on F ∪ T of these points, whatever is asked for."""
 
     def look_at(self, what: str) -> Points:

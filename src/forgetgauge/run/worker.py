@@ -22,9 +22,8 @@ from forgetgauge.plan.jobs import HEAVY, TRIALS, USES_TORCH, InitialiseJob, Job,
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
-from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.initialisation import initialise
 from forgetgauge.run.packing import in_parts
+from forgetgauge.run.point_sets import WorkerData, initialise
 from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import Streams, identity_key
 
@@ -35,7 +34,7 @@ class Worker:
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", check: CodeCheck | None = None) -> None:
         self.store = ObjectStore(objects)
         self._check = check
-        self.holdings = Holdings(sources, device)
+        self.data = WorkerData(sources, device)
         self._recent = Recent()
 
     def perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
@@ -84,7 +83,7 @@ class Worker:
         except UserError as error:
             return Outcome(failures={job.label: Failure(str(error), str(error), error=error)})
         with one_thread(job.kind), settings_kept(job.kind), seeded(job):
-            return Outcome(failures=try_out(job, self.holdings))
+            return Outcome(failures=try_out(job, self.data))
 
     def _compare_code(self, job: Job) -> None:
         if self._check is not None:
@@ -96,7 +95,7 @@ class Worker:
     def _write(self, job: Job, artefact: Artefact) -> Receipt:
         receipt = self.store.write(job.key, artefact.arrays, artefact.facts)
         # Weights alone, which are poured, never handed out; and on a CPU they may be a model's own, yet to be changed.
-        if job.kind in HEAVY and self.holdings.is_on_gpu:
+        if job.kind in HEAVY and self.data.is_on_gpu:
             self._recent.keep(job.key, receipt.sha256, artefact)
         return receipt
 
@@ -104,7 +103,7 @@ class Worker:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""
         alike: dict[Any, list[Job]] = {}
         for job in jobs:
-            if not isinstance(job, SignalsJob) or self.holdings.device.type != "cuda":
+            if not isinstance(job, SignalsJob) or self.data.device.type != "cuda":
                 alike[job.key] = [job]
                 continue
             what = (job.halves.data, identity_key(job.learner.identity), job.subject.role, job.look_at, job.columns)
@@ -115,35 +114,35 @@ class Worker:
         """Import torch and read the data before the clock starts: they are no method's cost."""
         if isinstance(first := assignment.jobs[0], InitialiseJob | ModelJob):
             with suppress(Exception):  # the job itself says what is wrong with the data
-                self.holdings.here(first.halves)
+                self.data.on_device(first.halves)
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
-            return _made(jobs, given, self.holdings)
+            return _made(jobs, given, self.data)
 
 
 def _made(
-    jobs: Sequence[Any], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
+    jobs: Sequence[Any], given: Sequence[Mapping[str, Artefact]], data: WorkerData
 ) -> Sequence[Artefact | ValueError]:
     """What the jobs, all of one kind, make of their inputs: role -> artefact, for each job; an error where a model
     diverged."""
     match jobs[0].kind:
         case "initialise":
-            return [initialise(job, holdings) for job in jobs]
+            return [initialise(job, data) for job in jobs]
         case "train":
             from forgetgauge.run.training import train
 
-            return train(jobs, holdings)
+            return train(jobs, data)
         case "unlearn":
             from forgetgauge.run.training import unlearn
 
-            return unlearn(jobs, given, holdings)
+            return unlearn(jobs, given, data)
         case "signals":
             from forgetgauge.run.signals import take_signals
 
-            return take_signals(jobs, given, holdings)
+            return take_signals(jobs, given, data)
         case "fit":
             return [fit(job, its) for job, its in zip(jobs, given, strict=True)]
         case "decide":

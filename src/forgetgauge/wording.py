@@ -51,6 +51,11 @@ def p_value(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}" if value >= 0.0001 else "< 0.0001"
 
 
+def tau_text(value: float | None) -> str:
+    """A correlation with two decimals; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
 def percent(share: float) -> str:
     """A share in percent, with one decimal."""
     return f"{100 * share:.1f}{NARROW}%"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.results.record import GameResult, Result, by_quality, lacks_pairs, pairs_behind, role_of
 from forgetgauge.results.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
-from forgetgauge.wording import JOINED, NARROW, bracket, listed, setting
+from forgetgauge.wording import JOINED, NARROW, bracket, listed, setting, tau_text
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,10 @@ def _are(names: Sequence[str]) -> str:
 def _on_stability(game: GameResult) -> list[str]:
     if game.rank_stability is None:
         return []
-    tau = f"{game.rank_stability:.2f}".replace("-", "−")
+    tau = f"τ{JOINED}of{JOINED}{tau_text(game.rank_stability)}"
     return [
-        f"Single pairs rank the methods as the whole run does to a mean Kendall’s τ{JOINED}of{JOINED}{tau}, where 1 "
-        "means that all agree and chance gives somewhat more than 0."
+        f"Single pairs rank the methods as the whole run does to a mean Kendall’s {tau}, where 1 means that all agree "
+        "and chance gives somewhat more than 0."
     ]
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 from scipy import special
 
 from forgetgauge.suites.accuracy import FullData, paper_accuracy
-from forgetgauge.suites.compare import mean_tau, tau_text
+from forgetgauge.suites.compare import mean_tau
 from forgetgauge.suites.findings import EMBEDDED, Findings, Stored
 from forgetgauge.suites.paper import PRINTED, paper_table, table_name
 from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
@@ -25,7 +25,7 @@ from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.replicates import LEAST, Replicates
 from forgetgauge.suites.spread import deviation_interval
 from forgetgauge.suites.tables import SCALES
-from forgetgauge.wording import bracket, counted, listed, plain
+from forgetgauge.wording import bracket, counted, listed, plain, tau_text
 
 Verdict = Literal["confirmed", "not confirmed", "undecided", "not run"]
 

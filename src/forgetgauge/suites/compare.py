@@ -24,7 +24,7 @@ from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.tables import Column, Layout, Suite
-from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket
+from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket, tau_text
 
 IC_ACCURACY = "ic_accuracy"
 
@@ -318,8 +318,3 @@ def _capital(text: str) -> str:
 def _difference(ours: Ours) -> str:
     """A difference with its sign: `+0.031 [−0.012, +0.050]`."""
     return signed(ours.value) + ("" if ours.interval is None else f" {signed_bracket(ours.interval)}")
-
-
-def tau_text(value: float | None) -> str:
-    """Two digits, or a dash."""
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")

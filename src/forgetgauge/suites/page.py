@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks, tau_text
+from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
@@ -33,7 +33,7 @@ from forgetgauge.suites.splits_page import template
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
-from forgetgauge.wording import counted, plain, seconds
+from forgetgauge.wording import counted, plain, seconds, tau_text
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",

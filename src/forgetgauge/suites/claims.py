@@ -20,7 +20,7 @@ from forgetgauge.suites.accuracy import FullData, paper_accuracy
 from forgetgauge.suites.compare import mean_tau
 from forgetgauge.suites.findings import EMBEDDED, Findings, Stored
 from forgetgauge.suites.paper import PRINTED, paper_table, table_name
-from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
+from forgetgauge.suites.rankings import LEVEL, ByMethod, Couples, Tau, bootstrap_tau, every_two
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.replicates import LEAST, Replicates
 from forgetgauge.suites.spread import deviation_interval
@@ -31,8 +31,6 @@ Verdict = Literal["confirmed", "not confirmed", "undecided", "not run"]
 
 APPROXIMATE = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
 """The methods that claims are about; Retrain and None are yardsticks."""
-
-LEVEL = 0.95
 
 Statement = tuple[str, str, str]
 """A claim's name, the paper's words, and the rule by which it is judged."""

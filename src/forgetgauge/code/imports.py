@@ -196,6 +196,8 @@ def _places_of(package: str) -> list[str]:
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
+# -- edited after it was loaded ----------------------------------------------------------------------------------------
+
 _STARTED = time.time_ns()
 _LOADED: dict[str, tuple[Any, str]] = {}
 """Module -> how it was loaded, and the digest of its source when that was first seen."""

@@ -90,6 +90,9 @@ def own_scaling(images: Tensor) -> Scaling | None:
     return Scaling(tuple(means), tuple(deviations))
 
 
+# -- npz files ---------------------------------------------------------------------------------------------------------
+
+
 def is_path(name: str) -> bool:
     """Whether a data set's name is a file or folder of arrays: it ends in `.npz`, or it is a folder."""
     return name.endswith(".npz") or (name != "" and Path(name).is_dir())
@@ -146,6 +149,9 @@ def _opened(path: Path) -> Iterator[Mapping[str, Any]]:
 def _why(error: Exception) -> str:
     """numpy's own words tell how to load a pickle all the same."""
     return "pickled objects are never loaded; save arrays of numbers" if "pickle" in str(error) else str(error)
+
+
+# -- torch data sets ---------------------------------------------------------------------------------------------------
 
 
 def is_torch_dataset(thing: Any) -> bool:

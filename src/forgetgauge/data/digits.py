@@ -25,6 +25,8 @@ from forgetgauge.data.dataset import Dataset, Scaling
 from forgetgauge.data.folders import locate, mendable
 from forgetgauge.errors import UserError
 
+# -- the idx format ----------------------------------------------------------------------------------------------------
+
 UNSIGNED_BYTES = 8  # the only type these data sets use
 
 
@@ -60,6 +62,9 @@ def _content(path: Path) -> tuple[Path, bytes]:
 
 
 PIXEL_MEAN, PIXEL_STD = 0.305, 0.376  # of pixels / 16 over all 1,797 images
+
+
+# -- the data sets -----------------------------------------------------------------------------------------------------
 
 
 def load_digits() -> Dataset:
@@ -113,6 +118,8 @@ def read_part(folder: Path, part: str, size: int) -> tuple[npt.NDArray[np.uint8]
     frame = (size - 28) // 2
     return np.pad(images[:, None], ((0, 0), (0, 0), (frame, frame), (frame, frame))), labels
 
+
+# -- threes against eights ---------------------------------------------------------------------------------------------
 
 THREE, EIGHT = 3, 8
 

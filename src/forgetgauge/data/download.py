@@ -149,6 +149,9 @@ class Resumed:
         return f"{reason or type(error).__name__} after {self.n_done / MIB:.1f} of {self.n_bytes / MIB:.1f} MiB"
 
 
+# -- archives ----------------------------------------------------------------------------------------------------------
+
+
 def unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
     """Write each of `files` into `folder`, taken from the member with that last name, wherever in the archive it is.
 

@@ -100,6 +100,8 @@ def mendable(name: str) -> Iterator[None]:
         raise UserError(f"{error}; 'forgetgauge data get {name}' mends it") from None
 
 
+# -- whether files are the published ones ------------------------------------------------------------------------------
+
 CHUNK_BYTES = 2**20
 
 

@@ -34,6 +34,8 @@ from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.folders import data_folder, is_read_only, locate, mendable
 from forgetgauge.errors import UserError
 
+# -- trees -------------------------------------------------------------------------------------------------------------
+
 N_CLASSES = 5
 _PIECE = re.compile(r"[()]|[^\s()]+")
 _ESCAPED = re.compile(r"\\([/*])")
@@ -88,6 +90,8 @@ def parse_tree(line: str) -> tuple[str, int]:
         raise ValueError("a tree without words")
     return " ".join(words), int(pieces[1])
 
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
 
 PAD, UNKNOWN, START = 0, 1, 2
 Tokens = npt.NDArray[np.int64]
@@ -153,6 +157,9 @@ def tokenise(tokeniser: Tokeniser, sentences: Sequence[str], length: int) -> Tok
         ids = tokeniser.ids(sentence)
         tokens[row, : len(ids)] = ids
     return tokens
+
+
+# -- the data set ------------------------------------------------------------------------------------------------------
 
 
 def load_sst5(

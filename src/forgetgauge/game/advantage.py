@@ -82,6 +82,11 @@ class PairOutcome:
         return len(self.in_forget) // 2
 
     @property
+    def sides(self) -> tuple[Bools, Bools]:
+        """Who is in F, and who is in T; (2k,) each."""
+        return self.in_forget, ~self.in_forget
+
+    @property
     def n_adversaries(self) -> int:
         """How many adversaries were measured."""
         return int(self.differences.shape[1])

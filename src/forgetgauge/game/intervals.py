@@ -81,7 +81,7 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
     check_level(level)
     check_outcomes(outcomes)
     variances, degrees = np.array(
-        [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in _sides(o)]
+        [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in o.sides]
     ).T  # each (2P,)
     if (degrees <= 0).any():
         return Interval(-1.0, 1.0, level, "given these models")
@@ -143,10 +143,6 @@ def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95)
     return [signed_interval(outcomes, adversary, each) for adversary in range(n_adversaries)]
 
 
-def _sides(outcome: PairOutcome) -> tuple[np.ndarray, np.ndarray]:
-    return outcome.in_forget, ~outcome.in_forget
-
-
 def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
     """The estimated variance of a weighted mean, and its degrees of freedom.
 
@@ -181,6 +177,8 @@ def check_outcomes(outcomes: Sequence[PairOutcome]) -> None:
     if len({outcome.n_adversaries for outcome in outcomes}) > 1:
         raise ValueError("every pair must be measured with the same adversaries, but their numbers differ")
 
+
+# -- bounds for pairs of any distribution ------------------------------------------------------------------------------
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _SHARES = np.append((1 + _NODES) / 2, 1.0)  # c

@@ -97,6 +97,8 @@ def _checked(advantages: Floats) -> Floats:
     return values
 
 
+# -- chosen on one half, scored on the other ---------------------------------------------------------------------------
+
 ENUMERATED = 12  # 924 halves; of 16 pairs, 64 evenly spaced halves have a spread 3 % above that of all 12 870
 POINT_BLOCKS = 8
 
@@ -121,7 +123,7 @@ def cross_fit(outcomes: Sequence[PairOutcome]) -> CrossFit:
     by_pair = np.array([outcome.advantage for outcome in outcomes])  # (P, J)
     if len(outcomes) >= MIN_PAIRS:
         return cross_fit_pairs(by_pair)
-    n_blocks = min(POINT_BLOCKS, *(int((o.weight[side] > 0).sum()) for o in outcomes for side in _sides(o)))
+    n_blocks = min(POINT_BLOCKS, *(int((o.weight[side] > 0).sum()) for o in outcomes for side in o.sides))
     if n_blocks >= 2:
         return _cross_fit_points(outcomes, n_blocks)
     mean = by_pair.mean(axis=0)
@@ -152,7 +154,7 @@ def _cross_fit_points(outcomes: Sequence[PairOutcome], n_blocks: int) -> CrossFi
 def _advantage_of_blocks(outcome: PairOutcome, blocks: Bools, n_blocks: int) -> Floats:
     """½(mean_F d − mean_T d) over the points of the blocks in each row of ``blocks``, (H, n_adversaries)."""
     means = []
-    for side in _sides(outcome):
+    for side in outcome.sides:
         weight, values = outcome.weight[side], outcome.differences[side]
         drawn = weight > 0
         weight, values = weight[drawn] / weight.max(), values[drawn]
@@ -201,8 +203,7 @@ def _halves(n: int) -> Bools:
     return halves
 
 
-def _sides(outcome: PairOutcome) -> tuple[Bools, Bools]:
-    return outcome.in_forget, ~outcome.in_forget
+# -- the interval of Q -------------------------------------------------------------------------------------------------
 
 
 def supremum_interval(outcomes: Sequence[PairOutcome], level: float = 0.95, kind: IntervalKind = "student") -> Interval:

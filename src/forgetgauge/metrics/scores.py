@@ -38,6 +38,8 @@ from forgetgauge.game.diagnostics import auc, swap_auc
 from forgetgauge.game.intervals import MIN_PAIRS, agree, check_level
 from forgetgauge.game.quality import first_largest
 
+# -- interclass confusion ----------------------------------------------------------------------------------------------
+
 
 def confused_half(labels: Ints, members: Bools, classes: tuple[int, int], rng: np.random.Generator) -> Bools:
     """(n,) S: a random half (rounded down) of the members of each of the two classes."""
@@ -81,6 +83,8 @@ def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+# -- membership inference ----------------------------------------------------------------------------------------------
+
 IDEAL = 0.5
 
 
@@ -115,6 +119,9 @@ def best_attack(scores: ArrayLike) -> int:
     return first_largest(-np.asarray(scores, dtype=np.float64).mean(axis=0))
 
 
+# -- distance to a retrained model -------------------------------------------------------------------------------------
+
+
 def log_softmax(logits: ArrayLike) -> Floats:
     """(n, K) in float64; the largest logit of each row is taken out first, so that nothing overflows."""
     values = frozen_floats(logits, "logits")
@@ -134,6 +141,9 @@ def mean_kl(logits_of_retrain: ArrayLike, logits: ArrayLike, weight: ArrayLike) 
         raise ValueError("the points have no mass, so their mean is undefined")
     each = (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
     return max(0.0, float(mass @ each / mass.sum()))  # rounding can leave −1e-17
+
+
+# -- a mean over pairs -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -296,6 +296,9 @@ def _short(identity: Mapping[str, Any]) -> str:
     return identity_key(identity)[:8]
 
 
+# -- as JSON -----------------------------------------------------------------------------------------------------------
+
+
 def game_to_json(game: Game) -> dict[str, Any]:
     """The game as plain JSON, as `run.json` keeps it."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(game)))

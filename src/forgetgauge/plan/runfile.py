@@ -228,6 +228,8 @@ def _is_json(value: Any) -> bool:
     return True
 
 
+# -- presets -----------------------------------------------------------------------------------------------------------
+
 PRESETS: dict[str, dict[str, Any]] = {
     # The paper's: the rate falls tenfold after epochs 100 and 150; no augmentation, the last epoch's weights. It names
     # no batch size; 128 is that of the code its other numbers are from.

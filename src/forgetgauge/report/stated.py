@@ -161,6 +161,8 @@ def _n_models(game: GameResult, method: MethodResult) -> int | None:
     return 2 * method.n_pairs * int(game.spec["seeds"]) if complete and "seeds" in game.spec else None
 
 
+# -- facts -------------------------------------------------------------------------------------------------------------
+
 FACTS_EXPLAINED = (
     "Averages over a method’s models, as the learner and the method state them. What a learner states (spent_epsilon, "
     "say) is of the training that made the model: an unlearning method’s own steps are in no accountant’s book."

@@ -270,6 +270,9 @@ def without_timings(record: Any) -> Any:
     return [without_timings(item) for item in record] if isinstance(record, list) else record
 
 
+# -- who is who --------------------------------------------------------------------------------------------------------
+
+
 def role_of(game: GameResult, method: str) -> str:
     """`retrain`, `none` or `tested`, by the unlearner's own name, which the method's id may hide."""
     unlearner = game.spec.get("methods", {}).get(method, {}).get("unlearner", {}).get("name", method)

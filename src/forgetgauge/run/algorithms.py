@@ -47,6 +47,8 @@ def _make(catalogue: Catalogue, chosen: Named) -> Any:
     return thing(**copy.deepcopy(dict(chosen.params))) if isinstance(thing, type) else thing
 
 
+# -- the user's own code -----------------------------------------------------------------------------------------------
+
 CATALOGUES = {"learner": plugins.learners, "unlearner": plugins.unlearners, "adversary": plugins.adversaries}
 """By the key under which jobs name them."""
 

@@ -248,6 +248,8 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
     return light, weights
 
 
+# -- a folder that is used again ---------------------------------------------------------------------------------------
+
 GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
 """What may be added to a game without another result being lost."""
 

@@ -148,6 +148,8 @@ def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:
     return list(groups.values())
 
 
+# -- stacks that are too wide for the memory ---------------------------------------------------------------------------
+
 Member = TypeVar("Member")
 Made = TypeVar("Made")
 

@@ -111,6 +111,8 @@ class SubjectPoints:
         return role
 
 
+# -- what a worker holds -----------------------------------------------------------------------------------------------
+
 N_DATASETS = 2
 """As many as are kept in memory, for sweeps over data sets."""
 
@@ -205,6 +207,9 @@ def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:
     while len(held) >= N_DATASETS:
         del held[next(iter(held))]
     held[digest] = dataset
+
+
+# -- the first job of a game -------------------------------------------------------------------------------------------
 
 
 def initialise(job: InitialiseJob, data: WorkerData) -> Artefact:

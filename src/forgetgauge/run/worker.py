@@ -156,6 +156,9 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
+# -- what a job shares with nobody -------------------------------------------------------------------------------------
+
+
 @contextmanager
 def seeded(job: Job) -> Iterator[None]:
     """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
@@ -229,6 +232,8 @@ def one_thread(kind: Kind) -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.backends.cudnn.deterministic = settled
 
+
+# -- weights in memory -------------------------------------------------------------------------------------------------
 
 ROOM = 2**30
 """Bytes: a dozen ResNet-18s before and after."""

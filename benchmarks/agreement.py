@@ -47,8 +47,8 @@ def main() -> None:
             decisions[job.params["adversary"]["name"]].append(
                 float(np.mean(a.arrays["says_forget"] == b.arrays["says_forget"]))
             )
-        elif job.kind == "signals" and "accuracy" in a.facts:
-            accuracy["unseen"].append((a.facts["accuracy"]["unseen"], b.facts["accuracy"]["unseen"]))
+        elif job.kind == "signals" and "utility" in a.facts:
+            accuracy["unseen"].append((a.facts["utility"]["unseen"], b.facts["utility"]["unseen"]))
     print(f"{len(shared)} jobs in both")
     for what, off in largest.items():
         print(f"weights and buffers, {what}: largest difference {off:.2e}")

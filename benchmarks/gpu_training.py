@@ -30,7 +30,7 @@ from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.learn.descent import batches_per_epoch
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of_many
+from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.plan.runfile import PRESETS
 from forgetgauge.streams import Streams
 
@@ -193,7 +193,7 @@ def plain_accuracy(which: int, epochs: int) -> float:
     model, _ = plain_loop(recipe("fast", epochs=epochs), dataset.points.subset(part), which, resident_loader)
     assert dataset.test is not None
     test = dataset.test.on(DEVICE)
-    return accuracy_of(logits_of_many([model], [test])[0], test.y.cpu().numpy())
+    return utility_of(outputs_of_many([model], [test])[0], test)
 
 
 def accuracy(epochs: int, n_models: int = 16) -> None:
@@ -205,7 +205,7 @@ def accuracy(epochs: int, n_models: int = 16) -> None:
     points, test = dataset.points.on(DEVICE), dataset.test.on(DEVICE)
     sets = [points.subset(np.random.default_rng(i).permutation(N_ALL)[:N_TRAIN]) for i in range(n_models)]
     models = recipe("fast", epochs=epochs).fit_many(sets, [Streams(f"accuracy {i}") for i in range(n_models)])
-    ours = np.array([accuracy_of(z, test.y.cpu().numpy()) for z in logits_of_many(models, [test] * n_models)])
+    ours = np.array([utility_of(z, test) for z in outputs_of_many(models, [test] * n_models)])
     error = np.sqrt(plain.var(ddof=1) / n_models + ours.var(ddof=1) / n_models)
     print(
         f"test accuracy over {n_models} models, {epochs} epochs: plain {plain.mean():.4f} ± {plain.std(ddof=1):.4f}, "

@@ -87,7 +87,7 @@ def _made(job: Job, game: Game) -> tuple[dict[str, Any], dict[str, Any]]:
     if points is None:
         return {**arrays, "role": np.where(known, Role.IN, Role.OUT).astype(np.int8)}, {"ran": RAN}
     accuracy = {"retain": 1.0, "forget": 1.0, "unseen": 0.95}
-    return {**arrays, "points": points}, {"ran": RAN, "accuracy": accuracy, "n_gradients": 1}
+    return {**arrays, "points": points}, {"ran": RAN, "utility": accuracy, "n_gradients": 1}
 
 
 def measured(*command: str) -> tuple[float, float, float]:

@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from forgetgauge.data.dataset import Points
 from forgetgauge.data.digits import load_digits
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of
+from forgetgauge.learn.predict import outputs_of, utility_of
 from forgetgauge.streams import Streams
 
 N_TRAIN = 599  # |R ∪ F| of the embedded default
@@ -86,7 +86,7 @@ def main() -> None:
             begin = time.perf_counter()
             models = train()
             seconds[name].append(time.perf_counter() - begin)
-            right = [accuracy_of(logits_of(m, p), p.y.numpy()) for m, p in zip(models, unseen, strict=True)]
+            right = [utility_of(outputs_of(m, p), p) for m, p in zip(models, unseen, strict=True)]
             accuracy[name] = float(np.mean(right))
         took = ", ".join(f"{name} {of_way[-1]:.1f} s" for name, of_way in seconds.items())
         print(f"round {number + 1}: {took}; load average {os.getloadavg()[0]:.1f}", flush=True)

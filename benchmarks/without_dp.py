@@ -26,7 +26,7 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.learn.descent import Optimiser
 from forgetgauge.learn.device import choose_device, describe
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of
+from forgetgauge.learn.predict import outputs_of, utility_of
 from forgetgauge.streams import Streams
 
 N_POINTS = 22_727
@@ -76,7 +76,7 @@ def train(variant: Variant, epochs: int, device: str) -> dict[str, float]:
 
 
 def _accuracy(model: nn.Module, points: Points) -> float:
-    return accuracy_of(logits_of(model, points), points.y.cpu().numpy())
+    return utility_of(outputs_of(model, points), points)
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ def test_the_exported_logits_of_a_run_give_its_numbers_to_the_last_bit(run, tmp_
         ):
             assert getattr(found, name) == getattr(expected, name)
         for part in ("forget", "unseen"):
-            assert found.accuracy[part] == pytest.approx(expected.accuracy[part], abs=1e-12)
+            assert found.utility[part] == pytest.approx(expected.utility[part], abs=1e-12)
     (game,), (expected_game,) = audit.games, result.games
     assert game.noise_floor == expected_game.noise_floor
     assert by_names(game.comparisons) == by_names(expected_game.comparisons)
@@ -222,7 +222,7 @@ def test_own_decisions_need_no_shadows_and_are_called_that(tmp_path):
     assert list(method.by_adversary) == ["own decisions"]
     assert method.by_adversary["own decisions"].advantage == 1.0
     assert method.quality_plugin == 0.0
-    assert method.accuracy == {}
+    assert method.utility == {}
 
 
 def test_own_scores_are_cut_at_the_best_threshold_of_the_shadow_block(tmp_path):

@@ -43,13 +43,13 @@ def test_an_own_function_is_scored_like_a_named_method(named):
     assert calls[-4:] == [(60, 60)] * 4
 
 
-def test_accuracy_by_pair_averages_to_accuracy(named):
+def test_utility_by_pair_averages_to_accuracy(named):
     for found in named.methods.values():
-        assert found.accuracy_by_pair.keys() == found.accuracy.keys()
-        for part, by_pair in found.accuracy_by_pair.items():
+        assert found.utility_by_pair.keys() == found.utility.keys()
+        for part, by_pair in found.utility_by_pair.items():
             assert len(by_pair) == TINY["pairs"]
-            assert np.mean(by_pair) == pytest.approx(found.accuracy[part], abs=1e-12)
-    first, second = named.methods["none"].accuracy_by_pair["unseen"]
+            assert np.mean(by_pair) == pytest.approx(found.utility[part], abs=1e-12)
+    first, second = named.methods["none"].utility_by_pair["unseen"]
     assert first != second
 
 
@@ -65,7 +65,7 @@ def test_one_function_with_two_settings_is_two_methods():
     result = forgetgauge.evaluate(unlearner={**how, "none": "none"}, **TINY)
     assert result.methods["kept"].by_adversary == result.methods["none"].by_adversary
     assert result.methods["ruined"].quality == 1.0
-    assert result.methods["ruined"].accuracy["retain"] < 0.3
+    assert result.methods["ruined"].utility["retain"] < 0.3
 
 
 def test_parameters_may_be_given_by_id():
@@ -74,7 +74,7 @@ def test_parameters_may_be_given_by_id():
         **TINY,
     )
     assert qualities(result)["off"] == qualities(result)["none"]
-    assert result.methods["on"].accuracy != result.methods["none"].accuracy
+    assert result.methods["on"].utility != result.methods["none"].utility
 
 
 def test_arrays_give_what_the_named_data_set_gives(named):

@@ -276,7 +276,7 @@ class Attack:
         self.threshold = np.array(threshold)
 
     def score(self, signals):
-        return signals.logits[np.arange(len(signals)), signals.labels].astype(np.float64)
+        return signals.outputs[np.arange(len(signals)), signals.labels].astype(np.float64)
 
     def margin(self, signals):
         return self.score(signals) - self.threshold
@@ -319,7 +319,7 @@ class FirstHalf(Attack):
 
 class DropsDuplicates(Attack):
     def margin(self, signals):
-        rows = [row.tobytes() for row in signals.logits]
+        rows = [row.tobytes() for row in signals.outputs]
         return np.where([rows.count(row) > 1 for row in rows], -1.0, super().margin(signals))
 
 
@@ -397,7 +397,7 @@ def fits_by_chance(self, shadows, target):
 
 
 def spoils_the_shadows(self, shadows, target):
-    shadows.logits[:] = 0
+    shadows.outputs[:] = 0
     return self.attack(0.5)
 
 
@@ -425,7 +425,7 @@ class Learns:
 
     def keep(self, signals):
         if len(signals) == 80:
-            self.shown.append(float(signals.logits.mean()))
+            self.shown.append(float(signals.outputs.mean()))
 
 
 class PlaceInReferences:
@@ -435,7 +435,7 @@ class PlaceInReferences:
     needs = frozenset({Need.REFERENCES})
 
     def fit(self, shadows, target):
-        return self.load({"threshold": np.array(target.references.logits[:, :60].max())})
+        return self.load({"threshold": np.array(target.references.outputs[:, :60].max())})
 
     def load(self, arrays):
         return Attack(arrays["threshold"])

@@ -30,19 +30,19 @@ def test_the_target_half_is_never_looked_at(monkeypatch):
     dataset = load_digits()
     target, _ = draw_halves(dataset.digest, len(dataset.points), 0, 0.3)
     seen = []
-    real = tuning.logits_of_many
+    real = tuning.outputs_of_many
 
     def watched(models, points):
         seen.extend(p.index for p in points)
         return real(models, points)
 
-    monkeypatch.setattr(tuning, "logits_of_many", watched)
+    monkeypatch.setattr(tuning, "outputs_of_many", watched)
     tune("none", "x", [], **SMALL)
     assert seen
     assert not np.isin(np.concatenate(seen), target).any()
 
 
-def test_an_unknown_knob_is_one_line():
+def test_an_unknown_strength_is_one_line():
     with pytest.raises(UserError, match="did you mean 'lr'"):
         tune("neg-grad", "lrr", [1.0], **SMALL)
 

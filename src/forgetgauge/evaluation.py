@@ -101,7 +101,7 @@ def evaluate(
         executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", progress=progress
     )
     raw = _tables(plain)
-    raw["data"] |= {"name": _data_name(data), "params": _plain_table(data_params or {})}
+    raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
     raw["learner"] = _learner_table(learner, model)
     raw["metrics"] = _metrics_table(metrics)
     raw["unlearners"] = _table(plugins.unlearners, unlearner)
@@ -234,12 +234,12 @@ def _listed(values: Any) -> Any:
     return values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
-def _data_name(data: Any) -> str:
+def _data_name(data: Any, task: str | None) -> str:
     if isinstance(data, str):
         return data
-    from forgetgauge.data.loading import as_dataset
+    from forgetgauge.data.loading import as_dataset, task_named
 
-    dataset = as_dataset(data, "given")
+    dataset = as_dataset(data, "given", task_named(task))
     return plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
 
 

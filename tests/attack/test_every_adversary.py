@@ -95,7 +95,7 @@ def test_no_points_get_no_answers(attack, seen):
 
 def test_nan_logits_reach_no_adversary(attack, seen):
     with pytest.raises(ValueError, match="NaN"):
-        attack.decide(dataclasses.replace(seen, logits=np.full_like(seen.logits, np.nan)))
+        attack.decide(dataclasses.replace(seen, outputs=np.full_like(seen.outputs, np.nan)))
 
 
 def test_what_it_did_not_ask_for_changes_nothing(adversary, attack, seen, world):
@@ -108,10 +108,10 @@ def test_what_it_did_not_ask_for_changes_nothing(adversary, attack, seen, world)
 def test_fitting_twice_gives_the_same_and_leaves_what_it_was_given(adversary, world):
     shadows, context = world.given(adversary)
     panels = [panel for panel in (shadows, context.references, context.outsiders) if panel is not None]
-    before = [(panel.logits.copy(), panel.role.copy()) for panel in panels]
+    before = [(panel.outputs.copy(), panel.role.copy()) for panel in panels]
     assert same_arrays(adversary.fit(shadows, context), adversary.fit(shadows, context))
     for panel, (logits, role) in zip(panels, before, strict=True):
-        assert np.array_equal(panel.logits, logits)
+        assert np.array_equal(panel.outputs, logits)
         assert np.array_equal(panel.role, role)
 
 
@@ -233,7 +233,7 @@ def test_references_that_were_trained_on_r_and_f_are_caught(plain_world, name):
 def test_nothing_an_adversary_is_given_has_room_for_f_and_t():
     fields = {field.name for given in (Signals, TargetContext) for field in dataclasses.fields(given)}
     assert fields == {
-        "logits", "labels", "points", "background", "columns", "n_classes", "references", "outsiders",
+        "outputs", "labels", "points", "background", "columns", "task", "_read", "n_classes", "references", "outsiders",
     }  # fmt: skip
 
 

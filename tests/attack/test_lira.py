@@ -31,7 +31,7 @@ def phi(logits, y) -> float:
 
 
 def phis(panel: Panel) -> list[list[float]]:
-    return [[phi(panel.logits[j, x], y) for x, y in enumerate(panel.labels)] for j in range(panel.n_models)]
+    return [[phi(panel.outputs[j, x], y) for x, y in enumerate(panel.labels)] for j in range(panel.n_models)]
 
 
 def of_side(values, panel: Panel, x: int, side: Role, but: int = -1) -> list[float]:
@@ -68,7 +68,7 @@ def online_by_hand(references: Panel, target) -> list[float]:
     for x, y in enumerate(target.labels):
         m_in, m_out = means[x]
         m_in, m_out = (m_out + difference if m_in is None else m_in), (m_in - difference if m_out is None else m_out)
-        value = phi(target.logits[x], y)
+        value = phi(target.outputs[x], y)
         seen = norm.logpdf(value, m_in, sd_at(values, references, x, Role.IN, pooled_in))
         scores.append(seen - norm.logpdf(value, m_out, sd_at(values, references, x, Role.OUT, pooled_out)))
     return scores
@@ -89,8 +89,8 @@ def test_u_lira_compares_forgotten_with_never_seen_and_looks_at_nothing_retained
     assert some.all()
     attack = UNLEARNING.fit(world.unlearned_shadows, TargetContext(N_CLASSES, references=panel))
     np.testing.assert_allclose(attack.score(world.target), online_by_hand(panel, world.target), rtol=1e-9, atol=1e-9)
-    garbled = np.where((panel.role == Role.NEITHER)[:, :, None], np.float32(77), panel.logits)
-    other = dataclasses.replace(panel, logits=garbled)
+    garbled = np.where((panel.role == Role.NEITHER)[:, :, None], np.float32(77), panel.outputs)
+    other = dataclasses.replace(panel, outputs=garbled)
     again = UNLEARNING.fit(world.unlearned_shadows, TargetContext(N_CLASSES, references=other))
     assert np.array_equal(again.score(world.target), attack.score(world.target))
 
@@ -103,7 +103,7 @@ def offline_by_hand(world: World):
     scores = []
     for x, y in enumerate(world.target.labels):
         mean = statistics.fmean(of_side(on_d, outsiders, x, Role.OUT))
-        scores.append(norm.cdf(phi(world.target.logits[x], y), mean, sd_at(on_d, outsiders, x, Role.OUT, pooled)))
+        scores.append(norm.cdf(phi(world.target.outputs[x], y), mean, sd_at(on_d, outsiders, x, Role.OUT, pooled)))
     sides = {Role.IN: [], Role.OUT: []}
     for j in range(shadows.n_models):
         for x in range(len(shadows.labels)):
@@ -128,9 +128,9 @@ def test_the_spread_of_each_side_comes_from_that_side():
     half = Half.draw(300, rng)
     role = (rng.random((10, 300)) < 0.5).astype(np.int8)
     panel = half.panel(role, 1.0, rng)
-    logits = panel.logits.copy()
+    logits = panel.outputs.copy()
     logits[role == Role.IN] += rng.normal(0, 3, (int(role.sum()), N_CLASSES)).astype(np.float32)
-    attack = ONLINE.fit(panel, TargetContext(N_CLASSES, references=dataclasses.replace(panel, logits=logits)))
+    attack = ONLINE.fit(panel, TargetContext(N_CLASSES, references=dataclasses.replace(panel, outputs=logits)))
     assert attack.spread_in[0] > 2 * attack.spread_out[0]
 
 
@@ -149,11 +149,11 @@ def test_offline_lira_is_one_sided():
     """Far below the models that did not see the point is as unlike a member as can be."""
     world = WORLDS["balanced"]
     attack = OFFLINE.fit(world.shadows, TargetContext(N_CLASSES, outsiders=world.outsiders))
-    low, high = world.target.logits.copy(), world.target.logits.copy()
+    low, high = world.target.outputs.copy(), world.target.outputs.copy()
     low[np.arange(200), world.target.labels] -= 50
     high[np.arange(200), world.target.labels] += 50
-    assert not attack.decide(dataclasses.replace(world.target, logits=low)).any()
-    assert attack.decide(dataclasses.replace(world.target, logits=high)).all()
+    assert not attack.decide(dataclasses.replace(world.target, outputs=low)).any()
+    assert attack.decide(dataclasses.replace(world.target, outputs=high)).all()
 
 
 def test_models_that_all_answer_alike_give_numbers():

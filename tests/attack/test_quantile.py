@@ -6,7 +6,7 @@ from sklearn.linear_model import QuantileRegressor
 
 from forgetgauge.attack.adversary import TargetContext
 from forgetgauge.attack.quantile import LEVELS, REGRESSION, Quantile, QuantileAttack, design_of, pinball_regression
-from forgetgauge.attack.signals import logit_gap
+from forgetgauge.attack.signals import GAP
 
 from .worlds import N_CLASSES, draw_world
 
@@ -77,9 +77,9 @@ def test_points_that_are_all_alike_have_themselves_as_quantile():
 
 def surer(signals):
     """Of the same points, whose own logit is larger by 2."""
-    logits = signals.logits.copy()
+    logits = signals.outputs.copy()
     logits[np.arange(len(logits)), signals.labels] += 2
-    return dataclasses.replace(signals, logits=logits)
+    return dataclasses.replace(signals, outputs=logits)
 
 
 def test_the_score_is_the_gap_above_the_models_own_quantile():
@@ -88,7 +88,7 @@ def test_the_score_is_the_gap_above_the_models_own_quantile():
     assert isinstance(attack, QuantileAttack)
     lifted = surer(world.target)
     gained = attack.score(lifted) - attack.score(world.target)
-    np.testing.assert_allclose(gained, logit_gap(lifted) - logit_gap(world.target), atol=1e-5)
+    np.testing.assert_allclose(gained, GAP(lifted) - GAP(world.target), atol=1e-5)
     both = dataclasses.replace(
         lifted, background=surer(lifted.background)
     )  # a model that is surer of everything is no surer of members

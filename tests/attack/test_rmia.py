@@ -10,7 +10,7 @@ import pytest
 from forgetgauge.attack.adversary import Panel, Role, TargetContext
 from forgetgauge.attack.reference import leave_one_out, panel_values
 from forgetgauge.attack.rmia import OFFLINE, ONLINE, offline_probability, scores_left_out
-from forgetgauge.attack.signals import Signals, confidence
+from forgetgauge.attack.signals import CONFIDENCE, Signals
 from forgetgauge.attack.threshold import best_threshold
 
 from .worlds import N_CLASSES, World, draw_world
@@ -25,7 +25,7 @@ every_world = pytest.mark.parametrize("world", [pytest.param(world, id=name) for
 
 def probabilities(signals: Signals) -> list[float]:
     result = []
-    for logits, y in zip(signals.logits.tolist(), signals.labels.tolist(), strict=True):
+    for logits, y in zip(signals.outputs.tolist(), signals.labels.tolist(), strict=True):
         top = max(logits)
         result.append(math.exp(logits[y] - top) / sum(math.exp(z - top) for z in logits))
     return result
@@ -128,7 +128,7 @@ def test_online_rmia_is_its_formula_written_out(world: World):
 
 def test_a_point_of_a_left_out_shadow_is_not_compared_with_itself():
     shadows, found_members, found_others = WORLDS["balanced"].shadows, [], []
-    for left_out in leave_one_out(panel_values(shadows, confidence), shadows, unseen_by_another=True):
+    for left_out in leave_one_out(panel_values(shadows, CONFIDENCE), shadows, unseen_by_another=True):
         of_members, of_others = scores_left_out(left_out, offline_probability(left_out.others_out, 0.3))
         found_members.extend(of_members)
         found_others.extend(of_others)
@@ -155,6 +155,6 @@ def test_a_missing_background_is_named(adversary):
     attack = adversary.fit(world.shadows, TargetContext(N_CLASSES, world.references, world.outsiders))
     with pytest.raises(ValueError, match="signals there are missing"):
         attack.score(dataclasses.replace(world.target, background=None))
-    short = Signals(world.target.background.logits[:9], world.target.background.labels[:9])
+    short = Signals(world.target.background.outputs[:9], world.target.background.labels[:9])
     with pytest.raises(ValueError, match="do not fit 80"):
         attack.score(dataclasses.replace(world.target, background=short))

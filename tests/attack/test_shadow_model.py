@@ -50,9 +50,9 @@ def test_a_class_with_few_rows_is_judged_by_the_classifier_of_all():
 def test_the_features_are_the_sorted_log_posterior_and_the_true_labels():
     signals = draw_world(62).target
     found = features(signals)
-    expected = np.sort(np.log(signals.posterior), axis=1)[:, ::-1]
+    expected = np.sort(np.log(signals.read("posterior")), axis=1)[:, ::-1]
     np.testing.assert_allclose(found[:, :-1], expected, atol=1e-12)
-    np.testing.assert_allclose(found[:, -1], np.log(signals.true_posterior), atol=1e-12)
+    np.testing.assert_allclose(found[:, -1], np.log(signals.read("confidence")), atol=1e-12)
 
 
 def test_on_an_overfit_world_it_does_on_the_target_what_it_does_on_a_fresh_shadow():
@@ -75,8 +75,8 @@ def test_many_others_and_few_members_weigh_the_same():
 def test_the_aware_attack_learns_from_what_was_forgotten_and_not_from_what_was_retained():
     world = draw_world(66)
     panel = world.unlearned_shadows
-    garbled = np.where((panel.role == -1)[:, :, None], np.float32(9), panel.logits)
-    one, other = AWARE.fit(panel, TARGET), AWARE.fit(dataclasses.replace(panel, logits=garbled), TARGET)
+    garbled = np.where((panel.role == -1)[:, :, None], np.float32(9), panel.outputs)
+    one, other = AWARE.fit(panel, TARGET), AWARE.fit(dataclasses.replace(panel, outputs=garbled), TARGET)
     assert np.array_equal(one.score(world.target), other.score(world.target))
 
 

@@ -9,23 +9,23 @@ from scipy.special import softmax
 
 from forgetgauge.attack.adversary import Panel
 from forgetgauge.attack.signals import (
+    CONFIDENCE,
+    CORRECTNESS,
+    GAP,
+    NEGATIVE_ENTROPY,
+    NEGATIVE_LOSS,
+    NEGATIVE_MODIFIED_ENTROPY,
+    STATISTIC,
     Signals,
-    confidence,
-    correctness,
-    log_confidence,
-    log_odds,
-    logit_gap,
-    negative_entropy,
-    negative_modified_entropy,
 )
 
 SCORES = {
-    "correctness": correctness,
-    "confidence": confidence,
-    "entropy": negative_entropy,
-    "modified entropy": negative_modified_entropy,
+    "correctness": CORRECTNESS,
+    "confidence": CONFIDENCE,
+    "entropy": NEGATIVE_ENTROPY,
+    "modified entropy": NEGATIVE_MODIFIED_ENTROPY,
 }
-LOGIT_SCORES = {"log odds": log_odds, "log confidence": log_confidence, "logit gap": logit_gap}
+LOGIT_SCORES = {"log odds": STATISTIC, "log confidence": NEGATIVE_LOSS, "logit gap": GAP}
 QUICK = settings(max_examples=50, deadline=None)
 
 
@@ -82,27 +82,27 @@ def test_a_score_is_its_formula_written_out(name, n_classes):
 
 
 def test_the_modified_entropy_of_an_even_choice_between_two_is_ln_2():
-    assert -negative_modified_entropy(uniform(2))[0] == pytest.approx(math.log(2), abs=1e-12)
+    assert -NEGATIVE_MODIFIED_ENTROPY(uniform(2))[0] == pytest.approx(math.log(2), abs=1e-12)
 
 
 def test_the_modified_entropy_of_an_even_choice_among_ten_is_that_of_the_paper():
-    assert -negative_modified_entropy(uniform(10))[0] == pytest.approx(
+    assert -NEGATIVE_MODIFIED_ENTROPY(uniform(10))[0] == pytest.approx(
         0.9 * math.log(10) - 0.9 * math.log(0.9), abs=1e-12
     )
-    assert -negative_modified_entropy(uniform(10))[0] == pytest.approx(2.1672, abs=5e-5)
+    assert -NEGATIVE_MODIFIED_ENTROPY(uniform(10))[0] == pytest.approx(2.1672, abs=5e-5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
 def test_the_entropy_of_an_even_choice_is_the_log_of_the_number_of_classes(n_classes):
-    assert -negative_entropy(uniform(n_classes))[0] == pytest.approx(math.log(n_classes), abs=1e-12)
+    assert -NEGATIVE_ENTROPY(uniform(n_classes))[0] == pytest.approx(math.log(n_classes), abs=1e-12)
 
 
 def test_a_certain_right_answer_is_nothing_and_a_certain_wrong_one_is_much():
     logits = np.array([[1e3, -1e3, -1e3]] * 2, dtype=np.float32)
-    right, wrong = -negative_modified_entropy(Signals(logits, np.array([0, 1])))
+    right, wrong = -NEGATIVE_MODIFIED_ENTROPY(Signals(logits, np.array([0, 1])))
     assert right == 0
     assert wrong > 100
-    assert negative_entropy(Signals(logits, np.array([0, 1]))).tolist() == [0, 0]
+    assert NEGATIVE_ENTROPY(Signals(logits, np.array([0, 1]))).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["confidence", "modified entropy"])
@@ -140,7 +140,7 @@ def test_renaming_the_classes_changes_nothing(seed):
 
 
 def test_the_posterior_is_a_distribution_in_double_precision():
-    posterior = Signals(random_logits(10), np.zeros(10_000, dtype=np.int64)).posterior
+    posterior = Signals(random_logits(10), np.zeros(10_000, dtype=np.int64)).read("posterior")
     assert posterior.dtype == np.float64
     assert posterior.min() >= 0
     np.testing.assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
@@ -206,13 +206,13 @@ def test_every_score_of_every_finite_logit_is_finite_from_logits_too(name):
 
 def test_the_log_odds_are_the_logit_of_the_confidence():
     signals = Signals(random_logits(10)[:6000], np.zeros(6000, dtype=np.int64))
-    p = signals.true_posterior
-    np.testing.assert_allclose(log_odds(signals), np.log(p) - np.log1p(-p), rtol=0, atol=1e-9)
+    p = CONFIDENCE(signals)
+    np.testing.assert_allclose(STATISTIC(signals), np.log(p) - np.log1p(-p), rtol=0, atol=1e-9)
 
 
 def test_an_adversary_cannot_write_into_what_others_read_too():
     signals = Signals(np.zeros((3, 2), dtype=np.float32), np.zeros(3, dtype=np.int64), columns={"c": np.zeros(3)})
     panel = Panel(np.zeros((1, 3, 2), dtype=np.float32), np.zeros(3, dtype=np.int64), np.zeros((1, 3), dtype=np.int8))
-    for array in (signals.logits, signals.labels, signals.columns["c"], panel.logits, panel.labels, panel.role):
+    for array in (signals.outputs, signals.labels, signals.columns["c"], panel.outputs, panel.labels, panel.role):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forgetgauge.attack import signals as read
 from forgetgauge.attack.adversary import TargetContext
-from forgetgauge.attack.signals import confidence
 from forgetgauge.attack.threshold import CONFIDENCE, CORRECTNESS, LOSS, best_threshold, class_thresholds
 
 from .worlds import N_CLASSES, draw_shadow, draw_signals, draw_world, panel_of
@@ -88,7 +88,7 @@ def test_a_point_whose_score_is_the_threshold_is_said_to_be_a_member():
     shadows = draw_shadow(200, 3)
     attack, (signals, _) = CONFIDENCE.fit(shadows, TARGET), shadows.rows
     for label in range(N_CLASSES):
-        on_it = (confidence(signals) == attack.thresholds[label]) & (signals.labels == label)
+        on_it = (read.CONFIDENCE(signals) == attack.thresholds[label]) & (signals.labels == label)
         assert on_it.any()
         assert attack.decide(signals)[on_it].all()
 
@@ -96,7 +96,7 @@ def test_a_point_whose_score_is_the_threshold_is_said_to_be_a_member():
 def test_on_the_shadows_no_other_thresholds_do_better_in_any_class():
     shadows = draw_shadow(300, 4)
     signals, member = shadows.rows
-    scores, labels = confidence(signals), signals.labels
+    scores, labels = read.CONFIDENCE(signals), signals.labels
     thresholds = CONFIDENCE.fit(shadows, TARGET).thresholds
     for label in range(N_CLASSES):
         members, others = (scores[(labels == label) & side].tolist() for side in (member, ~member))
@@ -108,7 +108,7 @@ def test_the_advantage_of_correctness_is_the_accuracy_gap():
     attack = CORRECTNESS.fit(draw_shadow(50, 0), TARGET)
     forget, unseen = draw_signals(200, 1, member_boost=2.0), draw_signals(200, 2)
     advantage = attack.decide(forget).mean() - attack.decide(unseen).mean()
-    gap = np.mean(forget.logits.argmax(1) == forget.labels) - np.mean(unseen.logits.argmax(1) == unseen.labels)
+    gap = np.mean(forget.outputs.argmax(1) == forget.labels) - np.mean(unseen.outputs.argmax(1) == unseen.labels)
     assert advantage == pytest.approx(gap, abs=1e-12)
     assert advantage > 0.1
 
@@ -128,14 +128,14 @@ def test_shadows_without_both_members_and_others_are_refused(member):
 def test_the_loss_attack_says_member_where_the_loss_is_at_most_the_mean_training_loss():
     shadows, target = draw_world(5).shadows, draw_world(6).target
     losses = [
-        -math.log(shadows.model(j).posterior[x, y])
+        -math.log(shadows.model(j).read("posterior")[x, y])
         for j in range(shadows.n_models)
         for x, y in enumerate(shadows.labels)
         if shadows.role[j, x] == 1
     ]
     attack = LOSS.fit(shadows, TARGET)
     np.testing.assert_allclose(attack.thresholds, np.full(N_CLASSES, -np.mean(losses)), rtol=0, atol=1e-9)
-    says = [-math.log(p) <= np.mean(losses) for p in target.true_posterior]
+    says = [-math.log(p) <= np.mean(losses) for p in target.read("confidence")]
     assert attack.decide(target).tolist() == says
 
 

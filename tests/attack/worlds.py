@@ -116,22 +116,22 @@ def saturate(world: World) -> World:
         return np.where(logits > 1, np.float32(1e3), np.float32(-1e3))
 
     panels = ("shadows", "references", "outsiders", "unlearned_shadows", "unlearned_references")
-    background = replace(world.target.background, logits=certain(world.target.background.logits))
+    background = replace(world.target.background, outputs=certain(world.target.background.outputs))
     return replace(
         world,
-        target=replace(world.target, logits=certain(world.target.logits), background=background),
-        **{name: replace(panel, logits=certain(panel.logits)) for name in panels for panel in [getattr(world, name)]},
+        target=replace(world.target, outputs=certain(world.target.outputs), background=background),
+        **{name: replace(panel, outputs=certain(panel.outputs)) for name in panels for panel in [getattr(world, name)]},
     )
 
 
 def without_more(signals: Signals) -> Signals:
-    return Signals(signals.logits, signals.labels)
+    return Signals(signals.outputs, signals.labels)
 
 
 def rows(signals: Signals, at: np.ndarray) -> Signals:
     """Some of the points, in this order; the background stays what it is."""
     return Signals(
-        signals.logits[at],
+        signals.outputs[at],
         signals.labels[at],
         None if signals.points is None else signals.points[at],
         signals.background,
@@ -142,7 +142,7 @@ def rows(signals: Signals, at: np.ndarray) -> Signals:
 def permuted(panel: Panel, models: np.ndarray, points: np.ndarray) -> Panel:
     """The same panel with models and points in another order."""
     columns = {name: column[models][:, points] for name, column in panel.columns.items()}
-    return Panel(panel.logits[models][:, points], panel.labels[points], panel.role[models][:, points], columns)
+    return Panel(panel.outputs[models][:, points], panel.labels[points], panel.role[models][:, points], columns)
 
 
 def auc(score: np.ndarray, member: np.ndarray) -> float:
@@ -167,4 +167,4 @@ def draw_shadow(n: int, seed: int, boost: float = 1.0, decimals: int = 6) -> Pan
 
 
 def panel_of(signals: Signals, member: np.ndarray) -> Panel:
-    return Panel(signals.logits[None], signals.labels, member.astype(np.int8)[None])
+    return Panel(signals.outputs[None], signals.labels, member.astype(np.int8)[None])

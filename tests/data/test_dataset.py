@@ -104,8 +104,8 @@ def broken(**change):
 REFUSED = {
     "NaN": (broken(inputs=torch.full((6, 2), torch.nan)), "NaN or infinite"),
     "infinite": (broken(inputs=torch.full((6, 2), torch.inf)), "NaN or infinite"),
-    "float labels": (broken(labels=torch.zeros(6)), "whole number"),
-    "int32 labels": (broken(labels=torch.zeros(6, dtype=torch.int32)), "whole number"),
+    "float labels": (broken(labels=torch.zeros(6)), "must be int64, but they are float32"),
+    "int32 labels": (broken(labels=torch.zeros(6, dtype=torch.int32)), "must be int64, but they are int32"),
     "one-hot labels": (broken(labels=torch.zeros(6, 3, dtype=torch.int64)), "whole number"),
     "negative label": (broken(labels=torch.tensor([0, 1, 2, 0, 1, -1])), "whole number"),
     "fewer labels": (broken(labels=torch.zeros(5, dtype=torch.int64)), "6 inputs but 5 labels"),

@@ -12,6 +12,7 @@ import forgetgauge
 from forgetgauge.data.arrays import dataset_of, read_npz
 from forgetgauge.data.loading import as_dataset, load_dataset
 from forgetgauge.errors import UserError
+from forgetgauge.tasks.classification import CLASSIFICATION
 from tests.data.layouts import images
 from tests.data.test_dataset import QUICK
 
@@ -109,7 +110,7 @@ def test_pickles_are_refused_and_never_loaded(tmp_path):
     (tmp_path / "pickle.npz").write_bytes(pickle.dumps(Trap()))
     for name in ("objects", "pickle"):
         with pytest.raises(UserError, match=f"{name}.npz: .*pickled objects are never loaded"):
-            read_npz(tmp_path / f"{name}.npz")
+            read_npz(tmp_path / f"{name}.npz", CLASSIFICATION)
     assert not Trap.sprung
 
 

@@ -11,7 +11,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.certified_linear import LOSSES, CertifiedLinear, signed_rows
 from forgetgauge.learn.learner import Learner
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.streams import Streams
 
 
@@ -79,7 +79,7 @@ def test_the_softmax_of_the_logits_is_the_sigmoid_and_all_is_float64():
     assert all(tensor.dtype == torch.float64 for tensor in model.state_dict().values())
     shares = torch.softmax(model(points.x), dim=1)[:, 1]
     torch.testing.assert_close(shares, torch.sigmoid(points.x.double() @ model.weight))
-    assert logits_of(model, points).shape == (len(points), 2)
+    assert outputs_of(model, points).shape == (len(points), 2)
 
 
 def test_the_same_streams_give_the_same_bits_and_others_another_perturbation():

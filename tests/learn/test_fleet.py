@@ -14,7 +14,7 @@ from forgetgauge.learn import fleet
 from forgetgauge.learn.augment import draw_moves
 from forgetgauge.learn.descent import Steps
 from forgetgauge.learn.fleet import Batch, Feed, batches_of, descend_together, logits_together, squares_together
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.twin import Twin
 
 from .stacks import MODELS, N_CLASSES, apart, build, in_float64, own_gradient
@@ -312,7 +312,7 @@ def test_logits_of_members_about_their_own_points(name):
         for model, points, logits in zip(models, sets, logits_together(models, sets, batch_size=size), strict=True):
             assert logits.shape == (len(points), N_CLASSES)
             assert logits.dtype == np.float32
-            np.testing.assert_allclose(logits, logits_of(model, points), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(logits, outputs_of(model, points), rtol=1e-4, atol=1e-5)
 
 
 def test_of_no_points_there_are_no_logits(points):

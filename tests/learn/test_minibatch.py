@@ -9,8 +9,9 @@ from forgetgauge.learn.augment import draw_moves
 from forgetgauge.learn.engines import Engine
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of
+from forgetgauge.learn.predict import outputs_of, utility_of
 from forgetgauge.streams import Streams
+from forgetgauge.tasks.classification import CLASSIFICATION
 
 from . import own_models
 from .own_models import AverageOfAllBatches, BatchNormed, BranchesOnData, Dropout, DropoutByFunction, Noise, Plain, Tied
@@ -167,9 +168,9 @@ def test_a_trained_model_is_in_eval_mode_and_can_be_tuned_further(images):
 def test_training_learns(images):
     points = images.subset(np.arange(60))
     learner = Minibatch(model_params={"width": 8}, epochs=25, batch_size=16)
-    trained = logits_of(learner.fit(points, Streams("one")), points)
-    untrained = logits_of(learner.build(points, 0), points)
-    assert accuracy_of(trained, points.y.numpy()) > 0.95 > accuracy_of(untrained, points.y.numpy())
+    trained = outputs_of(learner.fit(points, Streams("one")), points)
+    untrained = outputs_of(learner.build(points, 0), points)
+    assert utility_of(trained, points) > 0.95 > utility_of(untrained, points)
 
 
 @pytest.fixture(scope="module")
@@ -417,7 +418,7 @@ def test_a_buffer_that_is_replaced_in_forward_is_kept_in_a_stack(vectors):
 @pytest.mark.parametrize("n", [0, 1, 50])
 def test_logits_are_one_row_per_point_in_eval_mode(images, n):
     model, points = small_cnn().build(images, 0).train(), images.subset(np.arange(n))
-    logits = logits_of(model, points)
+    logits = outputs_of(model, points)
     assert logits.shape == (n, 4)
     assert logits.dtype == np.float32
     assert not model.training
@@ -428,10 +429,10 @@ def test_logits_are_one_row_per_point_in_eval_mode(images, n):
 
 def test_logits_of_more_points_than_one_batch_holds_are_in_order(vectors):
     model, index = own(Plain).build(vectors, 0), np.arange(2500) % 60
-    logits = logits_of(model, vectors.subset(index))
-    np.testing.assert_allclose(logits, logits_of(model, vectors)[index], rtol=1e-5, atol=1e-6)
+    logits = outputs_of(model, vectors.subset(index))
+    np.testing.assert_allclose(logits, outputs_of(model, vectors)[index], rtol=1e-5, atol=1e-6)
 
 
 def test_accuracy_counts_the_points_whose_largest_logit_is_the_label():
     logits = np.array([[2, 1], [0, 1], [3, 4], [5, 0]], dtype=np.float32)
-    assert accuracy_of(logits, np.array([0, 1, 0, 1])) == 0.5
+    assert CLASSIFICATION.utility(logits, np.array([0, 1, 0, 1])) == 0.5

@@ -8,7 +8,7 @@ import torch
 
 from forgetgauge.learn.device import choose_device, describe, free_bytes
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.sisa import Sisa
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.streams import Streams
@@ -71,7 +71,7 @@ def test_a_stack_of_sets_of_different_sizes_is_the_same_on_both(learner, images)
 def test_signals_are_the_same_on_both(column, images):
     model = Minibatch(**RECIPE).fit(images, Streams("one"))
     there, twin = images.on(choose_device("cuda")), copy.deepcopy(model).to("cuda")
-    np.testing.assert_allclose(logits_of(twin, there), logits_of(model, images), atol=1e-3)
+    np.testing.assert_allclose(outputs_of(twin, there), outputs_of(model, images), atol=1e-3)
     np.testing.assert_allclose(COLUMNS[column](twin, there), COLUMNS[column](model, images), atol=1e-3, rtol=1e-3)
 
 

@@ -12,7 +12,7 @@ from forgetgauge.learn import fleet, ops
 from forgetgauge.learn.descent import Steps
 from forgetgauge.learn.fleet import Feed, batches_of, descend_together, logits_together
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.twin import Twin
 from forgetgauge.streams import Streams
 
@@ -169,4 +169,4 @@ def test_logits_of_a_stack_are_those_of_models_alone(pixels):
     models = [model.cuda() for model in build("resnet20", 3)]
     sets = [pixels.subset(np.arange(k, 900 + 100 * k)) for k in range(3)]
     for model, points, logits in zip(models, sets, logits_together(models, sets), strict=True):
-        np.testing.assert_allclose(logits, logits_of(copy.deepcopy(model), points), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(logits, outputs_of(copy.deepcopy(model), points), rtol=1e-3, atol=1e-4)

@@ -76,13 +76,13 @@ def test_ic_is_counted_on_the_stored_signals_with_true_labels(finished, record):
         assert set(arrays["labels"]) == {0, 1}
         wrong = sum(
             (label, said) in {(0, 1), (1, 0)}
-            for label, said in zip(arrays["labels"], arrays["logits"].argmax(axis=1), strict=True)
+            for label, said in zip(arrays["labels"], arrays["outputs"].argmax(axis=1), strict=True)
         )
         found = record["methods"][method]["metrics"]
         assert found["ic"]["by_pair"][pair] == pytest.approx(1 - wrong / len(arrays["labels"]))
-        right = (arrays["labels"] == arrays["logits"].argmax(axis=1)).mean()
+        right = (arrays["labels"] == arrays["outputs"].argmax(axis=1)).mean()
         assert found["ic_right"]["by_pair"][pair] == pytest.approx(right)
-        accuracy = stored.read(key).facts["accuracy"]
+        accuracy = stored.read(key).facts["utility"]
         assert found["ic_accuracy"]["by_pair"][pair] == accuracy["unseen"]
         if method == "none":  # it remembers what it was taught, right or wrong
             assert accuracy["retain"] > 0.9
@@ -114,7 +114,7 @@ def test_kl_is_from_retrain_of_the_same_side_and_for_retrain_of_the_other(finish
     stored = Stored(finished)
 
     def said(method: str, pair: int, side: int) -> np.ndarray:
-        logits = stored.read(stored.graph.cells[Cell(method, pair, side, 0)].signals).arrays["logits"]
+        logits = stored.read(stored.graph.cells[Cell(method, pair, side, 0)].signals).arrays["outputs"]
         return softmax(logits.astype(np.float64), axis=1)
 
     for method, pair in product(stored.game.methods, range(2)):
@@ -130,7 +130,7 @@ def test_kl_is_from_retrain_of_the_same_side_and_for_retrain_of_the_other(finish
 def test_accuracy_gaps_are_differences_of_the_accuracies_shown(record):
     methods = record["methods"]
     for name in ("retain", "forget", "unseen"):
-        gap = methods["none"]["accuracy"][name] - methods["retrain"]["accuracy"][name]
+        gap = methods["none"]["utility"][name] - methods["retrain"]["utility"][name]
         assert methods["none"]["metrics"][f"gap_{name}"]["value"] == pytest.approx(gap)
         assert methods["retrain"]["metrics"][f"gap_{name}"]["value"] == pytest.approx(0, abs=1e-12)
 

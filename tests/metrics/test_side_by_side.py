@@ -32,7 +32,7 @@ def method(quality: float, **metrics: float | MetricResult) -> MethodResult:
         p_value=0.5,
         noise_floor=0.01,
         n_pairs=5,
-        accuracy={},
+        utility={},
         n_gradients=None,
         seconds=None,
         metrics={name: found if isinstance(found, MetricResult) else metric(found) for name, found in metrics.items()},

@@ -18,7 +18,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.dp_ghost import why_no_ghost
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.twin import why_no_twin
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
@@ -136,7 +136,7 @@ def test_a_model_is_trained_alike_whatever_its_logits_come_in_alone_and_in_a_sta
     for models in (theirs.fit_many(sets, streams), [theirs.fit(p, s) for p, s in zip(sets, streams, strict=True)]):
         for model, other in zip(models, expected, strict=True):
             assert model.state_dict().keys() == other.state_dict().keys()
-            np.testing.assert_allclose(logits_of(model, points()), logits_of(other, points()), atol=1e-4)
+            np.testing.assert_allclose(outputs_of(model, points()), outputs_of(other, points()), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", sorted(set(plugins.unlearners.entries) - {"sisa", "certified-removal", "retrain"}))
@@ -149,8 +149,8 @@ def test_every_method_unlearns_such_a_model(name, kind):
     retain, forget = points().subset(np.arange(20)), points().subset(np.arange(20, 30))
     made = unlearner.unlearn(model, retain, forget, Context(learner, Streams("a job")))
     assert head_of(made).out_features == n_out
-    assert np.isfinite(logits_of(made, points())).all()
-    assert logits_of(made, points()).shape == (40, 2)
+    assert np.isfinite(outputs_of(made, points())).all()
+    assert outputs_of(made, points()).shape == (40, 2)
 
 
 @pytest.mark.parametrize("kind", ANSWERS)

@@ -52,7 +52,7 @@ def method(quality: float, width: float = 0.01, **changes: Any) -> MethodResult:
         p_value=0.0005,
         noise_floor=0.014,
         n_pairs=8,
-        accuracy={"retain": 1.0, "forget": 0.987, "unseen": 0.954},
+        utility={"retain": 1.0, "forget": 0.987, "unseen": 0.954},
         n_gradients=9000.0,
         seconds=0.25,
     )

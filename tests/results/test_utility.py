@@ -16,7 +16,7 @@ SPEC = {"pairs": 3, "alpha": 0.1, "level": 0.95, "adversaries": {}}
 
 
 def game(**by_pair):
-    methods = {name: method(0.9, accuracy_by_pair=found) for name, found in by_pair.items()}
+    methods = {name: method(0.9, utility_by_pair=found) for name, found in by_pair.items()}
     return GameResult(None, SPEC, methods, None, [], None, None)
 
 
@@ -43,8 +43,8 @@ def test_what_few_points_may_do_by_chance_is_not_told(n_forget, told):
     """A pair of 32 points scatters by 5 points of accuracy, two hundred of them by three times that and more."""
     spec = {**SPEC, "pairs": 8, "n_forget": n_forget}
     by_pair = {"unseen": [0.9] * 7 + [0.65]}
-    references = {name: method(0.9, accuracy={"unseen": 0.9}) for name in ("retrain", "none")}
-    tested = method(0.9, accuracy={"unseen": 0.86}, accuracy_by_pair=by_pair)
+    references = {name: method(0.9, utility={"unseen": 0.9}) for name in ("retrain", "none")}
+    tested = method(0.9, utility={"unseen": 0.86}, utility_by_pair=by_pair)
     found = GameResult(None, spec, {**references, "ssd": tested}, None, [], None, None)
     assert (damage(found) is not None) is told
     assert (uneven_accuracy(found) is not None) is told
@@ -56,7 +56,7 @@ def test_means_of_groups_are_in_their_order_and_of_those_that_have_the_name():
 
 
 def measured(**accuracy):
-    methods = {name: method(0.9, accuracy=found) for name, found in accuracy.items()}
+    methods = {name: method(0.9, utility=found) for name, found in accuracy.items()}
     return GameResult(None, SPEC, methods, None, [], None, None)
 
 

@@ -107,17 +107,17 @@ def test_a_run_that_chooses_its_own_number_of_pairs_can_be_repeated(tmp_path):
 
 OWN = """
 import numpy as np
-from forgetgauge.attack.signals import log_confidence
+from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import ThresholdAttack
 from forgetgauge.game.adversary import Access
 
 class Attack:
     access, needs = Access.BLACK_BOX, frozenset()
     def fit(self, shadows, target):
-        scores = log_confidence(shadows.rows[0])
+        scores = NEGATIVE_LOSS(shadows.rows[0])
         return self.load({"thresholds": np.full(target.n_classes, np.quantile(scores, 0.5))})
     def load(self, arrays):
-        return ThresholdAttack(log_confidence, arrays["thresholds"])
+        return ThresholdAttack(NEGATIVE_LOSS, arrays["thresholds"])
 """
 
 

@@ -76,7 +76,7 @@ def test_a_run_that_was_begun_with_stacks_cannot_go_on_deterministically(finishe
 
 def test_the_result_has_what_its_readers_need(finished):
     record = json.loads((finished / "result.json").read_text())
-    assert record["schema"] == 3
+    assert record["schema"] == 4
     (game,) = record["games"]
     assert set(game["methods"]) == {"retrain", "none", "neg-grad"}
     for method in game["methods"].values():
@@ -91,7 +91,7 @@ def test_the_result_has_what_its_readers_need(finished):
         for found in method["by_adversary"].values():
             assert len(found["by_pair"]) == 2
             assert found["advantage"] == pytest.approx(np.mean(found["by_pair"]), abs=1e-12)
-        assert set(method["accuracy"]) == {"retain", "forget", "unseen"}
+        assert set(method["utility"]) == {"retain", "forget", "unseen"}
         assert method["seconds"] >= 0
     assert game["interval_basis"] == "given these models"
     assert record["failures"] == []

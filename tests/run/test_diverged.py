@@ -32,19 +32,19 @@ def test_a_model_that_diverged_is_asked_once_and_those_asked_with_it_are_not_ask
     global calls
     calls = iter(range(100))
     asked: Counter[int] = Counter()
-    ask = signals.logits_of_many
+    ask = signals.outputs_of_many
 
     def counted(models, points):
         asked[len(models)] += 1
         return ask(models, points)
 
-    monkeypatch.setattr(signals, "logits_of_many", counted)
+    monkeypatch.setattr(signals, "outputs_of_many", counted)
     monkeypatch.setattr(Worker, "_units", lambda self, jobs: [tuple(jobs)])  # as on a GPU
     result = forgetgauge.evaluate(
         unlearner={"mine": diverges_on_some}, adversaries="correctness", on_failure="record", **TINY
     )
     assert [failure.error for failure in result.failures] == [
-        "ValueError: the model's logits hold NaN or infinite values"
+        "ValueError: the model's outputs hold NaN or infinite values"
     ] * 2
     assert asked == {2: 1, 4: 4}  # two shadow models about one set, four targets about four, each together and once
 

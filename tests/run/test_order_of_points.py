@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.attack.adversary import answers_of
-from forgetgauge.attack.signals import Signals, confidence
+from forgetgauge.attack.signals import CONFIDENCE, Signals
 from forgetgauge.plan.draws import draw_showing, draw_swap_pair
 from forgetgauge.plan.jobs import DecideJob, Named
 from forgetgauge.run.adversary import decide
@@ -32,7 +32,7 @@ def first_half(signals):
 
 def surer_half(signals):
     """Everybody of the half of the list in which the model is surer: finds the side at once where F stands first."""
-    first, sure = first_half(signals), confidence(signals)
+    first, sure = first_half(signals), CONFIDENCE(signals)
     return first if sure[first].mean() > sure[~first].mean() else ~first
 
 
@@ -60,7 +60,7 @@ def advantages(says, n_pairs=200, n=40):
         for in_forget in (drawn.in_forget, ~drawn.in_forget):
             labels = np.zeros(len(in_forget), dtype=np.int64)
             logits = np.stack([np.where(in_forget, 3.0, 1.0), np.zeros(len(in_forget))], axis=1).astype(np.float32)
-            signals = Artefact({"logits": logits, "labels": labels, "points": drawn.points}, {})
+            signals = Artefact({"outputs": logits, "labels": labels, "points": drawn.points}, {})
             said = decide(job, {"fit": Artefact({}, {}), "signals": signals}).arrays["says_forget"]
             found.append(said[in_forget].mean() - said[~in_forget].mean())
     return np.asarray(found)
@@ -97,15 +97,15 @@ def test_the_order_depends_on_the_set_of_points_alone():
 def test_answers_stand_beside_the_points_they_are_about():
     rng = np.random.default_rng(1)
     signals = Signals(rng.normal(size=(20, 3)).astype(np.float32), rng.integers(0, 3, 20), np.arange(20) * 7 % 20)
-    says, margin = answers_of(Attack(lambda s: confidence(s) > 0.4), signals, draw_showing(signals.points))
-    np.testing.assert_array_equal(says, confidence(signals) > 0.4)
+    says, margin = answers_of(Attack(lambda s: CONFIDENCE(s) > 0.4), signals, draw_showing(signals.points))
+    np.testing.assert_array_equal(says, CONFIDENCE(signals) > 0.4)
     np.testing.assert_array_equal(margin, np.where(says, 0.5, -0.5))
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda s: confidence(s), "values of type float64, not booleans"),
+        (lambda s: CONFIDENCE(s), "values of type float64, not booleans"),
         (lambda s: np.ones(3, dtype=bool), r"shape \(3,\), not one boolean for each of 20 points"),
         (lambda s: True, r"shape \(\)"),
         (lambda s: np.full(len(s), 2), "not booleans"),

@@ -169,7 +169,7 @@ class Adversary:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda signals: signals.logits.max(axis=1), "float32, not booleans"),
+        (lambda signals: signals.outputs.max(axis=1), "float32, not booleans"),
         (lambda signals: np.ones(1, dtype=bool), "shape (1,)"),
         (lambda signals: signals.lables, "no attribute 'lables'"),
     ],
@@ -191,11 +191,11 @@ def test_an_adversary_is_tried_with_all_that_it_asks_for(needs):
     mine = Adversary(answer, *needs)
     forgetgauge.evaluate(unlearner="none", **{**TINY, "references": 2, "adversaries": {"mine": mine}})
     (tried, context), (real, real_context) = mine.seen[0], mine.seen[-1]
-    assert tried.logits.shape[::2] == real.logits.shape[::2]
+    assert tried.outputs.shape[::2] == real.outputs.shape[::2]
     assert set(np.unique(tried.role)) == set(np.unique(real.role))
     for panel in ("references", "outsiders"):
         assert (getattr(context, panel) is None) == (getattr(real_context, panel) is None)
-    assert tried.logits.shape[1] < real.logits.shape[1]
+    assert tried.outputs.shape[1] < real.outputs.shape[1]
 
 
 def test_the_trial_leaves_randomness_data_and_output_as_they_were(capsys):

@@ -10,7 +10,7 @@ def method(
 ) -> MethodResult:
     empty = dict.fromkeys(("chosen_on", "interval_basis", "epsilon", "adversary", "p_value", "noise_floor"))
     attacks = {"shadow": AdversaryResult(by_pair[0], (0.0, 1.0), by_pair)} if by_pair else {}
-    rest = {"by_adversary": attacks, "n_pairs": 6, "accuracy": {"unseen": 0.5, "test": 0.6}, "n_gradients": 1.0}
+    rest = {"by_adversary": attacks, "n_pairs": 6, "utility": {"unseen": 0.5, "test": 0.6}, "n_gradients": 1.0}
     return MethodResult(
         quality=quality, quality_plugin=quality, interval=interval, seconds=1.0, **{**empty, **rest, **fields}
     )

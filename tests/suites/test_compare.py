@@ -149,7 +149,7 @@ def test_table_8_holds_the_advantage_of_one_method_in_each_column():
 
 def test_accuracy_is_that_of_the_original_models_on_the_test_set():
     made = suite("table5b", "paper")
-    methods = {"none": method(0.9, None, accuracy={"unseen": 0.5, "test": 0.485}), "retrain": method(1.0, None)}
+    methods = {"none": method(0.9, None, utility={"unseen": 0.5, "test": 0.485}), "retrain": method(1.0, None)}
     found = compare_suite(made, made.columns[:1], result_of({"50": methods}), {}, [])
     assert found.rows["accuracy"]["50"].ours == Ours(0.485)
     assert found.rows["accuracy"]["50"].inside is True
@@ -157,7 +157,7 @@ def test_accuracy_is_that_of_the_original_models_on_the_test_set():
 
 def test_accuracy_has_students_interval_over_pairs():
     made, by_pair = suite("table5b", "paper"), {"unseen": [0.1] * 5, "test": [0.47, 0.48, 0.485, 0.49, 0.5]}
-    methods = {"none": method(0.9, None, accuracy={"unseen": 0.1, "test": 0.485}, accuracy_by_pair=by_pair)}
+    methods = {"none": method(0.9, None, utility={"unseen": 0.1, "test": 0.485}, utility_by_pair=by_pair)}
     found = compare_suite(made, made.columns[:1], result_of({"50": methods}), {}, []).rows["accuracy"]["50"].ours
     half = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem(by_pair["test"])
     assert found.interval == pytest.approx((0.485 - half, 0.485 + half))
@@ -166,9 +166,9 @@ def test_accuracy_has_students_interval_over_pairs():
 def test_methods_that_cost_accuracy_are_named_under_a_table_of_q():
     made = suite("table2", "paper")
     methods = {
-        "retrain": method(1.0, None, accuracy={"test": 0.8}),
-        "ssd": method(0.9, None, accuracy={"test": 0.65}),
-        "fisher": method(0.6, None, accuracy={"test": 0.795}),
+        "retrain": method(1.0, None, utility={"test": 0.8}),
+        "ssd": method(0.9, None, utility={"test": 0.65}),
+        "fisher": method(0.6, None, utility={"test": 0.795}),
     }
     found = compare_suite(made, made.columns[:1], result_of({"0.1": methods}), {}, [])
     assert found.lost_accuracy == {"0.1": {"ssd": pytest.approx(0.15)}}

@@ -92,14 +92,14 @@ def curves(monkeypatch):
     }
     chosen = {"neg-grad": {"lr": 1e-3}, "fisher": {"alpha": 1e-6}, "salun": {"lr": 0.01}, "ssd": {"alpha": 5.0}}
     monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
-    methods = {"retrain": method(1.0, (0.9, 1.0)), "none": method(0.5, (0.45, 0.55), accuracy={"test": 0.8})}
+    methods = {"retrain": method(1.0, (0.9, 1.0)), "none": method(0.5, (0.45, 0.55), utility={"test": 0.8})}
     for name, grid in along("resnet").items():
         for i, value in enumerate(grid.values):
             quality = 0.5 + 0.1 * i
             methods[variant_name(name, value)] = method(
-                quality, (quality - 0.05, quality + 0.05), accuracy={"test": 0.8 - 0.1 * i}
+                quality, (quality - 0.05, quality + 0.05), utility={"test": 0.8 - 0.1 * i}
             )
-    methods["neg-grad-0.006"] = method(None, None, accuracy={}, n_pairs=0)
+    methods["neg-grad-0.006"] = method(None, None, utility={}, n_pairs=0)
     methods["fisher-1e-08"] = method(0.9, (0.8, 1.0), n_pairs=2)  # the other models diverged
     return frontiers_of(result_of({"all": methods}), "paper", [])
 

@@ -54,7 +54,7 @@ def test_curves_are_what_the_result_says(played):
     assert list(methods) == ["none", "retrain", "ssd-3", "ssd-5"]
     (curve,) = curves.curves.values()
     assert [point.quality.value for point in curve.points] == [methods[f"ssd-{v:g}"].quality_plugin for v in (5, 3)]
-    assert curves.none.accuracy == methods["none"].accuracy["unseen"]
+    assert curves.none.accuracy == methods["none"].utility["unseen"]
     assert "chosen" in (folder / "strengths/table.txt").read_text()
     assert "<svg" in (folder / "strengths/report.html").read_text()
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, Unlearner
 
@@ -123,7 +123,7 @@ def test_the_result_is_a_model_in_eval_mode_that_can_be_trained_further(unlearne
     assert state(model).keys() == state(world.original).keys()
     assert not any(module.training for module in model.modules())
     assert all(p.requires_grad and p.is_leaf for p in model.parameters())
-    assert np.isfinite(logits_of(model, world.points)).all()
+    assert np.isfinite(outputs_of(model, world.points)).all()
 
 
 @every_unlearner
@@ -165,7 +165,7 @@ def test_points_outside_both_sets_do_not_matter(unlearner):
 def test_a_single_point_can_be_forgotten(unlearner, norm):
     world = make_world(norm)
     model = world.unlearn(unlearner, forget=world.forget.subset(world.forget.index[:1]))
-    assert np.isfinite(logits_of(model, world.points)).all()
+    assert np.isfinite(outputs_of(model, world.points)).all()
 
 
 @every_unlearner
@@ -175,7 +175,7 @@ def test_sets_that_are_no_whole_batches_are_no_trouble(unlearner, norm, n_retain
     world = make_world(norm)
     retain = world.retain.subset(world.retain.index[:n_retain])
     model = world.unlearn(unlearner, retain=retain, forget=world.forget.subset(np.arange(17)))
-    assert np.isfinite(logits_of(model, world.points)).all()
+    assert np.isfinite(outputs_of(model, world.points)).all()
 
 
 @pytest.mark.parametrize(("label", "unlearner"), EVERY.items(), ids=EVERY)

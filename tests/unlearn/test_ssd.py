@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.unlearn.squared_gradients import mean_squares, squared_loss_gradient, trainable
 from forgetgauge.unlearn.ssd import SSD, dampening_factor, equal_batches, mean_squared_batch_gradients
 
@@ -44,6 +45,10 @@ def in_batches(importance, n):
     return [list(range(n))[first : first + 5] for first in range(0, n, 5)]
 
 
+def both(world):
+    return world.forget.subset(np.concatenate([world.retain.index, world.forget.index]))
+
+
 def train_set(world):
     return torch.cat([world.retain.x, world.forget.x]), torch.cat([world.retain.y, world.forget.y])
 
@@ -52,7 +57,7 @@ def train_set(world):
 def test_per_sample_importances_are_those_of_a_loop_over_points(norm):
     world = make_world(norm)
     x, y = train_set(world)
-    found = mean_squares(world.original.eval(), trainable(world.original), x, y, squared_loss_gradient)
+    found = mean_squares(world.original.eval(), trainable(world.original), x, y, squared_loss_gradient(CLASSIFICATION))
     assert_close(found, by_loop(world.original, x, y, [[i] for i in range(len(x))]))
 
 
@@ -62,7 +67,7 @@ def test_batch_importances_are_those_of_a_loop_over_batches(norm, size):
     world = make_world(norm)
     x, y = train_set(world)
     batches = equal_batches(len(x), size)
-    found = mean_squared_batch_gradients(world.original.eval(), x, y, batches)
+    found = mean_squared_batch_gradients(world.original.eval(), both(world), batches)
     assert_close(found, by_loop(world.original, x, y, batches.tolist()))
 
 

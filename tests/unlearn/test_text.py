@@ -9,7 +9,7 @@ from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of
+from forgetgauge.learn.predict import outputs_of, utility_of
 from forgetgauge.models.head import head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.final_layer import FineTuneFinal, RetrainFinal
@@ -65,7 +65,7 @@ def embeddings(model: nn.Module) -> set[str]:
 
 
 def accuracy(model: nn.Module, points: Points) -> float:
-    return accuracy_of(logits_of(model, points), points.y.numpy())
+    return utility_of(outputs_of(model, points), points)
 
 
 def test_the_tiny_bert_learns_its_sequences():
@@ -80,7 +80,7 @@ def test_every_method_gives_a_finite_model_in_eval_mode_and_leaves_the_original_
     model = unlearned(name)
     assert all(torch.isfinite(tensor).all() for tensor in model.state_dict().values())
     assert not model.training
-    assert np.isfinite(logits_of(model, text_world().points)).all()
+    assert np.isfinite(outputs_of(model, text_world().points)).all()
     assert all(torch.equal(tensor, before[key]) for key, tensor in text_world().original.state_dict().items())
 
 
@@ -124,7 +124,7 @@ def test_without_dropout_a_stack_of_berts_is_trained_like_each_alone():
     for together, points, stream in zip(learner.fit_many(sets, streams), sets, streams, strict=True):
         alone = learner.fit(points, stream)
         # Adam divides by the root of the mean square, so weights of hardly any gradient may differ by a step.
-        np.testing.assert_allclose(logits_of(together, world.forget), logits_of(alone, world.forget), atol=5e-3)
+        np.testing.assert_allclose(outputs_of(together, world.forget), outputs_of(alone, world.forget), atol=5e-3)
 
 
 def test_context_counts_the_gradients_of_fisher_per_label():

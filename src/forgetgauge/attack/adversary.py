@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from forgetgauge.attack.signals import Floats, Signals, read_only
 from forgetgauge.game.adversary import Access
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Labels, Task
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -52,17 +54,19 @@ class Role(IntEnum):
 class Panel:
     """Several models' signals on one set of points."""
 
-    logits: npt.NDArray[np.float32]
-    """(n_models, n_points, n_classes)."""
-    labels: npt.NDArray[np.int64]
+    outputs: npt.NDArray[np.float32]
+    """(n_models, n_points, n_outputs)."""
+    labels: Labels
     """(n_points,)."""
     role: npt.NDArray[np.int8]
     """(n_models, n_points) of Role."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     """White-box columns, each (n_models, n_points)."""
+    task: Task = CLASSIFICATION
+    """What outputs and labels mean."""
 
     def __post_init__(self) -> None:
-        for name in ("logits", "labels", "role"):
+        for name in ("outputs", "labels", "role"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
         object.__setattr__(self, "columns", {name: read_only(column) for name, column in self.columns.items()})
 
@@ -73,9 +77,8 @@ class Panel:
 
     def model(self, which: int) -> Signals:
         """One model's signals on all points."""
-        return Signals(
-            self.logits[which], self.labels, columns={name: column[which] for name, column in self.columns.items()}
-        )
+        columns = {name: column[which] for name, column in self.columns.items()}
+        return Signals(self.outputs[which], self.labels, columns=columns, task=self.task)
 
     @cached_property
     def rows(self) -> tuple[Signals, npt.NDArray[np.bool_]]:
@@ -83,8 +86,9 @@ class Panel:
         used = (self.role != Role.NEITHER).ravel()
         labels = np.tile(self.labels, self.n_models)
         columns = {name: column.ravel()[used] for name, column in self.columns.items()}
-        logits = self.logits.reshape(-1, self.logits.shape[-1])
-        return Signals(logits[used], labels[used], columns=columns), (self.role == Role.IN).ravel()[used]
+        outputs = self.outputs.reshape(-1, self.outputs.shape[-1])[used]
+        signals = Signals(outputs, labels[used], columns=columns, task=self.task)
+        return signals, (self.role == Role.IN).ravel()[used]
 
     @property
     def row_model(self) -> npt.NDArray[np.int64]:
@@ -98,6 +102,7 @@ class TargetContext:
     """What fitting may know of the target half D: nothing that tells F from T."""
 
     n_classes: int
+    """1 where labels are no classes."""
     references: Panel | None = None
     """Need.REFERENCES: on all points of D, in D's order."""
     outsiders: Panel | None = None
@@ -189,7 +194,8 @@ def _checked_margins(margin: Any, n_points: int) -> npt.NDArray[Any]:
 class Adversary(Protocol):
     """A of the paper, before it has seen anything.
 
-    A new one is a dataclass with these members, registered by name or named `module:Class`::
+    A new one is a dataclass with these members, registered by name or named `module:Class`; one that has `reads`, the
+    names of the task's signals that it cannot do without, is refused where the task lacks one of them::
 
         @dataclass(frozen=True)
         class AlwaysForget:

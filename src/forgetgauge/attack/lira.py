@@ -1,10 +1,10 @@
 """Likelihood-ratio attacks: is the model's answer at x more like that of models that saw x, or that did not?
 
-The statistic is φ = log p_y − log Σ_{i≠y} p_i, near to Gaussian over models. A Gaussian's location is the mean over the
-models of its side (not the median, as in the code of the authors: with the few models we have the mean is the better
-estimate, and it is the maximum of the likelihood that is then computed). Below 64 models the spread is pooled: the
-variance about each point's own mean, averaged over points with their degrees of freedom, σ_in from the models that saw
-the point and σ_out from those that did not.
+The task's statistic φ, of a classifier log p_y − log Σ_{i≠y} p_i, is near to Gaussian over models. A
+Gaussian's location is the mean over the models of its side (not the median, as in the code of the authors: with the few
+models we have the mean is the better estimate, and it is the maximum of the likelihood that is then computed). Below 64
+models the spread is pooled: the variance about each point's own mean, averaged over points with their degrees of
+freedom, σ_in from the models that saw the point and σ_out from those that did not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forgetgauge.attack.reference import (
     panel_values,
     points_of,
 )
-from forgetgauge.attack.signals import Floats, Signals, log_odds
+from forgetgauge.attack.signals import STATISTIC, Floats, Signals
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.game.adversary import Access
 
@@ -68,7 +68,7 @@ class TwoSidedAttack:
 
     def score(self, signals: Signals) -> Floats:
         """(n,) the log likelihood ratio."""
-        at, value = points_of(signals, len(self.mean_in)), log_odds(signals)
+        at, value = points_of(signals, len(self.mean_in)), STATISTIC(signals)
         seen = log_normal(value, self.mean_in[at], self.spread_in[at])
         return seen - log_normal(value, self.mean_out[at], self.spread_out[at])
 
@@ -96,12 +96,13 @@ class Lira:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.REFERENCES})
+    reads = frozenset({STATISTIC.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> TwoSidedAttack:
         """A Gaussian per point and side from the references; the shadow half is not used."""
         references = needed(target.references, "reference models on D")
         values, is_in, is_out = (
-            panel_values(references, log_odds),
+            panel_values(references, STATISTIC),
             references.role == Role.IN,
             references.role == Role.OUT,
         )
@@ -131,7 +132,7 @@ class OneSidedAttack:
     def score(self, signals: Signals) -> Floats:
         """(n,) how many σ_out above the models that did not see the point."""
         at = points_of(signals, len(self.mean_out))
-        return (log_odds(signals) - self.mean_out[at]) / self.spread_out[at]
+        return (STATISTIC(signals) - self.mean_out[at]) / self.spread_out[at]
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
         """(n,) score ≥ threshold."""
@@ -152,15 +153,16 @@ class OfflineLira:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS})
+    reads = frozenset({STATISTIC.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> OneSidedAttack:
         """A Gaussian per point of D from the shadow models; the threshold that best tells the members of each shadow
         model by the others. The pooled σ_out is that on D in both places, so that they share a scale."""
         outsiders = needed(target.outsiders, "the shadow models' signals on D")
-        values, out = panel_values(outsiders, log_odds), outsiders.role == Role.OUT
+        values, out = panel_values(outsiders, STATISTIC), outsiders.role == Role.OUT
         pooled = pooled_spread(values, out) or 1.0
         members, others = [], []
-        for left_out in leave_one_out(panel_values(shadows, log_odds), shadows, unseen_by_another=True):
+        for left_out in leave_one_out(panel_values(shadows, STATISTIC), shadows, unseen_by_another=True):
             spread = spreads(left_out.others, left_out.role == Role.OUT, pooled)
             score = (left_out.values - left_out.others_out) / spread
             members.append(score[left_out.member])

@@ -1,9 +1,10 @@
 """Quantile regression: is the model surer of x than it is of nearly all points like x that it did not see?
 
-s = z_y − max_{i≠y} z_i. For each attacked model, q_τ is fitted to s on the shadow half, which it never saw, as a linear
-function of what is known of a point without knowing its membership: its class, and the mean s of the shadow models that
-did not see it. A member is said where s ≥ q_τ(x), so that about 1 − τ of the points never seen are called members. τ is
-the level with the best balanced accuracy when each shadow model is attacked by the others.
+s is the task's `gap`: of a classifier z_y − max_{i≠y} z_i. For each attacked model, q_τ is fitted to s on the shadow
+half, which it never saw, as a linear function of what is known of a point without knowing its membership: its class,
+and the mean s of the shadow models that did not see it. A member is said where s ≥ q_τ(x), so that about 1 − τ of the
+points never seen are called members. τ is the level with the best balanced accuracy when each shadow model is attacked
+by the others.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from forgetgauge.attack.reference import (
     panel_values,
     points_of,
 )
-from forgetgauge.attack.signals import Floats, Signals, logit_gap
+from forgetgauge.attack.signals import GAP, Floats, Signals
 from forgetgauge.game.adversary import Access
 
 LEVELS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -55,10 +56,10 @@ def pinball_regression(design: Floats, values: Floats, level: float) -> Floats:
     return result
 
 
-def design_of(usual: Floats, labels: Ints, n_classes: int, centre: float, scale: float) -> Floats:
+def design_of(usual: Floats, classes: Ints, n_classes: int, centre: float, scale: float) -> Floats:
     """(n, 2 + n_classes): 1, the point's usual s, and its class."""
-    classes = (np.arange(n_classes) == labels[:, None]).astype(np.float64)
-    return np.concatenate([np.ones((len(labels), 1)), ((usual - centre) / scale)[:, None], classes], axis=1)
+    of_class = (np.arange(n_classes) == classes[:, None]).astype(np.float64)
+    return np.concatenate([np.ones((len(classes), 1)), ((usual - centre) / scale)[:, None], of_class], axis=1)
 
 
 def _location_and_scale(values: Floats) -> tuple[float, float]:
@@ -77,15 +78,15 @@ class Quantile:
     n_classes: int
 
     @classmethod
-    def fit(cls, values: Floats, usual: Floats, labels: Ints, n_classes: int, level: float) -> Quantile:
+    def fit(cls, values: Floats, usual: Floats, classes: Ints, n_classes: int, level: float) -> Quantile:
         """From points that the model did not see."""
         centre, scale = _location_and_scale(usual)
-        design = design_of(usual, labels, n_classes, centre, scale)
+        design = design_of(usual, classes, n_classes, centre, scale)
         return cls(pinball_regression(design, values, level), centre, scale, n_classes)
 
-    def at(self, usual: Floats, labels: Ints) -> Floats:
+    def at(self, usual: Floats, classes: Ints) -> Floats:
         """(n,) the quantile there, each point by itself: no batch changes it."""
-        design = design_of(usual, labels, self.n_classes, self.centre, self.scale)
+        design = design_of(usual, classes, self.n_classes, self.centre, self.scale)
         result: Floats = (design * self.coefficients).sum(axis=1)
         return result
 
@@ -110,9 +111,9 @@ class QuantileAttack:
         unseen = background_of(signals, len(self.background))
         use = self.usable
         quantile = Quantile.fit(
-            logit_gap(unseen)[use], self.background[use], unseen.labels[use], signals.n_classes, float(self.level)
+            GAP(unseen)[use], self.background[use], unseen.classes[use], signals.n_classes, float(self.level)
         )
-        return logit_gap(signals) - quantile.at(self.usual[at], signals.labels)
+        return GAP(signals) - quantile.at(self.usual[at], signals.classes)
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
         """(n,) s ≥ q_τ(x)."""
@@ -133,15 +134,16 @@ class QuantileRegression:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS, Need.BACKGROUND})
+    reads = frozenset({GAP.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> QuantileAttack:
         """The usual s of every point, and the first best level of the grid on the shadow models."""
         outsiders = needed(target.outsiders, "the shadow models' signals on D")
-        values = panel_values(shadows, logit_gap)
+        values = panel_values(shadows, GAP)
         models = [*leave_one_out(values, shadows, unseen_by_another=True)]
         level = max(LEVELS, key=lambda level: sum(_youden(model, target.n_classes, level) for model in models))
         background, n_out = mean_where(values, shadows.role == Role.OUT)
-        usual = panel_values(outsiders, logit_gap).mean(axis=0)
+        usual = panel_values(outsiders, GAP).mean(axis=0)
         margins = tuple(found for model in models if (found := _margins(model, target.n_classes, level)) is not None)
         return QuantileAttack(usual, background, n_out > 0, np.array(level), margins)
 
@@ -156,8 +158,8 @@ def _margins(model: LeftOut, n_classes: int, level: float) -> tuple[Floats, Floa
     if seen.all() or not seen.any():
         return None
     usual = model.others_out
-    quantile = Quantile.fit(model.values[~seen], usual[~seen], model.labels[~seen], n_classes, level)
-    margin = model.values - quantile.at(usual, model.labels)
+    quantile = Quantile.fit(model.values[~seen], usual[~seen], model.classes[~seen], n_classes, level)
+    margin = model.values - quantile.at(usual, model.classes)
     return margin[seen], margin[~seen]
 
 

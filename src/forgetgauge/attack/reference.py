@@ -54,7 +54,7 @@ class LeftOut:
 
     values: Floats
     """(n,) its own."""
-    labels: Ints
+    classes: Ints
     """(n,)."""
     member: Bools
     """(n,) whether it saw the point."""
@@ -80,7 +80,7 @@ def leave_one_out(values: Floats, panel: Panel, unseen_by_another: bool) -> Iter
             at &= (panel.role[others] == Role.OUT).any(axis=0)
         yield LeftOut(
             values[which, at],
-            panel.labels[at],
+            panel.task.classes(panel.labels)[at],
             panel.role[which, at] == Role.IN,
             values[others][:, at],
             panel.role[others][:, at],

@@ -28,9 +28,10 @@ from forgetgauge.attack.reference import (
     panel_values,
     points_of,
 )
-from forgetgauge.attack.signals import LOG_FLOOR, Floats, Signals, confidence
+from forgetgauge.attack.signals import CONFIDENCE, Floats, Signals
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.game.adversary import Access
+from forgetgauge.tasks.classification import LOG_FLOOR
 
 GAMMA = 1.0
 OFFLINE_A = tuple(np.round(np.linspace(0, 1, 11), 1).tolist())  # the grid of the authors
@@ -86,8 +87,8 @@ class RmiaAttack:
     def score(self, signals: Signals) -> Floats:
         """(n,) share of the background with ratio(x) / ratio(z) ≥ γ."""
         at, background = points_of(signals, len(self.elsewhere)), background_of(signals, len(self.background))
-        ratios = log_ratio(confidence(background)[self.usable], self.background[self.usable])
-        return n_beaten(log_ratio(confidence(signals), self.elsewhere[at]), ratios) / len(ratios)
+        ratios = log_ratio(CONFIDENCE(background)[self.usable], self.background[self.usable])
+        return n_beaten(log_ratio(CONFIDENCE(signals), self.elsewhere[at]), ratios) / len(ratios)
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
         """(n,) score ≥ threshold."""
@@ -127,11 +128,12 @@ class OfflineRmia:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS, Need.BACKGROUND})
+    reads = frozenset({CONFIDENCE.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> RmiaAttack:
         """p(x) and p(z) from the shadow models that did not see the point; the first best a of the grid."""
         outsiders = needed(target.outsiders, "the shadow models' signals on D")
-        p = panel_values(shadows, confidence)
+        p = panel_values(shadows, CONFIDENCE)
         models = [(one, one.others_out) for one in leave_one_out(p, shadows, unseen_by_another=True)]
         trials = []
         for a in OFFLINE_A:
@@ -139,7 +141,7 @@ class OfflineRmia:
             trials.append((a, *found))
         a, threshold, _, margins = max(trials, key=lambda trial: trial[2])
         mean_out, n_out = mean_where(p, shadows.role == Role.OUT)
-        elsewhere = panel_values(outsiders, confidence).mean(axis=0)
+        elsewhere = panel_values(outsiders, CONFIDENCE).mean(axis=0)
         return RmiaAttack(
             offline_probability(elsewhere, a), offline_probability(mean_out, a), n_out > 0, np.array(threshold), margins
         )
@@ -155,16 +157,17 @@ class OnlineRmia:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.REFERENCES, Need.BACKGROUND})
+    reads = frozenset({CONFIDENCE.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> RmiaAttack:
         """p(x) from the references, p(z) from the shadow models, both over the two sides evenly."""
         references = needed(target.references, "reference models on D")
-        p = panel_values(shadows, confidence)
+        p = panel_values(shadows, CONFIDENCE)
         threshold, _, margins = calibrate(
             scores_left_out(one, online_probability(one.others, one.role))
             for one in leave_one_out(p, shadows, unseen_by_another=False)
         )
-        elsewhere = online_probability(panel_values(references, confidence), references.role)
+        elsewhere = online_probability(panel_values(references, CONFIDENCE), references.role)
         background = online_probability(p, shadows.role)
         return RmiaAttack(elsewhere, background, np.ones(len(background), dtype=bool), np.array(threshold), margins)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
-from forgetgauge.attack.signals import LOG_FLOOR, Floats, Signals
+from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
 
 ENOUGH_ROWS = 50  # of members and of others, for a class to have its own classifier
@@ -21,10 +21,7 @@ ENOUGH_ROWS = 50  # of members and of others, for a class to have its own classi
 
 def features(signals: Signals) -> Floats:
     """(n, n_classes + 1): log-posteriors from the largest to the smallest, then that of the true label."""
-    shifted = signals.logits.astype(np.float64)
-    shifted -= shifted.max(axis=1, keepdims=True)
-    log_posterior = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    log_posterior = np.maximum(log_posterior, np.log(LOG_FLOOR))
+    log_posterior = signals.read("log-posterior")
     true = np.take_along_axis(log_posterior, signals.labels[:, None], axis=1)
     return np.concatenate([np.sort(log_posterior, axis=1)[:, ::-1], true], axis=1)
 
@@ -77,6 +74,7 @@ class ShadowModels:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset()
+    reads = frozenset({"log-posterior"})
 
     def fit(self, shadows: Panel, target: TargetContext) -> ClassifierAttack:
         """A classifier per class, and one of all classes for those with few rows."""

@@ -12,16 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge.attack import signals as read
 from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
-from forgetgauge.attack.signals import (
-    Floats,
-    Signals,
-    confidence,
-    correctness,
-    log_confidence,
-    negative_entropy,
-    negative_modified_entropy,
-)
+from forgetgauge.attack.signals import Floats, Reading, Signals
 from forgetgauge.game.adversary import Access
 
 Score = Callable[[Signals], Floats]
@@ -38,12 +31,12 @@ def best_threshold(members: Floats, others: Floats) -> float:
     return float(values[np.argmax(members_at_or_above * len(others) + others_below * len(members))])
 
 
-def class_thresholds(scores: Floats, labels: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int) -> Floats:
+def class_thresholds(scores: Floats, classes: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int) -> Floats:
     """(n,) one threshold per class; a class without both members and others takes that of all classes together."""
     pooled = best_threshold(scores[member], scores[~member])
     thresholds = np.full(n, pooled)
     for label in range(n):
-        of_class = labels == label
+        of_class = classes == label
         if (of_class & member).any() and (of_class & ~member).any():
             thresholds[label] = best_threshold(scores[of_class & member], scores[of_class & ~member])
     return thresholds
@@ -65,12 +58,17 @@ class ThresholdAttack:
         return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
-        """(n,) score − threshold of the label's class; infinite scores keep their sign."""
-        return self.scorer(signals) - self.thresholds[signals.labels]
+        """(n,) score − threshold of the point's class; infinite scores keep their sign."""
+        return self.scorer(signals) - self.thresholds[signals.classes]
 
     def arrays(self) -> Arrays:
         """The thresholds."""
         return {"thresholds": self.thresholds}
+
+
+def reads_of(scorer: Score) -> frozenset[str]:
+    """The names of the task's signals that a score is made of; of a function, nobody knows."""
+    return frozenset({scorer.name}) if isinstance(scorer, Reading) else frozenset()
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,11 @@ class FixedThreshold:
     threshold: float
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The signal that its scorer reads."""
+        return reads_of(self.scorer)
 
     def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
         """Nothing to learn."""
@@ -99,10 +102,15 @@ class ClassThresholds:
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset()
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The signal that its scorer reads."""
+        return reads_of(self.scorer)
+
     def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
         """Best thresholds on the shadow half."""
         signals, member = shadows.rows
-        thresholds = class_thresholds(self.scorer(signals), signals.labels, member, target.n_classes)
+        thresholds = class_thresholds(self.scorer(signals), signals.classes, member, target.n_classes)
         return self.load({"thresholds": thresholds})
 
     def load(self, arrays: Arrays) -> ThresholdAttack:
@@ -118,6 +126,11 @@ class MeanOfMembers:
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset()
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The signal that its scorer reads."""
+        return reads_of(self.scorer)
+
     def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
         """The mean over all members of all shadow models."""
         signals, member = shadows.rows
@@ -130,8 +143,8 @@ class MeanOfMembers:
         return ThresholdAttack(self.scorer, arrays["thresholds"])
 
 
-CORRECTNESS = FixedThreshold(correctness, 1.0)  # its advantage is acc(F) − acc(T)
-CONFIDENCE = ClassThresholds(confidence)
-ENTROPY = ClassThresholds(negative_entropy)
-MODIFIED_ENTROPY = ClassThresholds(negative_modified_entropy)
-LOSS = MeanOfMembers(log_confidence)  # a loss at most the mean training loss
+CORRECTNESS = FixedThreshold(read.CORRECTNESS, 1.0)  # its advantage is acc(F) − acc(T)
+CONFIDENCE = ClassThresholds(read.CONFIDENCE)
+ENTROPY = ClassThresholds(read.NEGATIVE_ENTROPY)
+MODIFIED_ENTROPY = ClassThresholds(read.NEGATIVE_MODIFIED_ENTROPY)
+LOSS = MeanOfMembers(read.NEGATIVE_LOSS)  # a loss at most the mean training loss

@@ -44,12 +44,12 @@ class ColumnAttack:
         return result
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) score ≥ threshold of the label's class."""
+        """(n,) score ≥ threshold of the point's class."""
         return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
-        """(n,) score − threshold of the label's class."""
-        return self.score(signals) - self.thresholds[signals.labels]
+        """(n,) score − threshold of the point's class."""
+        return self.score(signals) - self.thresholds[signals.classes]
 
     def arrays(self) -> Arrays:
         """Orientation and thresholds."""
@@ -74,7 +74,7 @@ class Column:
         attacks = []
         for sign in (-1, 1):
             scores = sign * column_of(signals, self.column)
-            thresholds = class_thresholds(scores, signals.labels, member, target.n_classes)
+            thresholds = class_thresholds(scores, signals.classes, member, target.n_classes)
             attacks.append(ColumnAttack(self.column, np.array(sign), thresholds))
         says = [attack.decide(signals) for attack in attacks]
         return attacks[int(np.argmax([one[member].mean() - one[~member].mean() for one in says]))]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Adversary, Attack, Panel, Role, TargetContext, answers_of, margin_of
-from forgetgauge.attack.signals import log_confidence
+from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import class_thresholds
 from forgetgauge.audit.outputs import OWN_SCORES, AuditFile, ShadowRows
 from forgetgauge.errors import UserError
@@ -73,7 +73,7 @@ class Adversaries:
         """Published attacks take the more confident points for members: shadow models that deny it are refused, and
         of those that are silent about it that is noted."""
         signals, member = panel.rows
-        lean = membership_lean(log_confidence(signals), member, signals.labels, _points(panel))
+        lean = membership_lean(NEGATIVE_LOSS(signals), member, signals.labels, _points(panel))
         if lean.sign < 0:
             raise UserError(
                 f"{self.file.source}: the shadow models are less confident on their training points than on others "

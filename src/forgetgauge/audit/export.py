@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from forgetgauge import plugins
 from forgetgauge.attack.adversary import Role
 from forgetgauge.audit.formats import WRITERS
 from forgetgauge.audit.outputs import Array
@@ -30,7 +31,10 @@ def write_audit_file(run_folder: Path, path: Path, *, game: int = 0) -> None:
     games = folder.read_run()["games"]
     if not 0 <= game < len(games):
         raise UserError(f"{run_folder}: no game {game}; it has {len(games)}")
-    columns = _Exporter(build_graph(game_from_json(games[game])), folder).columns()
+    chosen = game_from_json(games[game])
+    if not plugins.tasks.load(chosen.task).has_classes:
+        raise UserError(f"{run_folder}: an audit file holds logits, which models of the task {chosen.task} do not give")
+    columns = _Exporter(build_graph(chosen), folder).columns()
     WRITERS[path.suffix.lower()](path, columns)
 
 
@@ -73,7 +77,7 @@ class _Exporter:
                     "set": np.where(in_forget, "forget", "unseen"),
                     "label": seen["labels"],
                     "weight": weight,
-                    "logits": seen["logits"],
+                    "logits": seen["outputs"],
                 }
             )
         return blocks
@@ -89,17 +93,17 @@ class _Exporter:
 
     def _shadow_block(self, method: str) -> dict[str, Array]:
         learner = self.game.learner_of(method).identity
-        models = sorted(
-            (job.subject.which, key)
+        models = {  # by model: where an adversary asked for white-box columns, it was asked twice
+            job.subject.which: key
             for key, job in self.graph.jobs.items()
             if isinstance(job, SignalsJob)
             and isinstance(job.subject, Shadow)
             and job.subject.forget is None
             and (job.look_at, job.learner.identity) == (SHADOW_HALF, learner)
-        )
-        if not models or not all(self.run.has(key) for _, key in models):
+        }
+        if not models or not all(self.run.has(key) for key in models.values()):
             raise UserError(f"{self.folder.path}: it has no shadow models for {method}: finish the run first")
-        return _concatenated([_shadow_columns(which, self.run.look_up(key)) for which, key in models])
+        return _concatenated([_shadow_columns(which, self.run.look_up(key)) for which, key in sorted(models.items())])
 
 
 def _shadow_columns(which: int, artefact: Artefact) -> dict[str, Array]:
@@ -108,7 +112,7 @@ def _shadow_columns(which: int, artefact: Artefact) -> dict[str, Array]:
         "model": np.full(len(seen["labels"]), which),
         "label": seen["labels"],
         "member": seen["role"] == Role.IN,
-        "logits": seen["logits"],
+        "logits": seen["outputs"],
     }
 
 

@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.signals import Signals, are_probabilities
+from forgetgauge.attack.signals import Signals
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.tasks.classification import are_probabilities
 
 Array = npt.NDArray[Any]
 Raw = Mapping[str, Array]

@@ -31,6 +31,7 @@ from forgetgauge.results.doubts import Evidence
 from forgetgauge.results.game import Rules, judge
 from forgetgauge.results.record import DiagnosticResult, Result, StrongResult
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
 
 
@@ -158,7 +159,7 @@ class _Audit:
 
     def details(self, method: str) -> dict[str, Any]:
         """What a method cost is not known here."""
-        return {"accuracy": _accuracy(self.file, self.rounds[method]), "n_gradients": None, "seconds": None}
+        return {"utility": _accuracy(self.file, self.rounds[method]), "n_gradients": None, "seconds": None}
 
     def _spec(self) -> dict[str, Any]:
         """What is known of the game; how the models were made is not."""
@@ -221,7 +222,7 @@ def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
     """Of all that the file has: F and T of both sides."""
     if file.outputs.logits is None:
         return {}
-    right: npt.NDArray[np.bool_] = file.outputs.logits.argmax(axis=1) == file.outputs.label
+    right: npt.NDArray[np.bool_] = predicted(file.outputs.logits) == file.outputs.label
     rows = [played.rows for played in rounds]
     in_forget = [file.outputs.in_forget[its] for its in rows]
     shares = {

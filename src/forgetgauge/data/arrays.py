@@ -22,40 +22,47 @@ from torch.utils.data import IterableDataset
 
 from forgetgauge.data.dataset import Dataset, Scaling
 from forgetgauge.errors import UserError
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Task
 
 Pair = tuple[Any, Any]
 CHANNELS = (1, 3, 4)
 
 
-def dataset_of(name: str, train: Pair, test: Pair | None = None, *, copy: bool = False) -> Dataset:
+def dataset_of(
+    name: str, train: Pair, test: Pair | None = None, *, copy: bool = False, task: Task = CLASSIFICATION
+) -> Dataset:
     """A Dataset of (inputs, labels), arrays or tensors, and perhaps of a test set of the same sort.
 
     Bytes of four dimensions (points, channels, height, width) are images: they stay bytes and are scaled by their own
     mean and deviation over all of `train`. Other bytes become fractions of 255, other fractions float32. With `copy`,
     the data set shares no memory with what is given.
     """
-    inputs, labels = _tensors(name, train, copy=copy)
+    inputs, labels = _tensors(name, train, task, copy=copy)
     if test is None:
-        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs))
-    test_inputs, test_labels = _tensors(name, test, copy=copy)
+        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task)
+    test_inputs, test_labels = _tensors(name, test, task, copy=copy)
     if test_inputs.shape[1:] != inputs.shape[1:] or test_inputs.dtype != inputs.dtype:
         raise UserError(f"data '{name}': test points are {_kind(test_inputs)}, but training points are {_kind(inputs)}")
-    if len(labels) and len(test_labels) and int(test_labels.max()) > int(labels.max()):
+    if task.has_classes and len(labels) and len(test_labels) and int(test_labels.max()) > int(labels.max()):
         raise UserError(
             f"data '{name}': the test set has label {int(test_labels.max())}, but the training labels end at "
             f"{int(labels.max())}"
         )
-    return Dataset.of(name, inputs, labels, test=(test_inputs, test_labels), scaling=own_scaling(inputs))
+    test_set = test_inputs, test_labels
+    return Dataset.of(name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task)
 
 
-def _tensors(name: str, pair: Pair, *, copy: bool) -> tuple[Tensor, Tensor]:
+def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
     try:
         arrays = [np.asarray(part) for part in pair]
-        inputs, labels = (torch.as_tensor(array.copy() if copy else array) for array in arrays)
+        inputs, numbers = (torch.as_tensor(array.copy() if copy else array) for array in arrays)
     except (TypeError, ValueError) as error:
         raise UserError(f"data '{name}': inputs and labels must be arrays of numbers: {error}") from None
-    if labels.is_floating_point() and not torch.equal(labels, labels.trunc()):
-        raise UserError(f"data '{name}': labels must be one whole number 0, 1, … per point")
+    try:
+        labels = torch.from_numpy(task.checked_labels(numbers.numpy()))
+    except ValueError as error:
+        raise UserError(f"data '{name}': {error}{_hint(task, numbers)}") from None
     if inputs.dtype == torch.uint8 and inputs.dim() == 4:
         if inputs.shape[-1] in CHANNELS and inputs.shape[1] not in CHANNELS:
             raise UserError(
@@ -66,7 +73,12 @@ def _tensors(name: str, pair: Pair, *, copy: bool) -> tuple[Tensor, Tensor]:
         inputs = inputs.float() / 255
     elif inputs.is_floating_point() or inputs.dtype == torch.bool:
         inputs = inputs.float()
-    return inputs, labels.long()
+    return inputs, labels
+
+
+def _hint(task: Task, labels: Tensor) -> str:
+    real = task.has_classes and labels.is_floating_point() and labels.dim() == 1 and bool(labels.isfinite().all())
+    return '; for real numbers say task = "regression"' if real else ""
 
 
 def _kind(inputs: Tensor) -> str:
@@ -106,14 +118,15 @@ def files_of(path: Path) -> list[Path]:
     return [path / "train.npz", test] if test.exists() else [path / "train.npz"]
 
 
-def read_npz(path: Path) -> Dataset:
+def read_npz(path: Path, task: Task) -> Dataset:
     """The data set in a file or folder, named as the path was given. Pickled objects are refused, never loaded."""
     train, *test = files_of(path)
     if test:
-        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")))
+        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")), task=task)
     with _opened(train) as arrays:
         tested = [key for key in ("x_test", "y_test") if key in arrays]
-    return dataset_of(str(path), _pair(train, ("x", "y")), _pair(train, ("x_test", "y_test")) if tested else None)
+    test_set = _pair(train, ("x_test", "y_test")) if tested else None
+    return dataset_of(str(path), _pair(train, ("x", "y")), test_set, task=task)
 
 
 def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:

@@ -51,8 +51,9 @@ def examine(name: str) -> Finding:
         return Finding(name, "damaged" if Path(name).exists() else "absent", name, problem=str(error))
     where = "embedded" if name in EMBEDDED else whole.where if whole else name
     n_test = None if dataset.test is None else len(dataset.test)
+    n_classes = dataset.points.n_classes if dataset.task.has_classes else None
     problem = " ".join(doubts_of(dataset)) or None
-    return Finding(name, "present", where, len(dataset.points), n_test, dataset.points.n_classes, problem)
+    return Finding(name, "present", where, len(dataset.points), n_test, n_classes, problem)
 
 
 def _examine_files(known: KnownSet, root: Path) -> Finding:

@@ -14,7 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from forgetgauge.code.digest import code_digest
 from forgetgauge.errors import UserError
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Ints, Labels, Task
 
 _AT_ONCE = 2**24
 
@@ -50,11 +53,13 @@ class Points:
     """(n,) which of them these points are."""
     scaling: Scaling | None = None
     """How stored bytes become a model's input; None where they are stored ready for use."""
+    task: Task = CLASSIFICATION
+    """What the labels mean."""
 
     @staticmethod
-    def of(inputs: Tensor, labels: Tensor, scaling: Scaling | None = None) -> Points:
+    def of(inputs: Tensor, labels: Tensor, scaling: Scaling | None = None, task: Task = CLASSIFICATION) -> Points:
         """All points of two tensors."""
-        return Points(inputs, labels, np.arange(len(inputs)), scaling)
+        return Points(inputs, labels, np.arange(len(inputs)), scaling, task)
 
     def subset(self, index: npt.NDArray[np.int64]) -> Points:
         """The points at these positions of the whole data set."""
@@ -85,9 +90,14 @@ class Points:
         return self.whole_inputs.device
 
     @cached_property
+    def n_outputs(self) -> int:
+        """How many numbers a model gives for a point."""
+        return self.task.n_outputs(self.host_labels)
+
+    @cached_property
     def n_classes(self) -> int:
-        """Of the whole data set, whatever classes these points happen to have."""
-        return int(self.whole_labels.max()) + 1
+        """Of the whole data set, whatever classes these points happen to have; 1 where labels are no classes."""
+        return int(self.host_classes.max()) + 1
 
     def inputs_at(self, at: Tensor) -> Tensor:
         """What a model is given at these positions of the whole data set; `at` may have any shape."""
@@ -102,10 +112,15 @@ class Points:
         return self.scaling(stored) if self.scaling else stored
 
     @cached_property
-    def host_labels(self) -> npt.NDArray[np.int64]:
+    def host_labels(self) -> Labels:
         """(n_all,) the whole data set's labels in the host's memory."""
-        labels: npt.NDArray[np.int64] = self.whole_labels.cpu().numpy()
+        labels: Labels = self.whole_labels.cpu().numpy()
         return labels
+
+    @cached_property
+    def host_classes(self) -> Ints:
+        """(n_all,) the whole data set's classes, all 0 where labels are no classes."""
+        return self.task.classes(self.host_labels)
 
     @cached_property
     def x(self) -> Tensor:
@@ -136,42 +151,58 @@ class Dataset:
         *,
         test: tuple[Tensor, Tensor] | None = None,
         scaling: Scaling | None = None,
+        task: Task = CLASSIFICATION,
     ) -> Dataset:
         """Check the tensors and name them by their content."""
-        problem = _problem(inputs, labels) or (_problem(*test) if test else None)
+        problem = _problem(inputs, labels, task) or (_problem(*test, task) if test else None)
         if problem:
             raise UserError(f"data '{name}': {problem}")
         parts = [inputs, labels, *(test or ())]
         return Dataset(
             name=name,
-            points=Points.of(inputs, labels, scaling),
-            digest=_digest(parts, scaling),
-            test=Points.of(*test, scaling) if test else None,
+            points=Points.of(inputs, labels, scaling, task),
+            digest=_digest(parts, scaling, task),
+            test=Points.of(*test, scaling, task) if test else None,
         )
 
     def copied(self) -> Dataset:
         """The same with tensors of its own, checked and named by their content as it is now."""
         points, test = self.points.copied(), None if self.test is None else self.test.copied()
         tested = None if test is None else (test.whole_inputs, test.whole_labels)
-        return Dataset.of(self.name, points.whole_inputs, points.whole_labels, test=tested, scaling=self.points.scaling)
+        return Dataset.of(
+            self.name, points.whole_inputs, points.whole_labels, test=tested, scaling=points.scaling, task=points.task
+        )
+
+    @property
+    def task(self) -> Task:
+        """What the labels mean."""
+        return self.points.task
 
 
-def _problem(inputs: Tensor, labels: Tensor) -> str | None:
+def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
     if len(inputs) != len(labels):
         return f"{len(inputs)} inputs but {len(labels)} labels"
     if len(inputs) == 0:
         return "no points"
-    if labels.dtype != torch.int64 or labels.dim() != 1 or int(labels.min()) < 0:
-        return "labels must be one whole number 0, 1, … per point"
+    try:
+        stored = task.checked_labels(labels.cpu().numpy())
+    except ValueError as error:
+        return str(error)
+    if torch.from_numpy(stored).dtype != labels.dtype:
+        return f"labels must be {stored.dtype}, but they are {str(labels.dtype).removeprefix('torch.')}"
     if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
         return "inputs hold NaN or infinite values"
     return None
 
 
-def _digest(parts: Sequence[Tensor], scaling: Scaling | None) -> str:
+def _digest(parts: Sequence[Tensor], scaling: Scaling | None, task: Task) -> str:
     if scaling is not None:
         parts = [*parts, torch.tensor([scaling.mean, scaling.deviation], dtype=torch.float64)]
-    return tensor_digest(parts)
+    digest = tensor_digest(parts)
+    if task == CLASSIFICATION:
+        return digest  # as it was before there were other tasks
+    shipped = type(task).__module__.startswith("forgetgauge.")
+    return hashlib.sha256(f"{digest} {task.name} {'' if shipped else code_digest(task)}".encode()).hexdigest()
 
 
 def fingerprint(tensor: Tensor) -> int:

@@ -21,7 +21,7 @@ def doubts_of(dataset: Dataset) -> list[str]:
     """Of a whole data set, a sentence each."""
     what = f"data '{dataset.name}'"
     return [
-        *label_gaps(np.unique(dataset.points.host_labels), what),
+        *label_gaps(np.unique(dataset.points.host_classes), what),
         *copied_inputs(dataset.points.whole_inputs.cpu().numpy(), what),
     ]
 

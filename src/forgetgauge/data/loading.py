@@ -15,6 +15,8 @@ from forgetgauge.data.arrays import dataset_of, files_of, is_path, is_torch_data
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.catalogue import code_behind
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Task
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -22,18 +24,32 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 def load_dataset(name: str, params: Mapping[str, Any] = NOTHING) -> Dataset:
     """The data set behind a catalogue name, a bound object, `module:function`, or a path of `.npz` files.
 
-    `params` are handed to the function that reads it.
+    `params` are handed to the function that reads it, but for `task`, which says what the labels mean.
     """
+    params = dict(params)
+    task = task_named(params.pop("task", None))
     if _is_path(name):
         _refuse(name, params)
-        return _read_path(name, _stamp(Path(name)))
+        return _read_path(name, _stamp(Path(name)), task)
     made = plugins.data.load(name)
     if not callable(made) or is_torch_dataset(made):
         _refuse(name, params)
         is_kept = isinstance(made, Dataset) and plugins.data.is_bound(name)
-        return made if is_kept else as_dataset(made, name)
+        return _of_task(made, task) if is_kept else as_dataset(made, name, task)
     _check_params(name, made, params)
-    return _read(made, name, json.dumps(dict(params), sort_keys=True))
+    return _read(made, name, json.dumps(params, sort_keys=True), task)
+
+
+def task_named(name: str | None) -> Task | None:
+    """The task behind a catalogue name, a bound object or `module:OBJECT`; None of None."""
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise UserError(f"data.task = {name!r} is not a string")
+    found = plugins.tasks.load(name)
+    if not isinstance(found, Task):
+        raise UserError(f"data.task: '{name}' is a {type(found).__name__}, not a Task")
+    return found
 
 
 def code_of_data(name: str) -> str:
@@ -41,35 +57,43 @@ def code_of_data(name: str) -> str:
     return "" if _is_path(name) else code_behind([(plugins.data, name)]).digest
 
 
-def as_dataset(thing: Any, name: str) -> Dataset:
+def as_dataset(thing: Any, name: str, task: Task | None = None) -> Dataset:
     """A Dataset, or one of a pair (inputs, labels), a torch Dataset, or two of these (training, test).
 
-    It is a copy: nothing that the user's code does to its own arrays later on reaches it.
+    It is a copy: nothing that the user's code does to its own arrays later on reaches it. Labels of a pair are numbers
+    of classes unless a task says otherwise.
     """
     if isinstance(thing, Dataset):
-        return thing.copied()
+        return _of_task(thing.copied(), task)
+    task = task or CLASSIFICATION
     if is_torch_dataset(thing):
-        return dataset_of(name, stacked(thing, name))
+        return dataset_of(name, stacked(thing, name), task=task)
     if isinstance(thing, Path):
-        return load_dataset(str(thing))
+        return _read_path(str(thing), _stamp(thing), task)
     if not (isinstance(thing, tuple | list) and len(thing) == 2):
         raise UserError(f"data '{name}' is neither a Dataset nor a pair (inputs, labels)")
     if all(is_torch_dataset(part) for part in thing):
-        return dataset_of(name, stacked(thing[0], name), stacked(thing[1], name))
-    return dataset_of(name, (thing[0], thing[1]), copy=True)
+        return dataset_of(name, stacked(thing[0], name), stacked(thing[1], name), task=task)
+    return dataset_of(name, (thing[0], thing[1]), copy=True, task=task)
+
+
+def _of_task(dataset: Dataset, task: Task | None) -> Dataset:
+    if task is not None and task != dataset.task:
+        raise UserError(f"data '{dataset.name}' is of the task {dataset.task.name}: it cannot be one of {task.name}")
+    return dataset
 
 
 @functools.lru_cache(maxsize=2)
-def _read(read: Callable[..., Any], name: str, params: str) -> Dataset:
+def _read(read: Callable[..., Any], name: str, params: str, task: Task | None) -> Dataset:
     made = read(**json.loads(params))
     is_shipped = isinstance(made, Dataset) and name in plugins.data.entries
-    return made if is_shipped else as_dataset(made, name)
+    return _of_task(made, task) if is_shipped else as_dataset(made, name, task)
 
 
 @functools.lru_cache(maxsize=2)
-def _read_path(name: str, stamp: tuple[tuple[int, int], ...]) -> Dataset:
+def _read_path(name: str, stamp: tuple[tuple[int, int], ...], task: Task | None) -> Dataset:
     """`stamp` is that of the files, so that what was written anew is read anew."""
-    return read_npz(Path(name))
+    return read_npz(Path(name), task or CLASSIFICATION)
 
 
 def _is_path(name: str) -> bool:

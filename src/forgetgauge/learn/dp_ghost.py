@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from forgetgauge.learn.ghost_layers import Gradients, Layer, NoGhost, Use, layer_of
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.resnet import PadShortcut
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Task
 
 _PARTS = (
     nn.ReLU,
@@ -39,8 +41,8 @@ _FUNCTIONS: tuple[Any, ...] = (operator.add, torch.add, F.relu, torch.relu, torc
 class GhostStack:
     """K models of one architecture; `parameters` are theirs, stacked, to be moved by any elementwise optimiser."""
 
-    def __init__(self, models: Sequence[nn.Module]) -> None:
-        self._models = list(models)
+    def __init__(self, models: Sequence[nn.Module], task: Task = CLASSIFICATION) -> None:
+        self._models, self._task = list(models), task
         self._graph = _trace(models[0])
         self._layers = _read(self._graph)
         each = [dict(model.named_parameters()) for model in models]
@@ -61,12 +63,12 @@ class GhostStack:
         return {name: torch.zeros_like(stacked) for name, stacked in self.parameters.items()}
 
     def add_clipped(self, into: Gradients, x: Tensor, y: Tensor, own: Tensor, clip_norm: float | None) -> Tensor:
-        """Add Σ_i min(1, clip_norm / ‖g_i‖) g_i over a member's own examples, g_i of its cross-entropy; None: no clip.
+        """Add Σ_i min(1, clip_norm / ‖g_i‖) g_i over a member's own examples, g_i of its loss; None: no clip.
 
         x (K, B, …), y (K, B), own (K, B) false where a member's batch is shorter. Gives the norms ‖g_i‖, (K, B).
         """
         uses, made = self._forward(x)
-        loss = F.cross_entropy(made, y.flatten(), reduction="sum")
+        loss = self._task.loss(made, y.flatten(), reduction="sum")
         ups = torch.autograd.grad(loss, [use.out for use in uses])
         with torch.no_grad():
             norms = torch.zeros_like(own, dtype=x.dtype)
@@ -90,7 +92,7 @@ class GhostStack:
         return self._models
 
     def _forward(self, x: Tensor) -> tuple[list[Use], Tensor]:
-        """What each layer read and made, and the logits (K · B, n_classes)."""
+        """What each layer read and made, and the outputs (K · B, n_outputs)."""
         k, values, uses = len(x), dict[str, Any](), list[Use]()
         with torch.enable_grad():
             for node in self._graph.graph.nodes:

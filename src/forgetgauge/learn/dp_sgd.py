@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -163,7 +162,8 @@ class DpSgd:
 
     def _fit_together(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         budgets = [self.budget(len(p)) for p in points]  # alike but for ⌊q n⌋
-        stack = GhostStack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
+        models = [self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)]
+        stack = GhostStack(models, points[0].task)
         optimiser = self.optimiser_of(list(stack.parameters.values()))
         sources = [_noise_source(p, s) for p, s in zip(points, streams, strict=True)]
         noise = Noise(budgets[0].noise_multiplier * self.clip_norm, stack.parameters.values(), sources)
@@ -253,7 +253,7 @@ class _OpacusLoop:
     @staticmethod
     def _sum(model: nn.Module, points: Points, at: Tensor) -> None:
         if len(at):
-            F.cross_entropy(model(points.inputs_at(at)), points.whole_labels[at], reduction="sum").backward()  # type: ignore[no-untyped-call]
+            points.task.loss(model(points.inputs_at(at)), points.whole_labels[at], reduction="sum").backward()  # type: ignore[no-untyped-call]
 
     def model(self) -> nn.Module:
         """The trained model, opacus' hooks and attributes taken off."""

@@ -22,7 +22,7 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.dp_sgd import DpSgd
-from forgetgauge.learn.predict import accuracy_of, logits_of_many
+from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.plan.draws import draw_halves, draw_shadow, half_sizes
 from forgetgauge.streams import Streams, identity_key
 
@@ -72,7 +72,7 @@ def tune_clip_norm(
     trials = []
     for value in sorted(values):
         models = replace(recipe, clip_norm=value).fit_many(members, streams)
-        logits = logits_of_many(models, unseen)
-        found = [accuracy_of(z, p.y.cpu().numpy()) for z, p in zip(logits, unseen, strict=True)]
+        outputs = outputs_of_many(models, unseen)
+        found = [utility_of(one, p) for one, p in zip(outputs, unseen, strict=True)]
         trials.append(ClipTrial(value, float(np.mean(found)), min(found)))
     return ClipTuning(max(trials, key=lambda trial: trial.accuracy).clip_norm, trials)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
@@ -52,7 +51,7 @@ def choose_engine(model: nn.Module, points: Sequence[Points]) -> Engine:
     if len(points) == 1:
         return Engine("solo", "a stack of one is a model alone")
     x, y = points[0].subset(points[0].index[:4]).x, points[0].subset(points[0].index[:4]).y
-    no_vmap = why_solo(copy.deepcopy(model), x, y, F.cross_entropy)
+    no_vmap = why_solo(copy.deepcopy(model), x, y, points[0].task.loss)
     if no_vmap is None:
         return Engine("vmap", no_twin)
     if on_gpu and draws_random_numbers(model) is None:

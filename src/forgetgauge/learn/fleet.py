@@ -24,6 +24,7 @@ from forgetgauge.learn.augment import Augment, draw_moves, moved
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.members import own_labels
 from forgetgauge.learn.twin import Twin
+from forgetgauge.tasks.task import Labels
 
 CHUNK_STEPS = 128
 """Steps laid out at a time: at batch 128 and 64 members, 8 MiB of indices."""
@@ -35,7 +36,7 @@ class Batch:
 
     index: Positions
     """Positions in the whole data set."""
-    labels: Positions
+    labels: Labels
     """What is to be learnt of each: the members of a stack need not have been taught the same."""
 
 
@@ -49,7 +50,7 @@ class Feed:
     """Where the augmentation draws from."""
 
 
-def batches_of(part: Points, order: Iterable[Positions], labels: Positions | None = None) -> Iterator[Batch]:
+def batches_of(part: Points, order: Iterable[Positions], labels: Labels | None = None) -> Iterator[Batch]:
     """The points of a part in this order of their positions in it, with the part's labels or with (n,) others."""
     taught = part.y.cpu().numpy() if labels is None else labels
     return (Batch(part.index[at], taught[at]) for at in order)
@@ -72,7 +73,7 @@ def descend_together(
     augment: Augment = "none",
     after_step: AfterStep | None = None,
 ) -> None:
-    """Minimise sign · (mean cross-entropy of the batch), each member over its own feed; `twin.weights` move in place.
+    """Minimise sign · (mean loss of the batch), each member over its own feed; `twin.weights` move in place.
 
     `points` is any part of the data set that the indices refer to, for its inputs alone: labels come with the batches.
     With `train`, batch norms use batch statistics.
@@ -96,8 +97,9 @@ class _Descent:
         self.twin, self.points, self.feeds, self.steps = twin, points, feeds, steps
         self.train, self.sign, self.augment, self.after_step = train, sign, augment, after_step
         k, device = len(feeds), twin.device
-        self.host = _Chunk.empty(k, batch_size, torch.device("cpu"), pin=device.type == "cuda")
-        self.here = _Chunk.empty(k, batch_size, device)
+        kind = points.whole_labels.dtype
+        self.host = _Chunk.empty(k, batch_size, kind, torch.device("cpu"), pin=device.type == "cuda")
+        self.here = _Chunk.empty(k, batch_size, kind, device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.velocity = torch.zeros_like(twin.weights)
         self.second = self.velocity if steps.optimiser == "sgd" else torch.zeros_like(twin.weights)
@@ -166,7 +168,7 @@ class _Descent:
         logits, play = self.twin.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
         own = torch.arange(index.shape[1], device=index.device) < n_valid[:, None]
         weight = self.sign * own / n_valid.clamp(min=1)[:, None]
-        self.twin.backward(play, d_cross_entropy(logits, labels) * weight[..., None])
+        self.twin.backward(play, self.points.task.loss_gradient(logits, labels) * weight[..., None])
         self._update(rate[:, None])
         if self.after_step is not None:
             self.after_step(self.twin.weights, self.velocity)
@@ -209,7 +211,7 @@ class _Chunk:
     moves: Tensor
 
     @staticmethod
-    def empty(k: int, batch_size: int, device: torch.device, pin: bool = False) -> _Chunk:
+    def empty(k: int, batch_size: int, labels: torch.dtype, device: torch.device, pin: bool = False) -> _Chunk:
         shape = (CHUNK_STEPS, k, batch_size)
 
         def zeros(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -217,7 +219,7 @@ class _Chunk:
 
         return _Chunk(
             zeros(shape, torch.int64),
-            zeros(shape, torch.int64),
+            zeros(shape, labels),
             zeros(shape[:2], torch.int32),
             zeros(shape[:2], torch.float32),
             zeros((*shape, 3), torch.int64),
@@ -233,21 +235,15 @@ class _Chunk:
         return tuple(tensor.index_select(0, step)[0] for tensor in vars(self).values())
 
 
-def d_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """∂(−log p_label)/∂logits = p − e_label."""
-    classes = torch.arange(logits.shape[-1], device=logits.device)
-    return logits.softmax(-1) - (labels[..., None] == classes).to(logits.dtype)
-
-
 @torch.no_grad()
 def logits_together(
     models: Sequence[nn.Module], points: Sequence[Points], *, batch_size: int = 512
 ) -> list[npt.NDArray[np.float32]]:
-    """What each model says about its own points, in eval mode and float32: (n, n_classes) each."""
+    """What each model says about its own points, in eval mode and float32: (n, n_outputs) each."""
     twin = Twin(models, "float32")
     index, _ = rectangle([p.index for p in points], twin.device)
     if index.numel() == 0:
-        return [np.zeros((0, points[0].n_classes), dtype=np.float32) for _ in models]
+        return [np.zeros((0, points[0].n_outputs), dtype=np.float32) for _ in models]
     parts = [twin.forward(points[0].inputs_at(at))[0] for at in torch.split(index, batch_size, dim=1)]
     logits = torch.cat(parts, dim=1).cpu().numpy()
     return [np.ascontiguousarray(logits[k, : len(p)]) for k, p in enumerate(points)]
@@ -262,7 +258,7 @@ def squares_together(
     parts: Sequence[Points],
     directions: Directions,
     *,
-    labels: Sequence[Positions] | None = None,
+    labels: Sequence[Labels] | None = None,
     batch_size: int = 256,
 ) -> Tensor:
     """(K, P) float64: mean over a member's part of the squared gradient of each example alone, in eval mode."""
@@ -280,7 +276,7 @@ def squares_together(
     return total / sizes.clamp(min=1)[:, None]
 
 
-def rectangle(rows: Sequence[Positions], device: torch.device) -> tuple[Tensor, Tensor]:
+def rectangle(rows: Sequence[Labels], device: torch.device) -> tuple[Tensor, Tensor]:
     """(K, longest) filled up with zeros, and (K,) how long each is."""
     filled = pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
     return filled.to(device), torch.tensor([len(row) for row in rows], dtype=torch.int32, device=device)

@@ -15,7 +15,7 @@ def why_apart(points: Sequence[Points]) -> str | None:
     first = points[0]
     if any(p.whole_inputs is not first.whole_inputs for p in points):
         return "the points are of different data sets"
-    if any(p.whole_labels is not first.whole_labels and p.n_classes != first.n_classes for p in points):
+    if any(p.whole_labels is not first.whole_labels and p.n_outputs != first.n_outputs for p in points):
         return "the points have different numbers of classes"
     return None
 

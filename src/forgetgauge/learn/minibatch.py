@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -80,8 +79,8 @@ class Minibatch:
         def loss(at: Tensor) -> Tensor:
             chosen = index[at]
             with self._autocast(points):
-                logits = model(self._inputs(points, chosen, [moves]))
-            return F.cross_entropy(logits.float(), points.whole_labels[chosen])
+                outputs = model(self._inputs(points, chosen, [moves]))
+            return points.task.loss(outputs.float(), points.whole_labels[chosen])
 
         with own_randomness(streams), self._products():
             descend(loss, model.parameters(), self._order(points, streams), self.steps, n_steps=self._n_steps(points))
@@ -156,7 +155,7 @@ class Minibatch:
         def loss(at: Tensor) -> Tensor:  # at: (K, batch)
             chosen = index.gather(1, at)
             with self._autocast(points[0]):
-                return stack.loss(F.cross_entropy, self._inputs(points[0], chosen, moves), labels(chosen))
+                return stack.loss(points[0].task.loss, self._inputs(points[0], chosen, moves), labels(chosen))
 
         orders = [self._order(p, s) for p, s in zip(points, streams, strict=True)]
         with self._products():

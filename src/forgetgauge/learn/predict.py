@@ -1,4 +1,4 @@
-"""What a model says about points: logits in eval mode, and the accuracy they amount to."""
+"""What a model says about points: its outputs in eval mode, and the utility they amount to."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ BATCH = 1024
 
 
 @torch.no_grad()
-def logits_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
-    """(n, n_classes) logits; the model is put into eval mode."""
+def outputs_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
+    """(n, n_outputs); the model is put into eval mode."""
     model.eval()
     if len(points) == 0:
-        return np.zeros((0, points.n_classes), dtype=np.float32)
+        return np.zeros((0, points.n_outputs), dtype=np.float32)
     parts = [
         model(points.inputs_at(torch.from_numpy(at))) for at in np.split(points.index, range(BATCH, len(points), BATCH))
     ]
-    logits: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
-    return logits
+    outputs: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
+    return outputs
 
 
-def logits_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
+def outputs_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
     stackable = _of_one_data_set(points) and alike(models)
     if points[0].device.type == "cuda" and stackable and why_no_twin(models[0]) is None:
         return logits_together(models, points)
-    return [logits_of(model, its) for model, its in zip(models, points, strict=True)]
+    return [outputs_of(model, its) for model, its in zip(models, points, strict=True)]
 
 
 def _of_one_data_set(points: Sequence[Points]) -> bool:
     return all(p.whole_inputs is points[0].whole_inputs for p in points)
 
 
-def accuracy_of(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> float:
-    """Share of points whose largest logit is that of the label."""
-    return float(np.mean(logits.argmax(axis=1) == labels))
+def utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float:
+    """How well a model does what it is for, by its outputs for these points: of a classifier, the accuracy."""
+    return points.task.utility(outputs, points.host_labels[points.index])

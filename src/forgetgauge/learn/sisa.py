@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,7 @@ class Shards(nn.Module):
 class Sisa:
     """The recipe of Minibatch, for each shard; `n_shards = 1` is that recipe under another stream."""
 
+    needs_classes: ClassVar[bool] = True
     n_shards: int = 5
     model: str = Minibatch.model
     model_params: Mapping[str, Any] = field(default_factory=dict)

@@ -133,7 +133,7 @@ class Twin:
         keep: bool = False,
         sums: Sums = "gradient",
     ) -> tuple[Tensor, Play]:
-        """(K, B, …) inputs -> (K, B, n_classes) float32 logits, and what `backward` needs (with `keep`)."""
+        """(K, B, …) inputs -> (K, B, n_outputs) float32, and what `backward` needs (with `keep`)."""
         if n_valid is None:
             n_valid = torch.full((len(x),), x.shape[1], device=x.device, dtype=torch.int32)
         if self._low is not self.weights:

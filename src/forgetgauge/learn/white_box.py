@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
@@ -28,7 +27,7 @@ def gradient_norm(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
     def norm(x: Tensor, y: Tensor) -> Tensor:
         def loss(parameters: dict[str, Tensor]) -> Tensor:
-            return F.cross_entropy(functional_call(model, (parameters, buffers), (x[None],)), y[None])
+            return points.task.loss(functional_call(model, (parameters, buffers), (x[None],)), y[None])
 
         return torch.stack([g.square().sum() for g in grad(loss)(parameters).values()]).sum().sqrt()
 
@@ -46,7 +45,7 @@ def landscape(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
     def losses(parameters: dict[str, Tensor]) -> Tensor:
         parts = [
-            F.cross_entropy(functional_call(model, (parameters, buffers), (x,)), y, reduction="none")
+            points.task.loss(functional_call(model, (parameters, buffers), (x,)), y, reduction="none")
             for x, y in zip(torch.split(points.x, BATCH), torch.split(points.y, BATCH), strict=True)
         ]
         return torch.cat(parts)

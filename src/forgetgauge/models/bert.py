@@ -25,18 +25,18 @@ _SIZES = {"layers": 2, "hidden": 128, "heads": 2, "vocab": 30522}
 class Bert(nn.Module):
     """Token ids in, logits out; what the head sees is BERT's pooled first token (tanh of a linear layer)."""
 
-    def __init__(self, body: nn.Module, n_classes: int, dropout: float) -> None:
+    def __init__(self, body: nn.Module, n_outputs: int, dropout: float) -> None:
         super().__init__()
         config: Any = body.config
         self.body = body
         self.pad_id = int(config.pad_token_id or 0)
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(config.hidden_size, n_classes)
+        self.head = nn.Linear(config.hidden_size, n_outputs)
         nn.init.normal_(self.head.weight, std=config.initializer_range)
         nn.init.zeros_(self.head.bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(n, length) token ids -> (n, n_classes) logits; padding is not attended to."""
+        """(n, length) token ids -> (n, n_outputs); padding is not attended to."""
         padding = (tokens == self.pad_id)[:, None, None, :]
         mask = padding * torch.finfo(torch.float32).min  # added to the attention scores
         pooled = self.body(input_ids=tokens, attention_mask=mask).pooler_output
@@ -45,7 +45,7 @@ class Bert(nn.Module):
 
 def bert(
     input_shape: tuple[int, ...],
-    n_classes: int,
+    n_outputs: int,
     *,
     checkpoint: str = "",
     layers: int = _SIZES["layers"],
@@ -73,7 +73,7 @@ def bert(
     if input_shape[0] > (longest := body.config.max_position_embeddings):
         raise ValueError(f"sequences of {input_shape[0]} tokens, but the checkpoint takes {longest} at most")
     _set_dropout(body, dropout)
-    return Bert(body, n_classes, dropout)
+    return Bert(body, n_outputs, dropout)
 
 
 def _transformers() -> Any:

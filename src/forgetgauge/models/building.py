@@ -15,9 +15,13 @@ from torch import Tensor, nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.models.outputs import n_tried, with_plain_logits
+from forgetgauge.models.outputs import n_tried, with_plain_outputs
 from forgetgauge.plugins.catalogue import call_by_name
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Task
 
+COUNTS = {"n_outputs", "n_classes", "num_classes"}
+"""Names of a factory's parameter that is given the number of outputs."""
 _ONE_AT_A_TIME = threading.RLock()
 """Torch has one generator for all threads: whoever seeds it must not be disturbed before the weights are drawn."""
 
@@ -40,36 +44,37 @@ def torch_seeded(seed: int) -> Iterator[None]:
 
 def build_for(points: Points, name: str, params: Mapping[str, Any], seed: int) -> nn.Module:
     """An untrained model for such points, where they are; of the user's own, one that is known to give logits."""
-    shape, n_classes = tuple(points.whole_inputs.shape[1:]), points.n_classes
+    shape = tuple(points.whole_inputs.shape[1:])
     tried_on = None if name in plugins.models.entries else few_of(points)
-    return build_model(name, params, shape, n_classes, seed, tried_on).to(points.device)
+    return build_model(name, params, shape, points.n_outputs, seed, tried_on, points.task).to(points.device)
 
 
 def few_of(points: Points) -> Tensor:
     """Inputs to try a model on: their shape counts, not which they are."""
-    return points.inputs_at(torch.arange(n_tried(points.n_classes)) % len(points.whole_inputs))
+    return points.inputs_at(torch.arange(n_tried(points.n_outputs)) % len(points.whole_inputs))
 
 
 def build_model(
     name: str,
     params: Mapping[str, Any],
     input_shape: tuple[int, ...],
-    n_classes: int,
+    n_outputs: int,
     seed: int,
     tried_on: Tensor | None = None,
+    task: Task = CLASSIFICATION,
 ) -> nn.Module:
     """The model that a name stands for, under its own seed; torch's global generator is left as it was.
 
-    A class or a function is called with what it asks for: `factory(input_shape, n_classes, **params)`,
-    `factory(n_classes, **params)`, `factory(**params)`. A module that is made already is the initial state, and copied.
+    A class or a function is called with what it asks for: `factory(input_shape, n_outputs, **params)`,
+    `factory(n_outputs, **params)`, `factory(**params)`. A module that is made already is the initial state, and copied.
     """
     thing = plugins.models.load(name)
     with _ONE_AT_A_TIME, torch_seeded(seed):
-        model = _copied(name, _made(name, thing, params, input_shape, n_classes))
-        return model if tried_on is None else with_plain_logits(name, model, tried_on, n_classes)
+        model = _copied(name, _made(name, thing, params, input_shape, n_outputs))
+        return model if tried_on is None else with_plain_outputs(name, model, tried_on, task, n_outputs)
 
 
-def _made(name: str, thing: Any, params: Mapping[str, Any], input_shape: tuple[int, ...], n_classes: int) -> Any:
+def _made(name: str, thing: Any, params: Mapping[str, Any], input_shape: tuple[int, ...], n_outputs: int) -> Any:
     if isinstance(thing, nn.Module):
         if params:
             raise UserError(f"model '{name}' is a module that is made already: it takes no model_params")
@@ -78,7 +83,7 @@ def _made(name: str, thing: Any, params: Mapping[str, Any], input_shape: tuple[i
         raise UserError(
             f"model '{name}' is a {type(thing).__name__}, neither a torch module nor something that makes one"
         )
-    args, by_name = _arguments(name, thing, params, input_shape, n_classes)
+    args, by_name = _arguments(name, thing, params, input_shape, n_outputs)
     try:
         return thing(*args, **by_name) if args else call_by_name(thing, by_name)
     except UserError:
@@ -102,22 +107,23 @@ def _copied(name: str, model: Any) -> nn.Module:
 
 
 def _arguments(
-    name: str, factory: Any, params: Mapping[str, Any], input_shape: tuple[int, ...], n_classes: int
+    name: str, factory: Any, params: Mapping[str, Any], input_shape: tuple[int, ...], n_outputs: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What to call it with, by place or by name: `input_shape`, `n_classes` and `num_classes` go by these names, else
-    to its required parameters in this order. A key that it does not have is refused, naming the nearest one."""
+    """What to call it with, by place or by name: `input_shape`, and `n_outputs`, `n_classes` or `num_classes`, go by
+    these names, else to its required parameters in this order. A key that it does not have is refused, naming the
+    nearest one."""
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):  # written in C
-        return (input_shape, n_classes), dict(params)
+        return (input_shape, n_outputs), dict(params)
     kinds = {p.kind for p in signature.parameters.values()}
     named = {key: p for key, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    known = {"input_shape": input_shape, "n_classes": n_classes, "num_classes": n_classes}
+    known = {"input_shape": input_shape, **dict.fromkeys(COUNTS, n_outputs)}
     given = {key: value for key, value in known.items() if key in named and key not in params}
     told = {*given, *params}
     required = [key for key, p in named.items() if p.default is p.empty and key not in told]
     untold: list[Any] = [] if "input_shape" in told else [input_shape]
-    untold += [] if told & {"n_classes", "num_classes"} else [n_classes]
+    untold += [] if told & COUNTS else [n_outputs]
     if len(required) == len(untold):
         given |= zip(required, untold, strict=True)
     unknown = [key for key in params if key not in named]
@@ -128,8 +134,8 @@ def _arguments(
     if missing:
         raise UserError(
             f"model '{name}': nothing is known to give its parameter '{missing[0]}': set model_params.{missing[0]}, or "
-            "let it take (input_shape, n_classes), (n_classes) or nothing"
+            "let it take (input_shape, n_outputs), (n_outputs) or nothing"
         )
     if not given and inspect.Parameter.VAR_POSITIONAL in kinds:
-        return (input_shape, n_classes), dict(params)
+        return (input_shape, n_outputs), dict(params)
     return (), {**given, **params}

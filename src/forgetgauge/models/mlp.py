@@ -13,7 +13,7 @@ class MLP(nn.Module):
     """Inputs of any shape, flattened; hidden layers of the given sizes with ReLU between; a linear head."""
 
     def __init__(
-        self, input_shape: tuple[int, ...], n_classes: int, *, hidden: Sequence[int] = (256, 256), bias: bool = True
+        self, input_shape: tuple[int, ...], n_outputs: int, *, hidden: Sequence[int] = (256, 256), bias: bool = True
     ) -> None:
         super().__init__()
         layers: list[nn.Module] = [nn.Flatten()]
@@ -22,13 +22,13 @@ class MLP(nn.Module):
             layers += [nn.Linear(width, size), nn.ReLU()]
             width = size
         self.body = nn.Sequential(*layers)
-        self.head = nn.Linear(width, n_classes, bias=bias)
+        self.head = nn.Linear(width, n_outputs, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, …) -> (n, n_classes) logits."""
+        """(n, …) -> (n, n_outputs)."""
         return cast(Tensor, self.head(self.body(x)))
 
 
-def linear(input_shape: tuple[int, ...], n_classes: int, *, bias: bool = True) -> MLP:
+def linear(input_shape: tuple[int, ...], n_outputs: int, *, bias: bool = True) -> MLP:
     """Softmax regression: nothing but the head."""
-    return MLP(input_shape, n_classes, hidden=(), bias=bias)
+    return MLP(input_shape, n_outputs, hidden=(), bias=bias)

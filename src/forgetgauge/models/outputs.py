@@ -1,9 +1,9 @@
-"""What users' models give back, as plain logits: whatever else calls a model may rely on a tensor (n, n_classes).
+"""What users' models give back, as plain outputs: whatever else calls a model may rely on a tensor (n, n_outputs).
 
-A model may give an object with `.logits`, a mapping with "logits", a tuple that begins with the logits, or for two
-classes one logit z a point, which stands for the pair (0, z): their softmax is the sigmoid of z. A forward hook on the
-model itself puts these right, so that its class, its parameters' names and its last layer stay what the user wrote; a
-model that gives plain logits is left alone. The user's own unlearning methods see the model without the hook.
+A model may give an object with `.logits`, a mapping with "logits", a tuple that begins with them, or a tensor of
+another shape that the task understands, as one logit a point is for two classes. A forward hook on the model itself
+puts these right, so that its class, its parameters' names and its last layer stay what the user wrote; a model that
+gives plain outputs is left alone. The user's own unlearning methods see the model without the hook.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from forgetgauge.errors import UserError
+from forgetgauge.tasks.task import Task
 
 _NOISE = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0) * 2
 """Of weights, in multiples of their own size, by which a sigmoid is told from logits that only start in [0, 1]."""
 
 
-class _ToLogits:
+class _ToPlainOutputs:
     """The hook."""
 
-    def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
+    def __init__(self, task: Task, n_outputs: int) -> None:
+        self.task, self.n_outputs = task, n_outputs
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> Tensor:
         found = _tensor_in(output)
         if found is None:
             raise TypeError(f"{type(module).__name__} gave a {type(output).__name__}, in which there are no logits")
-        if self.n_classes == 2 and (found.dim() < 2 or found.shape[-1] == 1):
-            z = found.reshape(-1)
-            return torch.stack([torch.zeros_like(z), z], dim=1)
-        return found
+        rows = found if found.dim() else found.reshape(1)  # of one point, squeezed
+        plain = self.task.plain_outputs(rows, len(rows), self.n_outputs)
+        return found if plain is None else plain
 
 
-def n_tried(n_classes: int) -> int:
-    """How many points a model is tried on: never as many as there are classes, so that rows and columns differ."""
-    return 3 if n_classes != 3 else 4
+def n_tried(n_outputs: int) -> int:
+    """How many points a model is tried on: never as many as it has outputs, so that rows and columns differ."""
+    return 3 if n_outputs != 3 else 4
 
 
-def with_plain_logits(name: str, model: nn.Module, x: Tensor, n_classes: int) -> nn.Module:
+def with_plain_outputs(name: str, model: nn.Module, x: Tensor, task: Task, n_outputs: int) -> nn.Module:
     """The model, with the hook where its answers on x (n, …) need it; refused in one line where nothing helps."""
     first = next(model.parameters(), None)
     x = x.to(first.device if first is not None else "cpu")
@@ -52,18 +52,18 @@ def with_plain_logits(name: str, model: nn.Module, x: Tensor, n_classes: int) ->
         _answer(name, model.eval(), x)  # lazy layers take their shapes, and draw their weights, on the first call
     answers = [_answer(name, copy.deepcopy(model).train(mode), x) for mode in (False, True)]
     for answer, training in zip(answers, (False, True), strict=True):
-        found = _checked(name, answer, len(x), n_classes)
-        if _within_one(found):
+        found = _checked(name, answer, len(x), task, n_outputs)
+        if task.has_classes and _within_one(found):
             _refuse_probabilities(name, copy.deepcopy(model).train(training), x, found)
-    if not all(isinstance(answer, Tensor) and answer.shape == (len(x), n_classes) for answer in answers):
-        model.register_forward_hook(_ToLogits(n_classes))
+    if not all(isinstance(answer, Tensor) and answer.shape == (len(x), n_outputs) for answer in answers):
+        model.register_forward_hook(_ToPlainOutputs(task, n_outputs))
     return model
 
 
 @contextmanager
 def as_written(model: nn.Module) -> Iterator[None]:
     """The model as its author wrote it, without the hook."""
-    hooks = {key: hook for key, hook in model._forward_hooks.items() if isinstance(hook, _ToLogits)}
+    hooks = {key: hook for key, hook in model._forward_hooks.items() if isinstance(hook, _ToPlainOutputs)}
     for key in hooks:
         del model._forward_hooks[key]
     try:
@@ -75,7 +75,7 @@ def as_written(model: nn.Module) -> Iterator[None]:
 def answering_like(result: Any, model: nn.Module) -> Any:
     """What a user's method made of a model, with that model's hook, where it had one."""
     hooks, own = (
-        [hook for hook in getattr(one, "_forward_hooks", {}).values() if isinstance(hook, _ToLogits)]
+        [hook for hook in getattr(one, "_forward_hooks", {}).values() if isinstance(hook, _ToPlainOutputs)]
         for one in (model, result)
     )
     if hooks and not own and isinstance(result, nn.Module):
@@ -111,8 +111,8 @@ def _answer(name: str, model: nn.Module, x: Tensor) -> Any:
         ) from error
 
 
-def _checked(name: str, answer: Any, n: int, n_classes: int) -> Tensor:
-    """The logits of each point in an answer; refused where there are none."""
+def _checked(name: str, answer: Any, n: int, task: Task, n_outputs: int) -> Tensor:
+    """The outputs of each point in an answer; refused where there are none."""
     found = _tensor_in(answer)
     if found is None:
         raise UserError(
@@ -121,13 +121,9 @@ def _checked(name: str, answer: Any, n: int, n_classes: int) -> Tensor:
         )
     if not found.is_floating_point():
         raise UserError(f"model '{name}' gives {str(found.dtype).removeprefix('torch.')}, not floating-point logits")
-    shape = tuple(found.shape)
-    if shape == (n, n_classes) or (n_classes == 2 and shape in ((n,), (n, 1))):
-        return found
-    if shape[:1] == (n,) and len(shape) <= 2:
-        each = "1 output" if len(shape) == 1 or shape[1] == 1 else f"{shape[1]} outputs"
-        raise UserError(f"model '{name}' gives {each} for each point, but the data have {n_classes} classes")
-    raise UserError(f"model '{name}', given {n} points, gives a tensor of shape {shape}, not ({n}, {n_classes}) logits")
+    if task.plain_outputs(found, n, n_outputs) is None:
+        raise UserError(f"model '{name}'{task.why_unfit(found, n, n_outputs)}")
+    return found
 
 
 def _refuse_probabilities(name: str, model: nn.Module, x: Tensor, found: Tensor) -> None:

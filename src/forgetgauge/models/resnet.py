@@ -52,19 +52,19 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """Stem, blocks, global average pool and a linear head, He-normal in the convolutions and the head."""
 
-    def __init__(self, stem: nn.Module, blocks: list[BasicBlock], width: int, n_classes: int) -> None:
+    def __init__(self, stem: nn.Module, blocks: list[BasicBlock], width: int, n_outputs: int) -> None:
         super().__init__()
         self.stem = stem
         self.blocks = nn.Sequential(*blocks)
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.head = nn.Linear(width, n_classes)
+        self.head = nn.Linear(width, n_outputs)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, channels, height, width) -> (n, n_classes) logits."""
+        """(n, channels, height, width) -> (n, n_outputs)."""
         return cast(Tensor, self.head(self.flatten(self.pool(self.blocks(self.stem(x))))))
 
 
@@ -84,7 +84,7 @@ def channels_of(input_shape: tuple[int, ...]) -> int:
     return input_shape[0]
 
 
-def _cifar_resnet(depth: int, input_shape: tuple[int, ...], n_classes: int, norm: Norm) -> ResNet:
+def _cifar_resnet(depth: int, input_shape: tuple[int, ...], n_outputs: int, norm: Norm) -> ResNet:
     """Three stages of n = (depth − 2) / 6 blocks, 16, 32 and 64 channels wide, each stage half the size."""
     stem = nn.Sequential(
         nn.Conv2d(channels_of(input_shape), 16, 3, padding=1, bias=False), norm_layer(norm, 16), nn.ReLU()
@@ -96,29 +96,29 @@ def _cifar_resnet(depth: int, input_shape: tuple[int, ...], n_classes: int, norm
             shortcut = nn.Identity() if n_in == width else PadShortcut(n_in, width)
             blocks.append(BasicBlock(n_in, width, 1 if n_in == width else 2, norm, shortcut))
             n_in = width
-    return ResNet(stem, blocks, 64, n_classes)
+    return ResNet(stem, blocks, 64, n_outputs)
 
 
-def resnet20(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batch") -> ResNet:
+def resnet20(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch") -> ResNet:
     """269,722 parameters on CIFAR-10; the paper's main model."""
-    return _cifar_resnet(20, input_shape, n_classes, norm)
+    return _cifar_resnet(20, input_shape, n_outputs, norm)
 
 
-def resnet32(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batch") -> ResNet:
+def resnet32(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch") -> ResNet:
     """464,154 parameters on CIFAR-10."""
-    return _cifar_resnet(32, input_shape, n_classes, norm)
+    return _cifar_resnet(32, input_shape, n_outputs, norm)
 
 
-def resnet44(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batch") -> ResNet:
+def resnet44(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch") -> ResNet:
     """658,586 parameters on CIFAR-10."""
-    return _cifar_resnet(44, input_shape, n_classes, norm)
+    return _cifar_resnet(44, input_shape, n_outputs, norm)
 
 
-def resnet56(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batch") -> ResNet:
+def resnet56(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch") -> ResNet:
     """853,018 parameters on CIFAR-10."""
-    return _cifar_resnet(56, input_shape, n_classes, norm)
+    return _cifar_resnet(56, input_shape, n_outputs, norm)
 
 
-def resnet110(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batch") -> ResNet:
+def resnet110(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch") -> ResNet:
     """1,727,962 parameters on CIFAR-10; He et al. train its first epoch at a tenth of the rate."""
-    return _cifar_resnet(110, input_shape, n_classes, norm)
+    return _cifar_resnet(110, input_shape, n_outputs, norm)

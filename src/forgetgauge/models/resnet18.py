@@ -11,7 +11,7 @@ from forgetgauge.models.resnet import BasicBlock, Norm, ResNet, channels_of, nor
 Stem = Literal["cifar", "imagenet"]
 
 
-def resnet18(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batch", stem: Stem = "cifar") -> ResNet:
+def resnet18(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch", stem: Stem = "cifar") -> ResNet:
     """11,173,962 parameters on CIFAR-10; 11,181,642 with the stem of torchvision, which shrinks images fourfold."""
     blocks = []
     n_in = 64
@@ -20,7 +20,7 @@ def resnet18(input_shape: tuple[int, ...], n_classes: int, *, norm: Norm = "batc
             stride = 1 if n_in == width else 2
             blocks.append(BasicBlock(n_in, width, stride, norm, _shortcut(n_in, width, norm)))
             n_in = width
-    return ResNet(_stem(stem, channels_of(input_shape), norm), blocks, 512, n_classes)
+    return ResNet(_stem(stem, channels_of(input_shape), norm), blocks, 512, n_outputs)
 
 
 def _shortcut(n_in: int, n_out: int, norm: Norm) -> nn.Module:

@@ -28,7 +28,7 @@ class SmallCNN(nn.Module):
     """
 
     def __init__(
-        self, input_shape: tuple[int, int, int], n_classes: int, *, width: int = 8, norm: Norm = "batch"
+        self, input_shape: tuple[int, int, int], n_outputs: int, *, width: int = 8, norm: Norm = "batch"
     ) -> None:
         super().__init__()
         channels, height, rows = input_shape
@@ -37,9 +37,9 @@ class SmallCNN(nn.Module):
             convolution = nn.Conv2d(n_in, n_out, 3, stride=stride, padding=1, bias=norm == "none")
             layers += [convolution, _norm(norm, n_out), nn.ReLU()]
         self.body = nn.Sequential(*layers, nn.Flatten())
-        self.head = nn.Linear(2 * width * -(-height // 4) * -(-rows // 4), n_classes)
+        self.head = nn.Linear(2 * width * -(-height // 4) * -(-rows // 4), n_outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, channels, height, width) -> (n, n_classes) logits."""
+        """(n, channels, height, width) -> (n, n_outputs)."""
         logits: Tensor = self.head(self.body(x))
         return logits

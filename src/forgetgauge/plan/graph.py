@@ -80,6 +80,7 @@ class Game:
     data_digest: str
     n_points: int
     n_classes: int
+    """1 where labels are no classes."""
     seed: int
     fraction: float
     alpha: float
@@ -108,6 +109,8 @@ class Game:
     """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
     interval: Literal["student", "bounded"] = "student"
     """Which interval of Q is shown; no job depends on it."""
+    task: str = "classification"
+    """What labels and outputs mean; the data's digest stands for it in keys."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -247,7 +250,14 @@ class _Builder:
             inputs |= self._panel("reference", method, adversary, self.game.n_references)
         label = f"fit {name}" + (f" to {method}" if aware else "")
         return self._add(
-            FitJob(adversary.adversary, self.game.n_classes, inputs=inputs, label=label, group=f"fit {name}")
+            FitJob(
+                adversary.adversary,
+                self.game.n_classes,
+                self.game.task,
+                inputs=inputs,
+                label=label,
+                group=f"fit {name}",
+            )
         )
 
     def _panel(self, panel: str, method: str, adversary: PlannedAdversary, n_models: int) -> dict[str, str]:
@@ -280,7 +290,9 @@ class _Builder:
                 label = f"{method}, {place}, on the shadow half"
                 inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, adversary.columns)
             label = f"{name} on {method}, {place}"
-            decide[name] = self._add(DecideJob(adversary.adversary, inputs=inputs, label=label, group=f"decide {name}"))
+            decide[name] = self._add(
+                DecideJob(adversary.adversary, self.game.task, inputs=inputs, label=label, group=f"decide {name}")
+            )
         return CellJobs(unlearn, signals, decide)
 
     # -- rival metrics -------------------------------------------------------------------------------------------

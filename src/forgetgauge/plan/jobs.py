@@ -21,7 +21,7 @@ CODE_VERSION: dict[Kind, int] = {
     "initialise": 2,
     "train": 1,
     "unlearn": 1,
-    "signals": 1,
+    "signals": 2,
     "fit": 2,
     "decide": 2,
     "try-model": 1,
@@ -182,6 +182,7 @@ class FitJob(Job):
     kind = "fit"
     adversary: Named
     n_classes: int
+    task: str
 
     @property
     def params(self) -> dict[str, Any]:
@@ -198,6 +199,7 @@ class DecideJob(Job):
 
     kind = "decide"
     adversary: Named
+    task: str
 
     @property
     def params(self) -> dict[str, Any]:

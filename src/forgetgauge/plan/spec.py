@@ -38,6 +38,13 @@ class DataSpec:
     params: dict[str, Any] = declared(
         {}, "parameters of the data set's reader, e.g. `size = 28` for `mnist`", written="{}", **_APART
     )
+    task: str | None = declared(
+        None,
+        "what the labels of your own data mean: `classification` or `regression`; a data set of the catalogue knows",
+        see="([tasks](tasks.md))",
+        written="classification",
+        in_game=None,
+    )
     fraction: float = declared(
         1.0,
         "η: the share of the target half and of the shadow half that is used",
@@ -248,6 +255,7 @@ class Arguments(TypedDict, total=False):
 
     seed: int
     keep: str
+    task: str | None
     fraction: float
     alpha: float
     pairs: int

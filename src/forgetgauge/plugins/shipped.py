@@ -319,6 +319,11 @@ DATA: dict[str, Entry] = {
         "1,797 real handwritten digits, 8 × 8 pixels, embedded in scikit-learn",
         cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
     ),
+    "diabetes": Entry(
+        "forgetgauge.data.diabetes:load_diabetes",
+        "442 patients, ten measurements each, and how far their diabetes went: regression; embedded in scikit-learn",
+        cites="Efron et al. 2004",
+    ),
     "cifar10": Entry(
         "forgetgauge.data.cifar:load_cifar10",
         "50,000 photographs in 10 classes, 3 × 32 × 32 pixels, and 10,000 to test",
@@ -363,6 +368,18 @@ DATA: dict[str, Entry] = {
 }
 """The data sets we know how to read, and where they are from."""
 
+
+TASKS: dict[str, Entry] = {
+    "classification": Entry(
+        "forgetgauge.tasks.classification:CLASSIFICATION",
+        "a label is the number of a class; cross-entropy, accuracy",
+    ),
+    "regression": Entry(
+        "forgetgauge.tasks.regression:REGRESSION",
+        "a label is a real number; squared error, R²",
+    ),
+}
+"""What a data set's labels and a model's outputs mean."""
 
 EXECUTORS: dict[str, Entry] = {
     "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one task after another"),

@@ -200,7 +200,7 @@ def _view(game: GameResult, result: Result) -> GameView:
         },
         adversaries=_adversaries([game]),
         accuracies={
-            key: head for key, head in ACCURACIES.items() if any(key in m.accuracy for m in game.methods.values())
+            key: head for key, head in ACCURACIES.items() if any(key in m.utility for m in game.methods.values())
         },
         quality=quality_scale(_least(result.games)),
         advantage=advantage_scale(_each_advantage(result.games)),

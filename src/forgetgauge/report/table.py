@@ -59,11 +59,10 @@ def why_no_quality(method: MethodResult) -> str:
 def _game_table(game: GameResult) -> str:
     level = f"{100 * game.spec['level']:g} %"
     shown = [
-        name
-        for name in ("retain", "forget", "unseen", "test")
-        if any(name in m.accuracy for m in game.methods.values())
+        name for name in ("retain", "forget", "unseen", "test") if any(name in m.utility for m in game.methods.values())
     ]
-    accuracies = [f"acc {name}" for name in shown]
+    short = "acc" if game.utility_name == "accuracy" else game.utility_name
+    accuracies = [f"{short} {name}" for name in shown]
     header = ["method", "Q", f"{level} interval", "pairs", "worst pair", "ε ≥", "adversary", *accuracies, "s/model"]
     rows = [[name, *_cells(game, method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
@@ -104,7 +103,7 @@ def _rivals(game: GameResult) -> list[str]:
 
 
 def _cells(game: GameResult, method: MethodResult, accuracies: Sequence[str]) -> list[str]:
-    utility = [f"{method.accuracy[name]:.3f}" if name in method.accuracy else "–" for name in accuracies]
+    utility = [f"{method.utility[name]:.3f}" if name in method.utility else "–" for name in accuracies]
     if method.quality is None or method.interval is None or method.adversary is None:
         return ["–", why_no_quality(method), pairs_behind(game, method), "–", "–", "–", *utility, _seconds(method)]
     low, high = method.interval

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from forgetgauge import plugins
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
@@ -81,7 +82,7 @@ class Played(Protocol):
         ...
 
     def details(self, method: str) -> dict[str, Any]:
-        """The fields of a MethodResult that no adversary decides: accuracy, cost, rival metrics."""
+        """The fields of a MethodResult that no adversary decides: utility, cost, rival metrics."""
         ...
 
 
@@ -93,6 +94,7 @@ def judge(
     value: Any = None,
     notes: Sequence[str] = (),
     not_covered: Sequence[str] = (),
+    utility_name: str = "accuracy",
 ) -> GameResult:
     """Every method assessed and compared with the others; `notes` stand before the warnings that are found here."""
     outcomes = played.outcomes
@@ -115,6 +117,7 @@ def judge(
             *doubts({method: played.evidence(method) for method in judged}),
         ],
         not_covered=list(not_covered),
+        utility_name=utility_name,
     )
     return with_shared_retrain(result)
 
@@ -171,7 +174,15 @@ def game_result(view: GameView) -> GameResult:
     n_retain, n_forget = game.sizes
     spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
     notes = [*_left_out(view), *view.data_doubts]
-    return judge(_RunGame(view), rules, spec=spec, value=game.value, notes=notes, not_covered=_not_covered(game))
+    return judge(
+        _RunGame(view),
+        rules,
+        spec=spec,
+        value=game.value,
+        notes=notes,
+        not_covered=_not_covered(game),
+        utility_name=plugins.tasks.load(game.task).utility_name,
+    )
 
 
 def _not_covered(game: Game) -> list[str]:
@@ -227,8 +238,8 @@ class _RunGame:
         facts = list(known.values())
         retrained = list(self.outcomes.get(self._rivals.retrain or "", ()))
         return {
-            "accuracy": mean_of_each([fact["accuracy"] for fact in facts]),
-            "accuracy_by_pair": means_by_group((cell.pair, fact["accuracy"]) for cell, fact in known.items()),
+            "utility": mean_of_each([fact["utility"] for fact in facts]),
+            "utility_by_pair": means_by_group((cell.pair, fact["utility"]) for cell, fact in known.items()),
             "n_gradients": mean([fact["n_gradients"] for fact in facts]) if facts else None,
             "seconds": round(mean(seconds), 6) if seconds else None,
             "facts": mean_of_each([fact.get("told", {}) for fact in facts]),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from forgetgauge.errors import UserError
 from forgetgauge.records import Record, read_record
 
-SCHEMA = 3
+SCHEMA = 4
 TIMINGS = frozenset({"seconds", "total_seconds"})
 """Keys that may differ between two runs of the same thing."""
 
@@ -119,16 +119,17 @@ class MethodResult(Record):
     """95 % of relabellings give a smaller max |advantage| than this: below it, an advantage may be chance."""
     n_pairs: int
     """Swap pairs that were completed."""
-    accuracy: dict[str, float]
-    """Mean accuracy on `retain`, `forget`, `unseen` (T) and, where the data set has one, the official `test` set."""
+    utility: dict[str, float]
+    """Mean utility, of a classifier its accuracy, on `retain`, `forget`, `unseen` (T) and, where the data set has one,
+    the official `test` set."""
     n_gradients: float | None
     """Per-example gradients evaluated per unlearned model; None where it is not known (an audit)."""
     seconds: float | None
     """Wall time per unlearned model: its share of the time that those done together took."""
     facts: dict[str, float] = field(default_factory=dict)
     """What the learner and the method have to say about their models, averaged: a privacy budget spent, retrainings."""
-    accuracy_by_pair: dict[str, list[float]] = field(default_factory=dict)
-    """`accuracy` of each swap pair, averaged over its sides and seeds; empty in an audit."""
+    utility_by_pair: dict[str, list[float]] = field(default_factory=dict)
+    """`utility` of each swap pair, averaged over its sides and seeds; empty in an audit."""
     metrics: dict[str, MetricResult] = field(default_factory=dict)
     """Rival metrics by name (docs/metrics.md), where they were asked for."""
     decided_nothing: list[str] = field(default_factory=list)
@@ -218,6 +219,8 @@ class GameResult(Record):
     """What may make a number of this game untrue, one sentence each; shown beside the numbers."""
     not_covered: list[str] = field(default_factory=list)
     """What the user's own code depends on and no key covers: results stay as they are when it changes."""
+    utility_name: str = "accuracy"
+    """What the utility of its models is called."""
 
 
 @dataclass(frozen=True)

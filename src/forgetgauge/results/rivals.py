@@ -29,6 +29,7 @@ from forgetgauge.plan.graph import SIDES, Cell
 from forgetgauge.results.assessed import mean
 from forgetgauge.results.record import MetricResult
 from forgetgauge.results.views import GameView
+from forgetgauge.tasks.classification import predicted
 
 RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.inf), "gap": (-1, 1)}
 """Where a score must lie, by the beginning of its name; the others are shares."""
@@ -70,10 +71,10 @@ class Rivals:
             keys = [self.graph.confused[method, pair, seed] for seed in range(self.game.seeds)]
             if all(self.run.has(key) for key in keys):
                 said = [self.run.look_up(key).arrays for key in keys]
-                answers = [(one["logits"].argmax(axis=1), one["labels"]) for one in said]
+                answers = [(predicted(one["outputs"]), one["labels"]) for one in said]
                 found["ic"].append(mean([ic_score(*answer, (first, second)) for answer in answers]))
                 found["ic_right"].append(mean([float(np.mean(told == true)) for told, true in answers]))
-                found["ic_accuracy"].append(mean([self.run.facts(key)["accuracy"]["unseen"] for key in keys]))
+                found["ic_accuracy"].append(mean([self.run.facts(key)["utility"]["unseen"] for key in keys]))
         return found
 
     # -- membership inference ------------------------------------------------------------------------------------
@@ -152,11 +153,11 @@ class Rivals:
     def _distance(self, pair: int, side: int, own: str, retrained: str) -> dict[str, float]:
         in_forget, weight = self.view.points_of(pair)
         forget = in_forget if side == 0 else ~in_forget
-        said, usual = (self.run.look_up(key).arrays["logits"] for key in (own, retrained))
+        said, usual = (self.run.look_up(key).arrays["outputs"] for key in (own, retrained))
         parts = {"kl_forget": forget, "kl_unseen": ~forget}
         distances = {name: mean_kl(usual[part], said[part], weight[part]) for name, part in parts.items()}
-        accuracy, expected = (self.run.facts(key)["accuracy"] for key in (own, retrained))
-        return distances | {f"gap_{name}": accuracy[name] - expected[name] for name in accuracy}
+        utility, expected = (self.run.facts(key)["utility"] for key in (own, retrained))
+        return distances | {f"gap_{name}": utility[name] - expected[name] for name in utility}
 
     # -- results -------------------------------------------------------------------------------------------------
 

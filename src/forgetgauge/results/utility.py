@@ -1,4 +1,4 @@
-"""Accuracy, without which Q cannot be read: a ruined model forgets perfectly, and one that never learnt had nothing to.
+"""Utility, without which Q cannot be read: a ruined model forgets perfectly, and one that never learnt had nothing to.
 
 Judged on points that the models never saw: the official test set where there is one, else T.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from statistics import median
+from statistics import median, stdev
 
 from forgetgauge.results.record import GameResult, MethodResult, role_of
 from forgetgauge.wording import listed, plain
@@ -28,8 +28,8 @@ def unseen_part(known: Container[str]) -> str | None:
 
 def unseen_accuracy(method: MethodResult) -> tuple[str, float] | None:
     """(`test` or `unseen`, accuracy there)."""
-    part = unseen_part(method.accuracy)
-    return None if part is None else (part, method.accuracy[part])
+    part = unseen_part(method.utility)
+    return None if part is None else (part, method.utility[part])
 
 
 def lost_accuracy(game: GameResult) -> dict[str, float]:
@@ -41,7 +41,10 @@ def lost_accuracy(game: GameResult) -> dict[str, float]:
     if not _references(game):
         return {}
     part, usual_accuracy = min((known[name] for name in _references(game)), key=lambda found: found[1])
-    error = math.sqrt(2) * _error(game, part, usual_accuracy, game.spec.get("pairs", 1))
+    if game.utility_name == "accuracy":
+        error = math.sqrt(2) * _error(game, part, usual_accuracy, game.spec.get("pairs", 1))
+    else:
+        error = math.sqrt(2) * max(_error_over_pairs(game.methods[name], part) for name in _references(game))
     lost = {name: usual_accuracy - own for name, (_, own) in known.items() if role_of(game, name) == "tested"}
     least = max(POINT, 3 * error) + 1e-9
     return {name: loss for name, loss in sorted(lost.items(), key=lambda one: -one[1]) if loss > least}
@@ -52,8 +55,9 @@ def damage(game: GameResult) -> str | None:
     lost = lost_accuracy(game)
     if not lost:
         return None
+    worse = "Less accurate" if game.utility_name == "accuracy" else f"Of a lower {game.utility_name}"
     told = ", ".join(f"{name} by {points(loss)}" for name, loss in lost.items())
-    return f"Less accurate than {yardsticks(game)}: {told}. Such a Q is in part that of a damaged model."
+    return f"{worse} than {yardsticks(game)}: {told}. Such a Q is in part that of a damaged model."
 
 
 def points(loss: float) -> str:
@@ -73,13 +77,18 @@ def _references(game: GameResult) -> list[str]:
 
 
 def uneven_accuracy(game: GameResult) -> str | None:
-    """`Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). …`; None where all pairs are alike."""
+    """`Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). …`; None where all pairs are alike.
+
+    Of a utility that is no share of points, nobody knows how far apart pairs are by chance.
+    """
+    if game.utility_name != "accuracy":
+        return None
     told = []
     for name, method in game.methods.items():
-        part = unseen_part(method.accuracy_by_pair)
+        part = unseen_part(method.utility_by_pair)
         if part is None:
             continue
-        found = method.accuracy_by_pair[part]
+        found = method.utility_by_pair[part]
         usual = median(found)
         least = max(APART, SURELY * _error(game, part, usual, 1)) + 1e-9
         if any(abs(own - usual) > least for own in found):
@@ -93,3 +102,9 @@ def _error(game: GameResult, part: str, accuracy: float, n_pairs: int) -> float:
     """Standard error of an accuracy on T, whose points differ from pair to pair; a test set is the same for all."""
     n_points = 2 * game.spec.get("n_forget", 0) * n_pairs
     return math.sqrt(accuracy * (1 - accuracy) / n_points) if part == "unseen" and n_points else 0.0
+
+
+def _error_over_pairs(method: MethodResult, part: str) -> float:
+    """Standard error of a utility of any kind, from how far its pairs are apart; infinite where there is one pair."""
+    found = method.utility_by_pair.get(part, [])
+    return stdev(found) / math.sqrt(len(found)) if len(found) > 1 else math.inf

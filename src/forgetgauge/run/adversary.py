@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge import plugins
 from forgetgauge.attack.adversary import Calibration, Panel, TargetContext, answers_of, calibration_of
 from forgetgauge.attack.signals import Signals
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.jobs import DecideJob, FitJob
 from forgetgauge.run.algorithms import make_adversary
 from forgetgauge.store.objects import Artefact
+from forgetgauge.tasks.task import Task
 
 
 def fit(job: FitJob, inputs: Mapping[str, Artefact]) -> Artefact:
     """The attack that the job's adversary makes of the panels it is shown."""
-    panels = {name: _panel(name, inputs) for name in ("shadow", "reference", "outsider")}
+    panels = {name: _panel(name, inputs, plugins.tasks.load(job.task)) for name in ("shadow", "reference", "outsider")}
     shadows = panels["shadow"]
     assert shadows is not None
     adversary = make_adversary(job.adversary)
@@ -29,31 +31,33 @@ def fit(job: FitJob, inputs: Mapping[str, Artefact]) -> Artefact:
 def decide(job: DecideJob, inputs: Mapping[str, Artefact]) -> Artefact:
     """What a fitted attack says about the points of a pair; it is shown them in an order that says nothing."""
     attack = make_adversary(job.adversary).load(inputs["fit"].arrays)
-    background = _signals_of(inputs["background"]) if "background" in inputs else None
-    signals = _signals_of(inputs["signals"], background)
+    task = plugins.tasks.load(job.task)
+    background = _signals_of(inputs["background"], task) if "background" in inputs else None
+    signals = _signals_of(inputs["signals"], task, background)
     assert signals.points is not None
     says_forget, margin = answers_of(attack, signals, draw_showing(signals.points))
     return Artefact({"says_forget": says_forget, "margin": margin}, {})
 
 
-def _panel(name: str, inputs: Mapping[str, Artefact]) -> Panel | None:
+def _panel(name: str, inputs: Mapping[str, Artefact], task: Task) -> Panel | None:
     """The panel of the artefacts `name-0`, `name-1`, …"""
     models = [inputs[f"{name}-{i}"].arrays for i in range(len(inputs)) if f"{name}-{i}" in inputs]
     if not models:
         return None
     columns = [key for key in models[0] if key.startswith("column ")]
     return Panel(
-        np.stack([arrays["logits"] for arrays in models]),
+        np.stack([arrays["outputs"] for arrays in models]),
         models[0]["labels"],
         np.stack([arrays["role"] for arrays in models]),
         {key.removeprefix("column "): np.stack([arrays[key] for arrays in models]) for key in columns},
+        task,
     )
 
 
-def _signals_of(artefact: Artefact, background: Signals | None = None) -> Signals:
+def _signals_of(artefact: Artefact, task: Task, background: Signals | None = None) -> Signals:
     arrays = artefact.arrays
     columns = {key.removeprefix("column "): arrays[key] for key in arrays if key.startswith("column ")}
-    return Signals(arrays["logits"], arrays["labels"], arrays.get("points"), background, columns)
+    return Signals(arrays["outputs"], arrays["labels"], arrays.get("points"), background, columns, task)
 
 
 def _calibration_arrays(calibration: Calibration) -> dict[str, npt.NDArray[Any]]:

@@ -242,7 +242,7 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
             if job.kind in HEAVY:
                 weights += game.model_bytes
             elif isinstance(job, SignalsJob):
-                light += rows[job.look_at] * (4 * game.n_classes + 8)  # float32 logits, int64 label
+                light += rows[job.look_at] * (4 * game.n_classes + 8)  # float32 outputs, a label
             elif job.kind == "decide":
                 light += 2 * n_forget * (1 + 8)  # a bit and a margin
     return light, weights

@@ -27,6 +27,7 @@ from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.point_sets import sensitivity_weights
 from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
+from forgetgauge.wording import listed
 
 if TYPE_CHECKING:
     from forgetgauge.data.dataset import Dataset
@@ -60,9 +61,12 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     adversaries = {name: resolve_adversary(name, params) for name, params in spec.adversaries.items()}
     learner = _resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: _resolve_method(name, params, learner) for name, params in spec.unlearners.items()}
-    dataset = load_dataset(spec.data.name, spec.data.params)
+    params = {**spec.data.params, **({} if spec.data.task is None else {"task": spec.data.task})}
+    dataset = load_dataset(spec.data.name, params)
     if len(np.unique(dataset.points.host_labels)) < 2:
-        raise UserError(f"data '{dataset.name}': all points have one label, but a game needs at least two classes")
+        needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
+        raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
+    _check_task(dataset, spec, learner, methods, adversaries)
     n_points = len(dataset.points)
     n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
@@ -72,7 +76,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     plain["queries"] = tuple(sorted(set(spec.strong.queries)))
     plain["sensitivity"] = _resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights)
     game = Game(
-        data=Named(spec.data.name, spec.data.params, code_of_data(spec.data.name)),  # the data's digest is in all keys
+        data=Named(spec.data.name, params, code_of_data(spec.data.name)),  # the data's digest is in all keys
         data_digest=dataset.digest,
         n_points=n_points,
         n_classes=dataset.points.n_classes,
@@ -83,11 +87,55 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         until=dataclasses.asdict(spec.until) if spec.until else None,
         value=value,
         metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
+        task=spec.data.task or dataset.task.name,
         **plain,
     )
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
     return game
+
+
+def _check_task(
+    dataset: Dataset,
+    spec: RunSpec,
+    learner: Named,
+    methods: Mapping[str, Method],
+    adversaries: Mapping[str, PlannedAdversary],
+) -> None:
+    """Refuse by name what cannot be played with such labels, before anything is trained."""
+    task = dataset.task
+    of_task = f"the task of data '{dataset.name}', {task.name}"
+    for name, adversary in adversaries.items():
+        lacking = sorted(_reads(adversary.adversary.name) - set(task.signals))
+        if lacking:
+            able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
+            raise UserError(
+                f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
+                f"those that can play are {listed(able)}"
+            )
+    if task.has_classes:
+        return
+    learners = [
+        ("learner", learner),
+        *((f"unlearners.{name}", one.learner) for name, one in methods.items() if one.learner),
+    ]
+    things = [(place, plugins.learners.load(one.name)) for place, one in learners if one is not None]
+    things += [(f"unlearners.{name}", plugins.unlearners.load(one.unlearner.name)) for name, one in methods.items()]
+    for place, thing in things:
+        if getattr(thing, "needs_classes", False):
+            raise UserError(f"{place}: it needs classes, which {of_task}, does not have")
+    asked = {
+        "game.sensitivity.by_class": spec.game.sensitivity.by_class is not None,
+        "metrics.ic": spec.metrics.ic,
+        "metrics.distances": spec.metrics.distances,
+    }
+    for key, is_asked in asked.items():
+        if is_asked:
+            raise UserError(f"{key}: it needs classes, which {of_task}, does not have")
+
+
+def _reads(adversary: str) -> set[str]:
+    return set(getattr(plugins.adversaries.load(adversary), "reads", ()))
 
 
 def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes: int) -> dict[str, Any]:

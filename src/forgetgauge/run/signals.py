@@ -1,4 +1,4 @@
-"""What models say: signals for the adversaries, and the accuracies that tell a target's utility."""
+"""What models say: signals for the adversaries, and a target's utility."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.predict import accuracy_of, logits_of_many
+from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import SignalsJob
@@ -32,8 +32,8 @@ def take_signals(
     asked = [_asked(job, data) for job in jobs]
     said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
     for name in asked[0]:
-        for told, logits in zip(said, logits_of_many(models, [sets[name] for sets in asked]), strict=True):
-            told[name] = logits
+        for own, outputs in zip(said, outputs_of_many(models, [sets[name] for sets in asked]), strict=True):
+            own[name] = outputs
     return [_signals(data, *one) for one in zip(jobs, given, models, asked, said, strict=True)]
 
 
@@ -62,9 +62,9 @@ def _signals(
     said: Mapping[str, npt.NDArray[np.float32]],
 ) -> Artefact | ValueError:
     point_sets, points = data.points_of(job.subject), asked["seen"]
-    arrays: dict[str, npt.NDArray[Any]] = {"logits": said["seen"], "labels": points.y.cpu().numpy()}
-    if not np.isfinite(arrays["logits"]).all():
-        return ValueError("the model's logits hold NaN or infinite values")
+    arrays: dict[str, npt.NDArray[Any]] = {"outputs": said["seen"], "labels": points.y.cpu().numpy()}
+    if not np.isfinite(arrays["outputs"]).all():
+        return ValueError("the model's outputs hold NaN or infinite values")
     for column in job.columns:
         arrays[f"column {column}"] = COLUMNS[column](model, points)
     told = inputs["model"].facts  # what it says is kept here, since the weights may be dropped
@@ -74,10 +74,8 @@ def _signals(
         return Artefact({**arrays, "role": role}, facts)
     if not _tells_utility(job):
         return Artefact(arrays, facts)
-    utility = {
-        name: accuracy_of(logits, asked[name].y.cpu().numpy()) for name, logits in said.items() if name != "seen"
-    }
-    facts |= {"accuracy": utility, "n_gradients": told["n_gradients"], "told": told.get("told", {})}
+    utility = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
+    facts |= {"utility": utility, "n_gradients": told["n_gradients"], "told": told.get("told", {})}
     return Artefact(
         {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts
     )

@@ -133,7 +133,7 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
         is_open = any(asked == (what, named.identity) for job in open_jobs for what, named in job.choices)
         if is_open and adversary.adversary.name not in plugins.adversaries.entries:
             yield TryAdversaryJob(
-                FitJob(adversary.adversary, game.n_classes),
+                FitJob(adversary.adversary, game.n_classes, game.task),
                 name,
                 adversary.needs,
                 adversary.columns,
@@ -252,10 +252,10 @@ class _Models:
         signals = take_signals([part], [{"model": stored}], self._some(few))[0]
         if isinstance(signals, ValueError):
             raise signals
-        n_classes = self._some(few).on_device(self.subject.halves).points.n_classes
-        shape = signals.arrays["logits"].shape
-        if shape != (len(signals.arrays["labels"]), n_classes):
-            raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_classes} numbers")
+        n_outputs = self._some(few).on_device(self.subject.halves).points.n_outputs
+        shape = signals.arrays["outputs"].shape
+        if shape != (len(signals.arrays["labels"]), n_outputs):
+            raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_outputs} numbers")
         encode(signals.arrays, signals.facts)
         return stored
 
@@ -276,7 +276,7 @@ class _Some(WorkerData):
         n_forget = max(16, round(N_POINTS * len(point_sets.forget) / len(point_sets.retain)))
         sizes = {"retain": N_POINTS, "forget": n_forget, "unseen": n_forget, "elsewhere": N_POINTS}
         index = {name: _chosen(getattr(point_sets, name), size if few else None) for name, size in sizes.items()}
-        largest = np.flatnonzero(point_sets.points.host_labels == point_sets.points.n_classes - 1)[:1]
+        largest = np.flatnonzero(point_sets.points.host_classes == point_sets.points.n_classes - 1)[:1]
         points = _copied(point_sets.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
         ends = np.cumsum([len(part) for part in index.values()])
         sets = PointSets(
@@ -303,7 +303,7 @@ class _SomePoints(SubjectPoints):
 
 def _chosen(points: Points, n: int | None) -> npt.NDArray[np.int64]:
     """Positions of n of these points in the whole data set, alike many of each class where that can be."""
-    labels = points.host_labels[points.index]
+    labels = points.host_classes[points.index]
     by_class = np.argsort(labels, kind="stable")
     rank = np.empty(len(labels), dtype=np.int64)
     starts = np.searchsorted(labels[by_class], labels[by_class])
@@ -330,13 +330,13 @@ def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
     """It is fitted to made-up signals, in which members are told with more confidence, stored, read and asked."""
     rng, n_classes, needs = Streams(job.key).generator("signals"), job.fit.n_classes, job.needs
     n = min(job.n_points, max(N_POINTS, N_PER_CLASS * n_classes), 10 * N_POINTS) if few else job.n_points
-    labels = np.arange(n) % n_classes
+    task = plugins.tasks.load(job.fit.task)
 
     def signals(role: npt.NDArray[np.int8] | None = None) -> dict[str, npt.NDArray[Any]]:
-        logits = rng.normal(size=(n, n_classes)).astype(np.float32)
-        logits[np.arange(n), labels] += 2 if role is None else 2 + 2 * (role == Role.IN)
+        member = np.zeros(n, dtype=np.bool_) if role is None else role == Role.IN
+        outputs, labels = task.made_up(n, n_classes, member, rng)
         columns = {f"column {name}": rng.exponential(size=n).astype(np.float32) for name in job.columns}
-        return {"logits": logits, "labels": labels, **columns, **({} if role is None else {"role": role})}
+        return {"outputs": outputs, "labels": labels, **columns, **({} if role is None else {"role": role})}
 
     def panel(name: str, n_models: int, roles: Sequence[Role]) -> dict[str, Artefact]:
         known = np.array(roles, dtype=np.int8)
@@ -356,4 +356,4 @@ def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
     asked = {"fit": decode(encode(fitted.arrays, fitted.facts)), "signals": Artefact(shown, {})}
     if Need.BACKGROUND in needs:
         asked["background"] = Artefact(signals(), {})
-    decide(DecideJob(job.fit.adversary), asked)
+    decide(DecideJob(job.fit.adversary, job.fit.task), asked)

@@ -13,7 +13,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.learner import Learner
 from forgetgauge.models.building import few_of, torch_seeded
-from forgetgauge.models.outputs import answering_like, with_plain_logits
+from forgetgauge.models.outputs import answering_like, with_plain_outputs
 from forgetgauge.store.objects import Artefact
 
 
@@ -24,7 +24,7 @@ def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module
 
 
 def mould(learner: Learner, points: Points) -> nn.Module:
-    """A model to pour weights into, which gives plain logits whoever wrote the learner."""
+    """A model to pour weights into, which gives plain outputs whoever wrote the learner."""
     model = learner.build(points, 0)
     if not isinstance(model, nn.Module):
         raise UserError(f"learner '{type(learner).__name__}' built a {type(model).__name__}, not a torch module")
@@ -32,7 +32,7 @@ def mould(learner: Learner, points: Points) -> nn.Module:
     if type(learner).__module__.startswith("forgetgauge."):
         return model
     with torch_seeded(0):
-        return with_plain_logits(type(model).__name__, model, few_of(points), points.n_classes)
+        return with_plain_outputs(type(model).__name__, model, few_of(points), points.task, points.n_outputs)
 
 
 def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:

@@ -21,7 +21,7 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.learn.device import choose_device, describe
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import accuracy_of, logits_of_many
+from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.records import Record
 from forgetgauge.report.table import align
@@ -208,7 +208,6 @@ def _train(kind: str, recipe: Recipe, train: Points, test: Points, device: str, 
     members = [train] * recipe.n_models
     streams = [Streams(identity_key({"accuracy": kind, "which": i})) for i in range(recipe.n_models)]
     models = learner.fit_many(members, streams)
-    labels = test.y.cpu().numpy()
-    accuracies = [accuracy_of(logits, labels) for logits in logits_of_many(models, [test] * len(models))]
+    accuracies = [utility_of(outputs, test) for outputs in outputs_of_many(models, [test] * len(models))]
     engine = learner.engine(members).name
     return Trained(accuracies, round(time.monotonic() - start, 1), describe(place), engine, commit(), command)

@@ -40,7 +40,7 @@ def _with_ic_accuracy(game: GameResult, graph: Graph, run: RunView) -> GameResul
     by_pair: dict[int, list[float]] = {}
     for (method, pair, _), key in graph.confused.items():
         if method == "none" and run.has(key):
-            accuracy = run.facts(key)["accuracy"]
+            accuracy = run.facts(key)["utility"]
             by_pair.setdefault(pair, []).append(accuracy[unseen_part(accuracy)])
     if not by_pair:
         return game
@@ -91,7 +91,7 @@ def _accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
     found = unseen_accuracy(none)
     if found is None:
         return {}
-    by_pair = none.accuracy_by_pair.get(found[0])
+    by_pair = none.utility_by_pair.get(found[0])
     interval = over_pairs(by_pair, game.spec["level"], least=0, most=1).interval if by_pair else None
     return {"accuracy": Ours(found[1], interval)}
 

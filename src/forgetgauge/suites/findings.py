@@ -77,7 +77,7 @@ def read_findings(results: Path) -> Findings:
     )
 
 
-EMBEDDED = ("digits", "digits-3-8")
+EMBEDDED = ("digits", "digits-3-8", "diabetes")
 """Data that stand in for the paper's: what they show counts for none of its claims."""
 
 

@@ -107,7 +107,7 @@ def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) 
     """From the result of the game of `frontier_game`."""
     (game,), size = result.games, SCALES[scale]
     family = image_family(size)
-    looked_at = unseen_part(game.methods["none"].accuracy) or "unseen"
+    looked_at = unseen_part(game.methods["none"].utility) or "unseen"
     curves = {
         method: Frontier(
             strength=grid.strength,
@@ -138,7 +138,7 @@ def _measured(game: GameResult, name: str, looked_at: str) -> Measured:
     found: MethodResult = game.methods[name]
     if found.quality_plugin is None or found.n_pairs < game.methods["none"].n_pairs:
         return Measured(None, None, found.n_pairs)
-    return Measured(Ours(found.quality_plugin, found.interval), found.accuracy.get(looked_at), found.n_pairs)
+    return Measured(Ours(found.quality_plugin, found.interval), found.utility.get(looked_at), found.n_pairs)
 
 
 def _failures(result: Result) -> list[str]:

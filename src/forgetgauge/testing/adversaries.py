@@ -69,13 +69,13 @@ class _World:
         def panel(labels: Ints, role: npt.NDArray[np.int8]) -> Panel:
             models = [_answers(rng, labels, boost * (its == Role.IN), columns) for its in role]
             every = {name: np.stack([one.columns[name] for one in models]) for name in columns}
-            return Panel(np.stack([one.logits for one in models]), labels, role, every)
+            return Panel(np.stack([one.outputs for one in models]), labels, role, every)
 
         def attacked(forgotten: npt.NDArray[np.bool_]) -> Signals:
             background = _answers(rng, shadow_labels, np.zeros(N_POINTS), columns)
             seen = _answers(rng, labels[points], boost * forgotten, columns)
             behind = background if Need.BACKGROUND in needs else None
-            return Signals(seen.logits, seen.labels, points, behind, seen.columns)
+            return Signals(seen.outputs, seen.labels, points, behind, seen.columns)
 
         unseen = np.full((N_SHADOWS, N_POINTS), Role.OUT, dtype=np.int8)
         return _World(
@@ -106,7 +106,7 @@ class _World:
         at = np.argsort(place)
         panels = [_rows_of_panel(panel, at) for panel in (self.target.references, self.target.outsiders)]
         sides = [
-            Signals(side.logits, side.labels, place[_positions(side)], side.background, side.columns)
+            Signals(side.outputs, side.labels, place[_positions(side)], side.background, side.columns)
             for side in self.sides
         ]
         return _World(self.shadows, TargetContext(N_CLASSES, *panels), (sides[0], sides[1]))
@@ -290,7 +290,7 @@ def _rows_of_panel(panel: Panel | None, at: Ints) -> Panel | None:
     if panel is None:
         return None
     columns = {name: column[:, at] for name, column in panel.columns.items()}
-    return Panel(panel.logits[:, at], panel.labels[at], panel.role[:, at], columns)
+    return Panel(panel.outputs[:, at], panel.labels[at], panel.role[:, at], columns)
 
 
 def _positions(signals: Signals) -> Ints:
@@ -302,7 +302,7 @@ def _everything(world: _World) -> list[npt.NDArray[Any]]:
     panels = [panel for panel in (world.shadows, world.target.references, world.target.outsiders) if panel is not None]
     parts: list[npt.NDArray[Any]] = []
     for panel in panels:
-        parts += [panel.logits, panel.labels, panel.role, *panel.columns.values()]
+        parts += [panel.outputs, panel.labels, panel.role, *panel.columns.values()]
     return [part.copy() for part in parts]
 
 

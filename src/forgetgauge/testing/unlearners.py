@@ -20,7 +20,7 @@ from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.learner import Learner
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
@@ -234,7 +234,7 @@ def _with_other_points_elsewhere(world: _World) -> dict[str, Points]:
 
 
 def _check_finite(model: nn.Module, world: _World, doing: str) -> None:
-    finite = np.isfinite(logits_of(model, world.points)).all()
+    finite = np.isfinite(outputs_of(model, world.points)).all()
     _promise(bool(finite), f"{world.name}: {doing}, it returned a model whose outputs are NaN or infinite")
 
 

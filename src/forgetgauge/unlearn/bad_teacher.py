@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.unlearn.unlearner import Context
 
 
@@ -26,6 +26,7 @@ from forgetgauge.unlearn.unlearner import Context
 class BadTeacher:
     """Adam on the KL divergence to the two teachers; their temperature is 1."""
 
+    needs_classes: ClassVar[bool] = True
     retain_share: float = 0.3
     """How much of R takes part, sampled once."""
     lr: float = 1e-4
@@ -62,7 +63,7 @@ class BadTeacher:
 
 def log_posterior(model: nn.Module, points: Points, temperature: float = 1.0) -> Tensor:
     """(n, K) what a teacher says, in eval mode; it never changes, so it is asked once and not at every step."""
-    logits = torch.from_numpy(logits_of(model, points)).to(points.device)
+    logits = torch.from_numpy(outputs_of(model, points)).to(points.device)
     return (logits / temperature).log_softmax(1)
 
 

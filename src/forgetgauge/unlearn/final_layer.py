@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -103,7 +102,7 @@ def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTune
     layer, inputs = (
         _layer_and_inputs(model, head, retain.x) if how.batch_norm == "frozen" else (model.train(), retain.x)
     )
-    _passes(how).alone(lambda at: F.cross_entropy(layer(inputs[at]), retain.y[at]), head.parameters(), retain, context)
+    _passes(how).alone(lambda at: retain.task.loss(layer(inputs[at]), retain.y[at]), head.parameters(), retain, context)
     head.requires_grad_(False)
     for parameter in trainable:
         parameter.requires_grad_(True)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
@@ -41,7 +40,7 @@ class FineTune:
         """Train a copy further; the forget set is not looked at."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
         self._passes.alone(
-            lambda at: F.cross_entropy(model(retain.x[at]), retain.y[at]), model.parameters(), retain, context
+            lambda at: retain.task.loss(model(retain.x[at]), retain.y[at]), model.parameters(), retain, context
         )
         return model.eval()
 

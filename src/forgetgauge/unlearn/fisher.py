@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,14 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import own_randomness
-from forgetgauge.learn.fleet import d_cross_entropy, logits_together, squares_together
-from forgetgauge.learn.predict import logits_of
+from forgetgauge.learn.fleet import logits_together, squares_together
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.twin import Twin
 from forgetgauge.models.head import head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
+    loss_directions,
     mean_squares,
     squared_loss_gradient,
     squared_score_under_the_model,
@@ -46,6 +47,7 @@ class Fisher:
     The published code's branch for a wholly forgotten class is left out: forget sets of the game are random.
     """
 
+    needs_classes: ClassVar[bool] = True
     alpha: float = 1e-6
     """Noise variance per unit of inverse information; tune it by decades on accuracy alone."""
     power: float = 1.0
@@ -75,8 +77,8 @@ class Fisher:
         context.n_gradients += self._cost(retain)
         if self.labels == "all":
             return mean_squares(model, parameters, retain.x, retain.y, squared_score_under_the_model)
-        drawn = _draw_labels(logits_of(model, retain), context.streams)
-        return mean_squares(model, parameters, retain.x, drawn.to(retain.device), squared_loss_gradient)
+        drawn = _draw_labels(outputs_of(model, retain), context.streams)
+        return mean_squares(model, parameters, retain.x, drawn.to(retain.device), squared_loss_gradient(retain.task))
 
     def _cost(self, retain: Points) -> int:
         return (retain.n_classes if self.labels == "all" else 1) * len(retain)
@@ -97,7 +99,7 @@ class Fisher:
         else:
             logits = logits_together(twin.models, retained)
             drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
-            squares = squares_together(twin, retained, lambda logits, y: [d_cross_entropy(logits, y)], labels=drawn)
+            squares = squares_together(twin, retained, loss_directions(retained[0].task), labels=drawn)
         for model, information, r in zip(twin.models, twin.tables_of(squares), requests, strict=True):
             self._blur(model, information, r.context.streams)
             r.context.n_gradients += self._cost(r.retain)

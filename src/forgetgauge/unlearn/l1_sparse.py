@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -49,7 +48,7 @@ class L1Sparse:
         def loss(at: Tensor) -> Tensor:
             gamma = self.gamma * (1 - next(step) // per_epoch / self.epochs)
             size = torch.stack([parameter.abs().sum() for parameter in penalised]).sum()
-            return F.cross_entropy(model(retain.x[at]), retain.y[at]) + gamma * size
+            return retain.task.loss(model(retain.x[at]), retain.y[at]) + gamma * size
 
         steps = Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
         Passes(self.epochs, self.batch_size, steps).alone(loss, model.parameters(), retain, context)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import torch.nn.functional as F
 from torch import nn
 
 from forgetgauge.data.dataset import Points
@@ -36,7 +35,7 @@ class NegGrad:
         """Ascend from a copy of the model."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
         self._passes.alone(
-            lambda at: -F.cross_entropy(model(forget.x[at]), forget.y[at]), model.parameters(), forget, context
+            lambda at: -forget.task.loss(model(forget.x[at]), forget.y[at]), model.parameters(), forget, context
         )
         return model.eval()
 

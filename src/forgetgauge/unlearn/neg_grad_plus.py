@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -50,8 +49,8 @@ class NegGradPlus:
         def loss(kept: Tensor) -> Tensor:
             lost = torch.from_numpy(next(paired))
             context.n_gradients += len(kept) + len(lost)
-            on_retain = F.cross_entropy(model(retain.x[kept]), retain.y[kept])
-            on_forget = F.cross_entropy(model(forget.x[lost]), forget.y[lost])
+            on_retain = retain.task.loss(model(retain.x[kept]), retain.y[kept])
+            on_forget = forget.task.loss(model(forget.x[lost]), forget.y[lost])
             return self.beta * on_retain - (1 - self.beta) * on_forget
 
         with own_randomness(context.streams):

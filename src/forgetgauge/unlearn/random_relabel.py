@@ -9,11 +9,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -29,6 +28,7 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class RandomRelabel:
     """Adam on the cross-entropy of F̃ ∪ R, shuffled together."""
 
+    needs_classes: ClassVar[bool] = True
     lr: float = 1e-4
     epochs: int = 3
     batch_size: int = 128
@@ -42,7 +42,7 @@ class RandomRelabel:
         """Train a copy on the wrong labels of F and the right ones of R."""
         model = copy.deepcopy(model).train(self.batch_norm == "train")
         both, labels = _relabelled(retain, forget, context)
-        self._passes.alone(lambda at: F.cross_entropy(model(both.x[at]), labels[at]), model.parameters(), both, context)
+        self._passes.alone(lambda at: both.task.loss(model(both.x[at]), labels[at]), model.parameters(), both, context)
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:

@@ -10,11 +10,10 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -39,6 +38,7 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class SalUn:
     """SGD on the most salient weights; every epoch first the batches of F, then those of R."""
 
+    needs_classes: ClassVar[bool] = True
     fraction: float = 0.5
     """Share of all weights that may move: the largest |∇L_F| over the whole model, not layer by layer."""
     lr: float = 0.013
@@ -68,9 +68,9 @@ class SalUn:
             _train_batch_norm(model, self.batch_norm == "train" and len(at) > 1)
             if at[0] < len(forget):
                 drawn = labels.integers(forget.n_classes, size=len(at))
-                return F.cross_entropy(model(forget.x[at]), torch.from_numpy(drawn).to(forget.device))
+                return forget.task.loss(model(forget.x[at]), torch.from_numpy(drawn).to(forget.device))
             at = at - len(forget)
-            return F.cross_entropy(model(retain.x[at]), retain.y[at])
+            return retain.task.loss(model(retain.x[at]), retain.y[at])
 
         @torch.no_grad()
         def restore(steps: torch.optim.Optimizer) -> None:
@@ -158,7 +158,7 @@ def forget_gradient(model: nn.Module, forget: Points, batch_size: int) -> Tensor
     parameters = trainable(model)
     total = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     for x, y in zip(torch.split(forget.x, batch_size), torch.split(forget.y, batch_size), strict=True):
-        loss = F.cross_entropy(model(x), y, reduction="sum")
+        loss = forget.task.loss(model(x), y, reduction="sum")
         gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True, materialize_grads=True)
         for name, gradient in zip(parameters, gradients, strict=True):
             total[name] += gradient

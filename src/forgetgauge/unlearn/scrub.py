@@ -11,10 +11,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
@@ -36,6 +35,7 @@ from forgetgauge.unlearn.unlearner import Context
 class Scrub:
     """SGD, up on F and down on R in turns."""
 
+    needs_classes: ClassVar[bool] = True
     gamma: float = 0.99
     """γ, the weight of the cross-entropy on R."""
     alpha: float = 0.001
@@ -77,7 +77,7 @@ class Scrub:
             distance = self.temperature**2 * kl_divergence(teacher[at], soft)
             if at[0] < len(forget):
                 return -distance
-            return self.gamma * F.cross_entropy(logits, both.y[at]) + self.alpha * distance
+            return self.gamma * both.task.loss(logits, both.y[at]) + self.alpha * distance
 
         n_steps = self._steps_until(self.epochs, len(forget), len(retain))
         with own_randomness(context.streams):

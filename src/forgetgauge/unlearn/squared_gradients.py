@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
+from forgetgauge.tasks.task import Task
+
 Tensors = dict[str, Tensor]
 Pull = Callable[[Tensor], Tensors]
 """v ↦ ∂(v · logits)/∂θ for the logits of one point."""
@@ -29,9 +31,14 @@ def trainable(model: nn.Module) -> Tensors:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def squared_loss_gradient(logits: Tensor, label: Tensor) -> Tensor:
-    """(1, K) directions of (∇ −log p(label | x))², by ∂(−log p_y)/∂logits = p − e_y."""
-    return (logits.softmax(0) - _one_hot(label, logits))[None]
+def squared_loss_gradient(task: Task) -> Directions:
+    """(1, K) directions of (∇ loss)²: for cross-entropy p − e_y."""
+    return lambda outputs, label: task.loss_gradient(outputs, label)[None]
+
+
+def loss_directions(task: Task) -> Callable[[Tensor, Tensor], list[Tensor]]:
+    """The same for a stack's (K, B, C) outputs and (K, B) labels."""
+    return lambda outputs, labels: [task.loss_gradient(outputs, labels)]
 
 
 def squared_score_under_the_model(logits: Tensor, label: Tensor) -> Tensor:
@@ -83,10 +90,6 @@ def _pull_back(logits: Tensor, parameters: Mapping[str, Tensor], v: Tensor) -> T
         logits, list(parameters.values()), v, retain_graph=True, allow_unused=True, materialize_grads=True
     )
     return dict(zip(parameters, gradients, strict=True))
-
-
-def _one_hot(label: Tensor, logits: Tensor) -> Tensor:
-    return (torch.arange(logits.shape[-1], device=logits.device) == label).to(logits.dtype)
 
 
 def _works(of_chunk: Callable[[Tensor, Tensor], Tensors], x: Tensor, y: Tensor) -> bool:

@@ -13,14 +13,19 @@ from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
-from forgetgauge.learn.fleet import d_cross_entropy, squares_together
+from forgetgauge.learn.fleet import squares_together
 from forgetgauge.learn.twin import Twin
-from forgetgauge.unlearn.squared_gradients import Tensors, mean_squares, squared_loss_gradient, trainable
+from forgetgauge.unlearn.squared_gradients import (
+    Tensors,
+    loss_directions,
+    mean_squares,
+    squared_loss_gradient,
+    trainable,
+)
 from forgetgauge.unlearn.together import gradients_together, unlearn_together
 from forgetgauge.unlearn.unlearner import Context, Request
 
@@ -52,10 +57,10 @@ class SSD:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Dampen a copy; buffers (batch norm's statistics) stay as they are."""
         model = copy.deepcopy(model).eval()
-        x, y = torch.cat([retain.x, forget.x]), torch.cat([retain.y, forget.y])
+        both = forget.subset(np.concatenate([retain.index, forget.index]))
         with own_randomness(context.streams):
-            on_forget = self._importance(model, forget.x, forget.y, len(forget), context)
-            on_all = self._importance(model, x, y, len(forget), context)
+            on_forget = self._importance(model, forget, len(forget), context)
+            on_all = self._importance(model, both, len(forget), context)
         with torch.no_grad():
             for name, parameter in trainable(model).items():
                 factor = dampening_factor(on_forget[name], on_all[name], self.alpha, self.dampening, self.exponent)
@@ -66,13 +71,13 @@ class SSD:
         """All of them in one stack, where their models have a twin."""
         return unlearn_together(requests, self, self._stacked)
 
-    def _importance(self, model: nn.Module, x: Tensor, y: Tensor, n_forget: int, context: Context) -> Tensors:
+    def _importance(self, model: nn.Module, part: Points, n_forget: int, context: Context) -> Tensors:
         if self.importance == "per-sample":
-            context.n_gradients += len(x)
-            return mean_squares(model, trainable(model), x, y, squared_loss_gradient)
-        batches = self._batches(len(x), n_forget)
+            context.n_gradients += len(part)
+            return mean_squares(model, trainable(model), part.x, part.y, squared_loss_gradient(part.task))
+        batches = self._batches(len(part), n_forget)
         context.n_gradients += sum(map(len, batches))
-        return mean_squared_batch_gradients(model, x, y, batches)
+        return mean_squared_batch_gradients(model, part, batches)
 
     def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
         whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
@@ -85,7 +90,7 @@ class SSD:
     def _importances(self, twin: Twin, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
         if self.importance == "per-sample":
-            squares = squares_together(twin, parts, lambda logits, y: [d_cross_entropy(logits, y)])
+            squares = squares_together(twin, parts, loss_directions(parts[0].task))
             for request, own in zip(requests, parts, strict=True):
                 request.context.n_gradients += len(own)
             return squares
@@ -115,13 +120,13 @@ def dampening_factor(on_forget: Tensor, on_all: Tensor, alpha: float, dampening:
     return torch.where(selected, ratio.pow(exponent).clamp(max=1.0), 1.0)
 
 
-def mean_squared_batch_gradients(model: nn.Module, x: Tensor, y: Tensor, batches: Sequence[Positions]) -> Tensors:
+def mean_squared_batch_gradients(model: nn.Module, part: Points, batches: Sequence[Positions]) -> Tensors:
     """Mean over batches of (∇ mean loss of the batch)², in float64."""
     parameters = trainable(model)
     total = {name: torch.zeros_like(parameter, dtype=torch.float64) for name, parameter in parameters.items()}
     for at in batches:
         gradients = torch.autograd.grad(
-            F.cross_entropy(model(x[at]), y[at]),
+            part.task.loss(model(part.x[at]), part.y[at]),
             list(parameters.values()),
             allow_unused=True,
             materialize_grads=True,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
-from forgetgauge.learn.fleet import AfterStep, Feed, d_cross_entropy, descend_together, rectangle
+from forgetgauge.learn.fleet import AfterStep, Feed, descend_together, rectangle
 from forgetgauge.learn.members import alike, own_labels
 from forgetgauge.learn.twin import Precision, Twin
 from forgetgauge.learn.unstackable import Unstackable
@@ -121,7 +121,7 @@ def gradients_together(
         at, n_valid = rectangle(here, twin.device)
         logits, play = twin.forward(points[0].inputs_at(at), n_valid, keep=True)
         valid = torch.arange(at.shape[1], device=twin.device) < n_valid[:, None]
-        twin.backward(play, d_cross_entropy(logits, labels(at)) * valid[..., None])
+        twin.backward(play, points[0].task.loss_gradient(logits, labels(at)) * valid[..., None])
         yield twin.gradient
 
 

@@ -1,0 +1,123 @@
+"""The game on a task without classes: it is played, and what needs classes is refused by name."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import forgetgauge
+from forgetgauge import plugins
+from forgetgauge.audit import write_audit_file
+from forgetgauge.errors import UserError
+from forgetgauge.report.html import render_report
+from forgetgauge.report.table import render_table
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "regression-diabetes.toml"
+SCALAR = ["loss", "lira-online", "lira-offline", "quantile", "u-lira", "gradient-norm", "loss-landscape"]
+SMALL = {"alpha": 0.3, "pairs": 3, "shadows": 3, "references": 4}
+MLP = {"name": "minibatch", "model": "mlp", "model_params": {"hidden": [16]}, "epochs": 60}
+
+
+@pytest.fixture(scope="module")
+def played():
+    return forgetgauge.evaluate(data="diabetes", learner=MLP, adversaries=SCALAR, **SMALL)
+
+
+def test_none_has_a_lower_quality_than_retrain(played):
+    none, retrain = played.methods["none"], played.methods["retrain"]
+    assert none.quality_plugin < 0.85 < retrain.quality_plugin
+    assert set(none.by_adversary) == set(SCALAR)
+    assert none.utility["forget"] > none.utility["unseen"] + 0.2
+    assert abs(retrain.utility["forget"] - retrain.utility["unseen"]) < 0.2
+
+
+def test_the_table_and_the_report_speak_of_r_squared(played):
+    assert "R² unseen" in render_table(played)
+    assert "Mean R² of the unlearned models" in render_report(played)
+    assert "acc unseen" not in render_table(played)
+
+
+@pytest.mark.parametrize("name", sorted(plugins.adversaries.entries))
+def test_an_adversary_plays_or_is_refused_by_name(name):
+    if name in SCALAR:
+        return
+    with pytest.raises(UserError, match=rf"adversaries\.{name}: it reads the signal .*'diabetes', regression.*loss"):
+        forgetgauge.evaluate(data="diabetes", learner=MLP, adversaries=["loss", name], **SMALL)
+
+
+NEED_CLASSES = ["bad-teacher", "certified-removal", "fisher", "random-relabel", "salun", "scrub", "sisa"]
+
+
+@pytest.mark.parametrize("name", NEED_CLASSES)
+def test_a_method_that_needs_classes_is_refused_by_name(name):
+    with pytest.raises(UserError, match=rf"unlearners\.{name}: it needs classes"):
+        forgetgauge.evaluate(data="diabetes", unlearner=name, learner=MLP, adversaries="loss", **SMALL)
+
+
+def test_every_other_method_unlearns():
+    """In one short game; what a method makes of it is another question."""
+    others = [name for name in plugins.unlearners.entries if name not in NEED_CLASSES]
+    learner = {**MLP, "epochs": 5}
+    result = forgetgauge.evaluate(data="diabetes", unlearner=others, learner=learner, adversaries="loss", **SMALL)
+    assert all(np.isfinite(method.utility["retain"]) for method in result.methods.values())
+    assert set(result.methods) == set(others)
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ({"metrics": "ic"}, "metrics.ic"),
+        ({"metrics": "distances"}, "metrics.distances"),
+        ({"sensitivity": {0: 2.0}}, "game.sensitivity.by_class"),
+        ({"learner": {"name": "sisa", "model": "mlp"}}, "learner"),
+    ],
+)
+def test_what_needs_classes_is_refused_by_its_key(asked, refused):
+    with pytest.raises(UserError, match=rf"{refused}: it needs classes, which the task of data 'diabetes', regression"):
+        forgetgauge.evaluate(data="diabetes", adversaries="loss", **{"learner": MLP, **SMALL, **asked})
+
+
+def test_arrays_of_ones_own_say_their_task():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 6)).astype(np.float32)
+    y = x[:, 0] + 0.3 * rng.normal(size=120)
+    how = {"learner": MLP, "adversaries": "loss", **SMALL}
+    with pytest.raises(UserError, match=r'labels must be one whole number.*say task = "regression"'):
+        forgetgauge.evaluate(data=(x, y), **how)
+    result = forgetgauge.evaluate(data=(x, y), task="regression", **how)
+    assert result.games[0].utility_name == "R²"
+    with pytest.raises(UserError, match="unknown task 'regresion'; did you mean 'regression'"):
+        forgetgauge.evaluate(data=(x, y), task="regresion", **how)
+
+
+def test_a_file_of_arrays_says_its_task_in_the_run_file(tmp_path, call):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 6)).astype(np.float32)
+    np.savez(tmp_path / "mine.npz", x=x, y=x[:, 0] + 0.3 * rng.normal(size=120))
+    text = f"""
+        adversaries = ["loss"]
+        data = {{ name = "{tmp_path / "mine.npz"}", task = "regression" }}
+        learner = {{ model = "mlp", epochs = 5 }}
+        game = {{ pairs = 2, alpha = 0.3 }}
+        shadows = {{ count = 2 }}
+    """
+    (tmp_path / "run.toml").write_text(text)
+    code, out, _ = call("run", tmp_path / "run.toml", "--out", tmp_path / "run", "--executor", "inline")
+    assert code == 0
+    assert "R² unseen" in out
+    with pytest.raises(UserError, match="holds logits, which models of the task regression do not give"):
+        write_audit_file(tmp_path / "run", tmp_path / "audit.npz")
+
+
+def test_a_data_set_that_knows_its_task_cannot_be_given_another():
+    with pytest.raises(UserError, match="data 'digits' is of the task classification: it cannot be one of regression"):
+        forgetgauge.evaluate(data="digits", task="regression", adversaries="loss", **SMALL)
+
+
+def test_the_example_names_nobody_who_is_refused(tmp_path):
+    spec = tomllib.loads(EXAMPLE.read_text("utf-8"))
+    assert set(spec["adversaries"]) <= set(SCALAR)
+    assert not set(spec["unlearners"]) & set(NEED_CLASSES)

@@ -53,7 +53,7 @@ def advantages(says, n_pairs=200, n=40):
     """Of an adversary against models that are surer of every point of F, pair by pair and side by side."""
     from forgetgauge import plugins
 
-    job = DecideJob(Named(plugins.adversaries.bind(Adversary(says))))
+    job = DecideJob(Named(plugins.adversaries.bind(Adversary(says))), "classification")
     found = []
     for pair in range(n_pairs):
         drawn = draw_swap_pair("some data", n, 0, 1.0, 0.5, pair)

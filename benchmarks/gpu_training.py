@@ -31,7 +31,7 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.learn.descent import batches_per_epoch
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of_many, utility_of
-from forgetgauge.plan.presets import PRESETS
+from forgetgauge.plan.runfile import PRESETS
 from forgetgauge.streams import Streams
 
 N_TRAIN, N_ALL = 22_727, 50_000

@@ -20,12 +20,10 @@ import numpy as np
 from scipy import special
 
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.bounded import advantage_floor, lower_bounds
-from forgetgauge.game.crossfit import cross_fit, cross_fit_pairs
-from forgetgauge.game.epsilon import empirical_epsilon
-from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.game.bounds import empirical_epsilon
+from forgetgauge.game.intervals import MIN_PAIRS, advantage_floor, lower_bounds
 from forgetgauge.game.permutation import noise_floor
-from forgetgauge.game.supremum import bounded_quality_interval, supremum_interval
+from forgetgauge.game.quality import bounded_quality_interval, cross_fit, cross_fit_pairs, supremum_interval
 from forgetgauge.results.doubts import is_copy
 
 K = 50

@@ -249,7 +249,7 @@ def test_the_time_limit_stops_a_run_that_then_goes_on(tiny_file, call, monkeypat
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("8m", 480), ("1.5h", 5400)])
 def test_durations_are_read(text, seconds):
-    assert cli.parse_duration(text) == seconds
+    assert cli.seconds_of(text) == seconds
 
 
 @pytest.mark.slow
@@ -287,8 +287,7 @@ def test_looking_at_a_run_makes_and_downloads_nothing(command, call, tmp_path, m
 def test_looking_at_a_run_keeps_no_tokens_and_asks_no_hub(call, tmp_path, monkeypatch):
     from forgetgauge.data.checkpoints import checkpoint_folder
     from forgetgauge.data.folders import read_only
-    from forgetgauge.data.text import tokenise_once
-    from forgetgauge.data.tokenising import Words
+    from forgetgauge.data.text import Words, tokenise_once
 
     asked = []
 

@@ -159,7 +159,7 @@ def test_nothing_is_left_behind_without_out_and_a_run_folder_with_it(tmp_path, m
     assert list((tmp_path / "scratch").iterdir()) == []
     assert (tmp_path / "run/result.json").exists()
     told = []
-    again = forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", tell=told.append, **TINY)
+    again = forgetgauge.evaluate(unlearner="none", out=tmp_path / "run", progress=told.append, **TINY)
     assert told == []
     assert again == first
 

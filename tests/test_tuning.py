@@ -42,7 +42,7 @@ def test_the_target_half_is_never_looked_at(monkeypatch):
     assert not np.isin(np.concatenate(seen), target).any()
 
 
-def test_an_unknown_knob_is_one_line():
+def test_an_unknown_strength_is_one_line():
     with pytest.raises(UserError, match="did you mean 'lr'"):
         tune("neg-grad", "lrr", [1.0], **SMALL)
 

@@ -20,9 +20,9 @@ from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.report.table import causes
 from forgetgauge.results.record import Result
+from forgetgauge.run.algorithms import CATALOGUES
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
-from forgetgauge.run.own_code import CATALOGUES
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending, Progress
 from forgetgauge.store.runfolder import RunFolder
@@ -71,7 +71,7 @@ def evaluate(
     device: str = "auto",
     time_limit_s: float | None = None,
     on_failure: Literal["raise", "record"] = "raise",
-    tell: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[Progress], None] = lambda _: None,
     **plain: Unpack[Arguments],
 ) -> Result:
     """Play the game and return its result.
@@ -98,7 +98,7 @@ def evaluate(
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
     options = RunOptions(
-        executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", tell=tell
+        executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", progress=progress
     )
     raw = _tables(plain)
     raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
@@ -106,20 +106,12 @@ def evaluate(
     raw["metrics"] = _metrics_table(metrics)
     raw["unlearners"] = _table(plugins.unlearners, unlearner)
     raw["adversaries"] = _table(plugins.adversaries, adversaries)
-    if until is not None:
-        raw["until"] = dict(until) if isinstance(until, Mapping) else until
-    if sweep is not None:
-        if isinstance(sweep, str) or not isinstance(sweep, Sequence) or len(sweep) != 2:
-            raise UserError('evaluate: sweep must be a key and its values, as in ("game.alpha", [0.1, 0.25])')
-        raw["sweep"] = {"key": sweep[0], "values": _listed(sweep[1])}
+    raw |= {} if until is None else {"until": dict(until) if isinstance(until, Mapping) else until}
+    raw |= {} if sweep is None else {"sweep": _sweep_table(sweep)}
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(resolve(raw, "evaluate"))
-        if not getattr(options.load_executor(), "in_this_process", False) and _holds_bound(campaign):
-            raise UserError(
-                "evaluate: worker processes cannot see functions and arrays of this program; "
-                "name them as 'module:attribute', or use executor='inline'"
-            )
+        _refuse_bound(campaign, options)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         ending, result = play(campaign, folder, options)
         if result is not None and out is None:
@@ -127,8 +119,7 @@ def evaluate(
     for note in ending.notes:
         warnings.warn(f"{out}: {note}", stacklevel=2)
     if ending.failed and on_failure == "raise":
-        first = next(iter(ending.failed.values()))
-        raise RunFailed(_what_failed(ending), result) from first.error
+        raise RunFailed(_what_failed(ending), result) from next(iter(ending.failed.values())).error
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     for line in _doubts(result):
@@ -153,8 +144,14 @@ def _doubts(result: Result) -> list[str]:
     return [line for game in games for line in [*game.warnings, *(f"not covered: {it}" for it in game.not_covered)]]
 
 
-def _holds_bound(campaign: Campaign) -> bool:
-    """Whether a game names an object of this program."""
+def _sweep_table(sweep: Any) -> dict[str, Any]:
+    if isinstance(sweep, str) or not isinstance(sweep, Sequence) or len(sweep) != 2:
+        raise UserError('evaluate: sweep must be a key and its values, as in ("game.alpha", [0.1, 0.25])')
+    return {"key": sweep[0], "values": _listed(sweep[1])}
+
+
+def _refuse_bound(campaign: Campaign, options: RunOptions) -> None:
+    """UserError where a game names an object of this program, and other processes are to work on it."""
     named = [
         (catalogue, name)
         for game in campaign.resolved.games
@@ -164,7 +161,12 @@ def _holds_bound(campaign: Campaign) -> bool:
             (plugins.models, str(choice.params.get("model"))),
         )
     ]
-    return any(catalogue.is_bound(name) for catalogue, name in named)
+    elsewhere = not getattr(options.load_executor(), "in_this_process", False)
+    if elsewhere and any(catalogue.is_bound(name) for catalogue, name in named):
+        raise UserError(
+            "evaluate: worker processes cannot see functions and arrays of this program; "
+            "name them as 'module:attribute', or use executor='inline'"
+        )
 
 
 def _what_failed(ending: Ending) -> str:
@@ -182,8 +184,8 @@ def _what_failed(ending: Ending) -> str:
 def _with_tracebacks(result: Result, folder: RunFolder) -> Result:
     """The texts in place of the names of files that are about to be deleted."""
     texts = [(folder.path / failure.traceback).read_text("utf-8") for failure in result.failures]
-    told = [replace(failure, traceback="", text=text) for failure, text in zip(result.failures, texts, strict=True)]
-    return replace(result, failures=told)
+    failures = [replace(failure, traceback="", text=text) for failure, text in zip(result.failures, texts, strict=True)]
+    return replace(result, failures=failures)
 
 
 def _name_of(catalogue: Catalogue, thing: One) -> str:

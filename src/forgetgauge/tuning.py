@@ -1,4 +1,4 @@
-"""Choosing a method's knob by utility alone, on the shadow half: it never sees F against T, so Q stays honest.
+"""Choosing a method's strength by utility alone, on the shadow half: it never sees F against T, so Q stays honest.
 
 Tuning on Q, or on accuracy over F and T, would choose the setting that happens to fool the adversaries on these very
 points. Here only accuracy on points that no model of the tuning was trained on is looked at::
@@ -33,8 +33,7 @@ from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.plan.draws import half_sizes
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import TrainJob
-from forgetgauge.plan.presets import expand_preset
-from forgetgauge.plan.runfile import complete_params
+from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.plan.subjects import Halves, Shadow
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.campaign import Campaign
@@ -46,7 +45,7 @@ from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 
 @dataclass(frozen=True)
 class Trial:
-    """One value of the knob."""
+    """One value of the strength."""
 
     value: Any
     mean_loss: float
@@ -66,7 +65,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class _Set:
-    """A shadow model's points."""
+    """The point sets of one shadow model."""
 
     retain: Points
     forget: Points
@@ -108,7 +107,8 @@ class Tuner:
 
     @staticmethod
     def from_run(folder: str | Path, *, device: str = "auto") -> Tuner:
-        """The shadow models of a run that kept its weights; of a sweep those of all games: one knob is to suit them."""
+        """The shadow models of a run that kept its weights; of a sweep those of all games: one strength is to suit
+        them."""
         opened = RunFolder(Path(folder))
         state, games = opened.open_ledger().state, Campaign.read(opened).graphs
         first = games[0].game
@@ -130,7 +130,7 @@ class Tuner:
     def tune(
         self,
         unlearner: str,
-        knob: str,
+        strength: str,
         values: Sequence[Any],
         *,
         params: Mapping[str, Any] | None = None,
@@ -144,8 +144,8 @@ class Tuner:
         factory = plugins.unlearners.load(unlearner)
         trials = []
         for value in values:
-            method = factory(**complete_params(unlearner, factory, {**(params or {}), knob: value}))
-            after = self._accuracy(self._unlearned(method, f"{unlearner} {knob} {value}"))
+            method = factory(**complete_params(unlearner, factory, {**(params or {}), strength: value}))
+            after = self._accuracy(self._unlearned(method, f"{unlearner} {strength} {value}"))
             losses = self.before - after
             trials.append(Trial(value, float(losses.mean()), float(losses.max())))
         harmless = [trial.value for trial in trials if trial.worst_loss <= max_loss + 1e-9]
@@ -185,12 +185,12 @@ def _set_of(shadow: Shadow, points: Points) -> _Set:
 
 def tune(
     unlearner: str,
-    knob: str,
+    strength: str,
     values: Sequence[Any],
     *,
     params: Mapping[str, Any] | None = None,
     max_loss: float = 0.01,
     **how: Any,
 ) -> Tuning:
-    """Train models of the shadow half (`how` is what `Tuner.train` takes) and tune one knob on them."""
-    return Tuner.train(**how).tune(unlearner, knob, values, params=params, max_loss=max_loss)
+    """Train models of the shadow half (`how` is what `Tuner.train` takes) and tune one strength on them."""
+    return Tuner.train(**how).tune(unlearner, strength, values, params=params, max_loss=max_loss)

@@ -12,7 +12,7 @@ NARROW, JOINED = "\u202f", "\u00a0"
 
 
 def plain(value: float) -> str:
-    """Three decimals."""
+    """A number with three decimals."""
     return f"{value:.3f}"
 
 
@@ -28,7 +28,7 @@ def bracket(interval: tuple[float, float]) -> str:
 
 
 def signed_bracket(interval: tuple[float, float]) -> str:
-    """[low, high], with signs."""
+    """An interval whose ends have signs."""
     return f"[{signed(interval[0])},{JOINED}{signed(interval[1])}]"
 
 
@@ -51,8 +51,13 @@ def p_value(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}" if value >= 0.0001 else "< 0.0001"
 
 
+def tau_text(value: float | None) -> str:
+    """A correlation with two decimals; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
 def percent(share: float) -> str:
-    """One decimal."""
+    """A share in percent, with one decimal."""
     return f"{100 * share:.1f}{NARROW}%"
 
 
@@ -79,5 +84,5 @@ def listed(names: Sequence[str]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 pair`, `3 pairs`."""
+    """A number with its noun: `1 pair`, `3 pairs`."""
     return f"{n} {noun}{'s' * (n != 1)}"

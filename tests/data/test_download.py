@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from forgetgauge.data import progress
+from forgetgauge.data import download as downloading
 from forgetgauge.data.cifar import load_cifar10
 from forgetgauge.data.download import fetch, retrieve
 from forgetgauge.data.files import KNOWN, Download
@@ -121,11 +121,11 @@ def test_progress_counts_up_to_all_bytes_and_a_resumed_one_starts_where_it_was(d
 
 
 def test_the_progress_line_is_for_terminals_alone(monkeypatch, capsys):
-    progress.line_on_terminal("a.bin", 5 * 2**19, 5 * 2**20)
+    downloading.line_on_terminal("a.bin", 5 * 2**19, 5 * 2**20)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    progress.line_on_terminal("a.bin", 5 * 2**19, 5 * 2**20)
-    progress.line_on_terminal("a.bin", 5 * 2**20, 5 * 2**20)
+    downloading.line_on_terminal("a.bin", 5 * 2**19, 5 * 2**20)
+    downloading.line_on_terminal("a.bin", 5 * 2**20, 5 * 2**20)
     assert capsys.readouterr().err == "\ra.bin  50 %  2.5 of 5.0 MiB\ra.bin 100 %  5.0 of 5.0 MiB\n"
 
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from forgetgauge.data.idx import read_idx
+from forgetgauge.data.digits import load_fashion_mnist, load_mnist, read_idx
 from forgetgauge.data.loading import load_dataset
-from forgetgauge.data.mnist import load_fashion_mnist, load_mnist
 from forgetgauge.errors import UserError
 from tests.data.layouts import idx, images
 from tests.data.test_dataset import QUICK

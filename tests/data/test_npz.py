@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forgetgauge
-from forgetgauge.data.arrays import dataset_of
+from forgetgauge.data.arrays import dataset_of, read_npz
 from forgetgauge.data.loading import as_dataset, load_dataset
-from forgetgauge.data.npz import read_npz
 from forgetgauge.errors import UserError
 from forgetgauge.tasks.classification import CLASSIFICATION
 from tests.data.layouts import images

@@ -8,10 +8,10 @@ import pytest
 from forgetgauge.data.arrays import own_scaling
 from forgetgauge.data.checking import examine
 from forgetgauge.data.cifar import CIFAR10_SCALING, CIFAR100_SCALING, load_cifar10, load_cifar100
+from forgetgauge.data.digits import FASHION_SCALING, MNIST_SCALING, load_fashion_mnist, load_mnist
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find, locate
-from forgetgauge.data.mnist import FASHION_SCALING, MNIST_SCALING, load_fashion_mnist, load_mnist
-from forgetgauge.data.trees import read_trees
+from forgetgauge.data.text import read_trees
 
 LOADERS = {
     "cifar10": (load_cifar10, CIFAR10_SCALING, (3, 32, 32), [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]),

@@ -11,8 +11,7 @@ from forgetgauge.data.checkpoints import checkpoint_folder
 from forgetgauge.data.files import known_set
 from forgetgauge.data.folders import find
 from forgetgauge.data.loading import load_dataset
-from forgetgauge.data.text import load_sst5, tokenise_once
-from forgetgauge.data.tokenising import START, UNKNOWN, Pretrained, Words, tokenise
+from forgetgauge.data.text import START, UNKNOWN, Pretrained, Words, load_sst5, tokenise, tokenise_once
 from forgetgauge.errors import UserError
 
 SENTENCES = ["a good film", "A bad film .", "a film , a film"]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forgetgauge.data.trees import parse_tree, read_trees
+from forgetgauge.data.text import parse_tree, read_trees
 from forgetgauge.errors import UserError
 from tests.data.test_dataset import QUICK
 

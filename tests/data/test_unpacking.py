@@ -4,8 +4,8 @@ import tarfile
 
 import pytest
 
+from forgetgauge.data.download import unpack
 from forgetgauge.data.files import File
-from forgetgauge.data.unpacking import unpack
 from forgetgauge.errors import UserError
 from tests.data.layouts import tar_of, zip_of
 

@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.assessment import assess_all
 from forgetgauge.game.intervals import pair_interval, signed_interval, simultaneous_intervals, welch_interval
 from forgetgauge.game.permutation import noise_floor
 from forgetgauge.game.quality import quality_interval
@@ -204,6 +205,11 @@ def print_table() -> None:
         print(f"| permutation test at 5 %, false alarms, best of four | {setting} | {share:.1%} |")
     print(f"| *percentile bootstrap over pairs* | 8 pairs | {naive_bootstrap_coverage(8, 0.6):.1%} |")
     print(f"| *t over pairs, point noise added on top* | 8 pairs | {double_counted_coverage(8, 0.6):.1%} |")
+
+
+def assess(outcomes, rng, **options):
+    """One method assessed alone."""
+    return assess_all([outcomes], rng, **options)[0]
 
 
 if __name__ == "__main__":

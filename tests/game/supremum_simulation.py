@@ -14,10 +14,14 @@ from scipy import stats
 from forgetgauge.game.adaptive import pairs_needed, stein_intervals, stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.comparison import compare
-from forgetgauge.game.crossfit import cross_fit, cross_fit_pairs
 from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
-from forgetgauge.game.quality import quality_interval
-from forgetgauge.game.supremum import supremum_interval, supremum_interval_of
+from forgetgauge.game.quality import (
+    cross_fit,
+    cross_fit_pairs,
+    quality_interval,
+    supremum_interval,
+    supremum_interval_of,
+)
 
 from .simulation import make_world, simulate_pairs, true_advantage
 

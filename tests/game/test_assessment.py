@@ -1,15 +1,12 @@
 import numpy as np
 import pytest
 
-from forgetgauge.game.assessment import assess
-from forgetgauge.game.bounded import advantage_floor
-from forgetgauge.game.crossfit import cross_fit
-from forgetgauge.game.epsilon import empirical_epsilon
-from forgetgauge.game.intervals import bounded_interval, signed_interval
+from forgetgauge.game.bounds import empirical_epsilon
+from forgetgauge.game.intervals import advantage_floor, bounded_interval, signed_interval
 from forgetgauge.game.permutation import noise_floor
-from forgetgauge.game.supremum import bounded_quality_interval, supremum_interval
+from forgetgauge.game.quality import bounded_quality_interval, cross_fit, supremum_interval
 
-from .simulation import make_world, simulate_pairs
+from .simulation import assess, make_world, simulate_pairs
 
 
 @pytest.mark.parametrize("n_pairs", [1, 6])

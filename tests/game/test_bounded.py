@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from forgetgauge.game.bounded import advantage_floor, lower_bounds
-from forgetgauge.game.supremum import bounded_quality_interval
+from forgetgauge.game.intervals import advantage_floor, lower_bounds
+from forgetgauge.game.quality import bounded_quality_interval
 
 
 def capital(values, mean, stakes):

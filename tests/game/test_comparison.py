@@ -8,7 +8,7 @@ from scipy import stats
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.comparison import compare, compare_all, kendall_tau, rank_stability
-from forgetgauge.game.supremum import supremum_interval
+from forgetgauge.game.quality import supremum_interval
 
 from .simulation import make_world, simulate_pairs
 from .supremum_simulation import COUPLES, comparison_report, draw_pairs, outcomes_of

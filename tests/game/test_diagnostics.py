@@ -4,7 +4,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from forgetgauge.game.advantage import swap_advantage
-from forgetgauge.game.diagnostics import auc, diagnose, ks, swap_auc, swap_ks, swap_tpr_at_fpr, tpr_at_fpr
+from forgetgauge.game.diagnostics import auc, diagnose, swap_auc, tpr_at_fpr
 
 
 def sample(seed, k=60, *, ties=False, weighted=False):
@@ -38,7 +38,8 @@ def test_the_true_positive_rate_is_read_off_scikit_learns_curve(seed, ties, weig
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_envelope_of_one_split_is_scipys_kolmogorov_smirnov(ties):
     scores, _, side, weight = sample(4, ties=ties)
-    assert ks(scores, side, weight) == pytest.approx(stats.ks_2samp(scores[side], scores[~side]).statistic)
+    blind = diagnose(scores, np.zeros_like(scores), side, weight)  # the other side gains nothing
+    assert 2 * blind.ks_envelope == pytest.approx(stats.ks_2samp(scores[side], scores[~side]).statistic)
 
 
 @cases
@@ -83,20 +84,20 @@ def test_no_threshold_has_a_larger_swap_advantage_than_the_envelope(seed, ties, 
     first, second, side, weight = sample(seed, ties=ties, weighted=weighted)
     cuts = np.unique(np.concatenate([first, second]))
     gains = [abs(swap_advantage(first >= cut, second >= cut, side, weight)) for cut in cuts]
-    assert swap_ks(first, second, side, weight) == pytest.approx(max(gains))
+    assert diagnose(first, second, side, weight).ks_envelope == pytest.approx(max(gains))
 
 
 @cases
 def test_a_shared_model_gives_exactly_a_half_and_exactly_no_envelope(seed, ties, weighted):
     scores, _, side, weight = sample(seed, ties=ties, weighted=weighted)
     assert swap_auc(scores, scores, side, weight) == 0.5
-    assert swap_ks(scores, scores, side, weight) == 0.0
+    assert diagnose(scores, scores, side, weight).ks_envelope == 0.0
 
 
 def test_two_retrained_models_have_an_envelope_above_zero():
     rng, k = np.random.default_rng(5), 400
     side = np.arange(2 * k) < k
-    found = [swap_ks(*rng.normal(size=(2, 2 * k)), side, np.ones(2 * k)) for _ in range(300)]
+    found = [diagnose(*rng.normal(size=(2, 2 * k)), side, np.ones(2 * k)).ks_envelope for _ in range(300)]
     assert np.mean(found) == pytest.approx(0.869 / np.sqrt(k), rel=0.08)
 
 
@@ -114,8 +115,8 @@ def test_order_does_not_matter_and_infinite_scores_are_ranked():
 def test_perfect_and_inverted_scores():
     side, weight = np.arange(6) < 3, np.ones(6)
     assert (auc(side * 1.0, side, weight), auc(~side * 1.0, side, weight)) == (1, 0)
-    assert swap_tpr_at_fpr(side * 1.0, ~side * 1.0, side, weight, 0.0) == 1
-    assert swap_ks(~side * 1.0, side * 1.0, side, weight) == pytest.approx(1)
+    assert diagnose(side * 1.0, ~side * 1.0, side, weight).tpr_at_01_percent == 1
+    assert diagnose(~side * 1.0, side * 1.0, side, weight).ks_envelope == pytest.approx(1)
 
 
 def test_nonsense_is_refused():
@@ -125,6 +126,6 @@ def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="same points"):
         auc(scores[:-1], side, weight)
     with pytest.raises(ValueError, match="no mass"):
-        ks(scores, np.zeros_like(side), weight)
+        auc(scores, np.zeros_like(side), weight)
     with pytest.raises(ValueError, match="false positive rate"):
         tpr_at_fpr(scores, side, weight, 1.5)

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forgetgauge.game.enumeration import (
+from forgetgauge.game.splits import Split, draw_split
+
+from .enumeration import (
     advantage,
+    enumerate_splits,
     one_point,
     supremum,
     swap_supremum,
@@ -15,7 +18,6 @@ from forgetgauge.game.enumeration import (
     views,
     whole_set,
 )
-from forgetgauge.game.splits import Split, draw_split, enumerate_splits
 
 ONE = Fraction(1, 5)  # of six points: k = 1, 30 splits
 TWO = Fraction(1, 2)  # k = 2, 90 splits

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from forgetgauge.game.bounded import advantage_floor
-from forgetgauge.game.epsilon import empirical_epsilon
+from forgetgauge.game.bounds import empirical_epsilon
+from forgetgauge.game.intervals import advantage_floor
 
 from .supremum_simulation import draw_pairs
 

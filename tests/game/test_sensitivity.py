@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from forgetgauge.game.sensitivity import by_class, checked, mass, restricted, uniform
+from forgetgauge.game.sensitivity import by_class, checked, restricted, uniform
 
 
 def test_uniform_gives_every_point_the_same():
@@ -50,7 +50,6 @@ def test_weights_that_are_no_distribution_are_refused(weights, n, message):
 
 def test_restriction_renormalises_and_keeps_the_order_of_the_points():
     weights = checked([1, 2, 3, 4], 4)
-    assert mass(weights, np.array([3, 0])) == pytest.approx(0.5)
     assert restricted(weights, np.array([3, 0])) == pytest.approx([0.8, 0.2])
 
 
@@ -59,4 +58,3 @@ def test_a_set_without_mass_or_without_weights_is_refused():
         restricted(np.array([1.0, 0.0, 0.0]), np.array([1, 2]), "forget set")
     with pytest.raises(ValueError, match="for 2 points, so none for point 5"):
         restricted(np.ones(2), np.array([0, 5]))
-    assert mass(np.ones(2), np.array([], dtype=np.int64)) == 0

@@ -3,10 +3,9 @@ import pytest
 from scipy import stats
 
 from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
-from forgetgauge.game.quality import quality_interval
-from forgetgauge.game.supremum import bounded_quality_interval, estimate_supremum, supremum_interval
+from forgetgauge.game.quality import bounded_quality_interval, quality_interval, supremum_interval
 
-from .simulation import make_world, simulate_pairs
+from .simulation import assess, make_world, simulate_pairs
 from .supremum_simulation import CORRELATIONS, SCENARIOS, draw_pairs, interval_report, null_alarm_rate, outcomes_of
 
 
@@ -23,31 +22,34 @@ def test_the_ends_of_the_interval_by_hand():
 @pytest.mark.parametrize("memory", [0.0, 0.8])
 def test_the_interval_lies_inside_bonferronis_and_holds_the_plug_in(n_pairs, memory):
     outcomes = simulate_pairs(make_world(memory, (-0.5, 0.0, 0.5)), n_pairs, 1, np.random.default_rng(1))
-    found, wide = estimate_supremum(outcomes), quality_interval(simultaneous_intervals(outcomes), 0.95)
-    assert wide.low < found.interval.low
-    assert wide.high == found.interval.high
-    assert found.interval.low <= found.quality_plugin <= found.interval.high
-    assert found.interval.basis == ("over pairs" if n_pairs == 6 else "given these models")
+    found, wide = (
+        assess(outcomes, np.random.default_rng(0), n_relabellings=10),
+        quality_interval(simultaneous_intervals(outcomes), 0.95),
+    )
+    assert wide.low < found.quality_interval.low
+    assert wide.high == found.quality_interval.high
+    assert found.quality_interval.low <= found.quality_plugin <= found.quality_interval.high
+    assert found.quality_interval.basis == ("over pairs" if n_pairs == 6 else "given these models")
     assert found.basis == ("over pairs" if n_pairs == 6 else "over points")
 
 
 def test_with_one_adversary_nothing_is_chosen_but_the_sign():
     outcomes = outcomes_of(draw_pairs(np.array([0.3]), 0.0, (6,), np.random.default_rng(2)))
-    found = estimate_supremum(outcomes)
-    assert found.interval == quality_interval([signed_interval(outcomes, 0)], 0.95)
+    found = assess(outcomes, np.random.default_rng(0), n_relabellings=10)
+    assert found.quality_interval == quality_interval([signed_interval(outcomes, 0)], 0.95)
     assert found.quality == pytest.approx(found.quality_plugin)
 
 
 def test_chance_alone_leaves_a_quality_of_one_and_an_advantage_below_zero():
     by_pair = np.array([[0.1], [-0.1], [0.1], [-0.1], [0.1], [-0.1]])
-    found = estimate_supremum(outcomes_of(by_pair))
+    found = assess(outcomes_of(by_pair), np.random.default_rng(0), n_relabellings=10)
     assert found.crossfit_advantage < 0
     assert (found.quality, found.quality_plugin) == (1.0, pytest.approx(1.0))
 
 
 def test_the_named_adversary_is_the_best_over_all_pairs():
     by_pair = draw_pairs(np.array([0.0, -0.3, 0.1]), 0.0, (8,), np.random.default_rng(3))
-    assert estimate_supremum(outcomes_of(by_pair)).best == 1
+    assert assess(outcomes_of(by_pair), np.random.default_rng(0), n_relabellings=10).best == 1
 
 
 def test_an_adversary_that_tells_no_two_models_apart_does_not_widen_the_interval_of_the_others():

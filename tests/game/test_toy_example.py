@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from forgetgauge.game.advantage import swap_advantage
-from forgetgauge.game.enumeration import advantage, one_point
 from forgetgauge.game.splits import Split, SwapPair
+
+from .enumeration import advantage, one_point
 
 TENTHS = np.array([7, 4, 3, 1, 6, 8])  # A … F
 CUT = 5

@@ -25,7 +25,7 @@ from forgetgauge.models.building import build_model
 from forgetgauge.models.head import head_of
 from forgetgauge.plan.runfile import complete_params
 from forgetgauge.run.weights import pour_weights, weights_of
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.neg_grad import NegGrad
 from forgetgauge.unlearn.unlearner import Context

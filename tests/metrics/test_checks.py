@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.metrics.checks import Steps, is_grounded, mean_tau, steps_of
-from forgetgauge.metrics.estimates import over_pairs
+from forgetgauge.metrics.scores import over_pairs
 
 
 def test_the_interval_is_students_over_pairs():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax as scipy_log_softmax
 from scipy.special import rel_entr, softmax
 
-from forgetgauge.metrics.distances import log_softmax, mean_kl
+from forgetgauge.metrics.scores import log_softmax, mean_kl
 
 
 def logits(seed: int, n: int = 20, classes: int = 4) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forgetgauge.metrics.ic import confused_half, exchanged, ic_score, interclass_error
+from forgetgauge.metrics.scores import confused_half, exchanged, ic_score, interclass_error
 
 A, B, OTHER = 3, 5, 7
 

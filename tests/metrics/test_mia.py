@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from forgetgauge.game.advantage import swap_advantage
-from forgetgauge.metrics.mia import best_attack, mia_accuracy, mia_score, offset_mia_accuracy, swap_mia_score
+from forgetgauge.metrics.scores import best_attack, mia_accuracy, mia_score, offset_mia_accuracy, swap_mia_score
 
 TENTHS = np.array([7, 4, 3, 1, 6, 8])  # A … F, in tenths
 BUMPS = (0, 1, 2)  # Retrain, and two methods that leave forgotten points 0.1 and 0.2 more suspicious

@@ -14,12 +14,11 @@ import torch
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import draw_confused
-from forgetgauge.plan.graph import CONFUSED, Method, build_graph
+from forgetgauge.plan.graph import CONFUSED, Method, build_graph, game_from_json, game_to_json
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.plan.runfile import read_run_file
-from forgetgauge.run.packing import company, form_stacks, pack
-from forgetgauge.run.places import Places
+from forgetgauge.run.packing import form_stacks, pack, stack_kind
+from forgetgauge.run.point_sets import SubjectPoints
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.ledger import LedgerState
 from tests.conftest import TINY
@@ -81,7 +80,7 @@ def test_models_of_the_ic_test_share_stacks_among_themselves_and_with_nobody_els
     theirs = [stack for stack in stacks if confused & set(stack)]
     assert all(set(stack) <= confused for stack in theirs)
     coupled = [job for job in jobs_of("confused") if job.coupled]
-    assert len(theirs) == len({company(job) for job in coupled})
+    assert len(theirs) == len({stack_kind(job) for job in coupled})
     assert sum(map(len, theirs)) == len(coupled)
     repetitions = {(pair, seed) for pair in range(GAME.pairs) for seed in range(GAME.seeds)}
     for stack in theirs:
@@ -122,36 +121,36 @@ LABELS = torch.arange(N) % 5
 
 
 @pytest.fixture(params=["train", "unlearn", "signals"])
-def places(request) -> Places:
+def point_sets(request) -> SubjectPoints:
     job = next(job for job in jobs_of("confused") if job.kind == request.param)
     order = np.random.default_rng(0).permutation(N)
-    return Places.of(job.subject, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
+    return SubjectPoints.of(job.subject, Points.of(torch.randn(N, 2), LABELS), order[:50], order[50:])
 
 
-def test_what_is_forgotten_was_taught_as_the_other_class_and_is_looked_at_with_true_labels(places):
-    seen = places.look_at(CONFUSED)
+def test_what_is_forgotten_was_taught_as_the_other_class_and_is_looked_at_with_true_labels(point_sets):
+    seen = point_sets.look_at(CONFUSED)
     assert len(seen) > 0
-    np.testing.assert_array_equal(seen.index, places.forget.index)
+    np.testing.assert_array_equal(seen.index, point_sets.forget.index)
     np.testing.assert_array_equal(seen.y, LABELS[torch.from_numpy(seen.index)])
-    np.testing.assert_array_equal(places.forget.y, 1 - seen.y)
+    np.testing.assert_array_equal(point_sets.forget.y, 1 - seen.y)
 
 
-def test_what_is_retained_was_taught_as_it_is(places):
-    np.testing.assert_array_equal(places.retain.y, LABELS[torch.from_numpy(places.retain.index)])
-    np.testing.assert_array_equal(places.training.y, torch.cat([places.retain.y, places.forget.y]))
+def test_what_is_retained_was_taught_as_it_is(point_sets):
+    np.testing.assert_array_equal(point_sets.retain.y, LABELS[torch.from_numpy(point_sets.retain.index)])
+    np.testing.assert_array_equal(point_sets.training.y, torch.cat([point_sets.retain.y, point_sets.forget.y]))
 
 
-def test_the_training_set_is_as_large_as_a_targets_and_of_the_target_half(places):
-    assert len(places.training) == sum(GAME.sizes)
-    assert set(places.training.index) <= set(places.target_index)
-    assert not set(places.elsewhere.index) & set(places.training.index)
+def test_the_training_set_is_as_large_as_a_targets_and_of_the_target_half(point_sets):
+    assert len(point_sets.training) == sum(GAME.sizes)
+    assert set(point_sets.training.index) <= set(point_sets.target_index)
+    assert not set(point_sets.elsewhere.index) & set(point_sets.training.index)
 
 
-def test_all_sets_of_a_job_share_one_version_of_the_labels(places):
-    versions = {id(part.whole_labels) for part in (places.retain, places.forget, places.training)}
+def test_all_sets_of_a_job_share_one_version_of_the_labels(point_sets):
+    versions = {id(part.whole_labels) for part in (point_sets.retain, point_sets.forget, point_sets.training)}
     assert len(versions) == 1
-    assert places.points.whole_labels is not places.forget.whole_labels
-    np.testing.assert_array_equal(places.points.whole_labels, LABELS)
+    assert point_sets.points.whole_labels is not point_sets.forget.whole_labels
+    np.testing.assert_array_equal(point_sets.points.whole_labels, LABELS)
 
 
 def test_every_repetition_confuses_points_of_its_own():

@@ -25,8 +25,7 @@ from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
 from forgetgauge.models.head import head_of
 from forgetgauge.models.outputs import as_written
-from forgetgauge.run.algorithms import make_learner
-from forgetgauge.run.own_code import CodeCheck
+from forgetgauge.run.algorithms import CodeCheck, make_learner
 from forgetgauge.run.resolve import resolve
 from forgetgauge.streams import Streams
 from forgetgauge.testing import check_unlearner

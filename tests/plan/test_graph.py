@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from forgetgauge.plan.draws import draw_halves, draw_reference, draw_shadow, draw_swap_pair, half_sizes
-from forgetgauge.plan.graph import Cell, Game, Method, Opponent, build_graph
+from forgetgauge.plan.graph import Cell, Game, Method, PlannedAdversary, build_graph, game_from_json, game_to_json
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.record import game_from_json, game_to_json
-from forgetgauge.store.artefact import decode, encode
+from forgetgauge.store.objects import decode, encode
 
 GAME = Game(
     data=Named("digits"),
@@ -32,7 +31,7 @@ GAME = Game(
         "retrain": Method(Named("retrain"), uses_original=False, stacked=True),
         "none": Method(Named("none")),
     },
-    adversaries={"confidence": Opponent(Named("confidence")), "entropy": Opponent(Named("entropy"))},
+    adversaries={"confidence": PlannedAdversary(Named("confidence")), "entropy": PlannedAdversary(Named("entropy"))},
     model_bytes=10,
 )
 
@@ -68,10 +67,20 @@ def test_jobs_stand_after_what_they_read():
         {"pairs": 4},
         {"seeds": 3},
         {"methods": {**GAME.methods, "neg-grad": Method(Named("neg-grad", {"lr": 0.1}))}},
-        {"adversaries": {**GAME.adversaries, "correctness": Opponent(Named("correctness"))}},
-        {"adversaries": {**GAME.adversaries, "x": Opponent(Named("x"), ("background", "outsiders", "references"))}},
-        {"adversaries": {**GAME.adversaries, "x": Opponent(Named("x"), ("references", "unlearned"))}},
-        {"adversaries": {**GAME.adversaries, "x": Opponent(Named("x"), ("gradient-norm",), ("gradient-norm",))}},
+        {"adversaries": {**GAME.adversaries, "correctness": PlannedAdversary(Named("correctness"))}},
+        {
+            "adversaries": {
+                **GAME.adversaries,
+                "x": PlannedAdversary(Named("x"), ("background", "outsiders", "references")),
+            }
+        },
+        {"adversaries": {**GAME.adversaries, "x": PlannedAdversary(Named("x"), ("references", "unlearned"))}},
+        {
+            "adversaries": {
+                **GAME.adversaries,
+                "x": PlannedAdversary(Named("x"), ("gradient-norm",), ("gradient-norm",)),
+            }
+        },
         {"methods": {**GAME.methods, "own": Method(Named("own"), learner=Named("sisa"))}},
     ],
 )
@@ -146,7 +155,7 @@ def jobs_of(game: Game, kind: str) -> list[dict]:
 
 
 def test_an_unlearning_aware_adversary_is_fitted_once_per_method_and_its_shadows_pass_through_the_method():
-    aware = replace(GAME, adversaries={"x": Opponent(Named("x"), ("references", "unlearned"))})
+    aware = replace(GAME, adversaries={"x": PlannedAdversary(Named("x"), ("references", "unlearned"))})
     assert count(aware, "fit") == len(GAME.methods)
     unlearned = [params for params in jobs_of(aware, "unlearn") if params["role"] != "target"]
     assert len(unlearned) == len(GAME.methods) * (GAME.n_shadows + GAME.n_references)
@@ -154,7 +163,7 @@ def test_an_unlearning_aware_adversary_is_fitted_once_per_method_and_its_shadows
 
 
 def test_background_signals_are_taken_only_for_those_who_ask():
-    asked = replace(GAME, adversaries={**GAME.adversaries, "x": Opponent(Named("x"), ("background",))})
+    asked = replace(GAME, adversaries={**GAME.adversaries, "x": PlannedAdversary(Named("x"), ("background",))})
     graph = build_graph(asked)
     readers = [job for job in graph.jobs.values() if job.kind == "decide" and "background" in job.inputs]
     assert {job.params["adversary"]["name"] for job in readers} == {"x"}

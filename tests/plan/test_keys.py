@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from forgetgauge.plan.graph import Game, Method, Opponent, build_graph
+from forgetgauge.plan.graph import Game, Method, PlannedAdversary, build_graph
 from forgetgauge.plan.jobs import HEAVY, Named
 from forgetgauge.run.packing import form_stacks
 from forgetgauge.store.ledger import LedgerState
@@ -15,11 +15,11 @@ from forgetgauge.streams import canonical_json
 from tests.plan.test_graph import GAME
 
 EVERY_NEED = {
-    "plain": Opponent(Named("plain")),
-    "scores": Opponent(Named("scores"), ("background",)),
-    "panels": Opponent(Named("panels", {"k": 3}), ("outsiders", "references")),
-    "aware": Opponent(Named("aware"), ("references", "unlearned")),
-    "white-box": Opponent(Named("white-box"), ("unlearned", "outsiders", "background"), ("gradient-norm",)),
+    "plain": PlannedAdversary(Named("plain")),
+    "scores": PlannedAdversary(Named("scores"), ("background",)),
+    "panels": PlannedAdversary(Named("panels", {"k": 3}), ("outsiders", "references")),
+    "aware": PlannedAdversary(Named("aware"), ("references", "unlearned")),
+    "white-box": PlannedAdversary(Named("white-box"), ("unlearned", "outsiders", "background"), ("gradient-norm",)),
 }
 OWN = Method(Named("own", {"a": 1.5}, "c0de", "2"), stacked=True)
 SISA = Method(Named("sisa"), learner=Named("sisa", {"n_shards": 2}), stacked=True)

@@ -3,8 +3,7 @@ import pytest
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.plan.presets import PRESETS, expand_preset
-from forgetgauge.plan.runfile import complete_params
+from forgetgauge.plan.runfile import PRESETS, complete_params, expand_preset
 from forgetgauge.run.resolve import resolve
 
 

@@ -130,7 +130,7 @@ def test_a_bad_sweep_is_one_line(sweep, words):
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Options:
     lr: float = 0.1
     steps: int = 3
     mode: Literal["a", "b"] = "a"
@@ -143,7 +143,7 @@ class Knobs:
 
 
 def test_parameters_are_completed_with_every_default_as_plain_json():
-    assert complete_params("x", Knobs, {"lr": 1, "milestones": [0.5]}) == {
+    assert complete_params("x", Options, {"lr": 1, "milestones": [0.5]}) == {
         "lr": 1.0,
         "steps": 3,
         "mode": "a",
@@ -203,6 +203,6 @@ def test_a_field_of_a_type_that_cannot_be_checked_is_one_line(kind):
 )
 def test_bad_parameters_are_one_line(params, words):
     with pytest.raises(UserError) as caught:
-        complete_params("unlearners.x", Knobs, params)
+        complete_params("unlearners.x", Options, params)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.game.assessment import assess
-from forgetgauge.game.epsilon import empirical_epsilon
-from forgetgauge.game.supremum import bounded_quality_interval
+from forgetgauge.game.bounds import empirical_epsilon
+from forgetgauge.game.quality import bounded_quality_interval
 from forgetgauge.results.assessed import (
     assessed_fields,
     noise_floor_of,
@@ -17,7 +16,7 @@ from forgetgauge.results.assessed import (
     worst_pair,
 )
 from forgetgauge.results.record import WorstPairResult, read_result
-from tests.game.simulation import make_world, simulate_pairs
+from tests.game.simulation import assess, make_world, simulate_pairs
 
 RESULTS = Path(__file__).parents[2] / "results"
 

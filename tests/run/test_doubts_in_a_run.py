@@ -114,7 +114,7 @@ class WithSoftmax(Minibatch):
 def test_a_model_that_gives_probabilities_is_refused_before_training(learner):
     began = []
     with pytest.raises(UserError, match=r"gives probabilities.*leave out the softmax"):
-        evaluate(unlearner="none", data=blobs(), **HOW | {"learner": learner}, tell=began.append)
+        evaluate(unlearner="none", data=blobs(), **HOW | {"learner": learner}, progress=began.append)
     assert began == []
 
 

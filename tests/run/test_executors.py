@@ -8,7 +8,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run import executors
 from forgetgauge.run.assignments import Assignment, Sources
-from forgetgauge.run.executors import KINDS, Inline, Processes, places
+from forgetgauge.run.executors import KINDS, Inline, Processes, worker_roles
 from tests.made_up import MadeUp
 
 
@@ -19,14 +19,14 @@ def assignment(kind: Kind) -> Assignment:
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])
 def test_on_a_cpu_every_worker_does_everything(n_workers):
-    hired = places("cpu", n_workers)
+    hired = worker_roles("cpu", n_workers)
     assert len(hired) == n_workers
     assert all(place.serves(assignment(kind)) for place in hired for kind in KINDS)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])
 def test_with_a_gpu_one_worker_owns_it_and_never_waits_for_an_adversary(n_workers):
-    owner, *others = places("cuda:0", n_workers)
+    owner, *others = worker_roles("cuda:0", n_workers)
     assert len(others) == max(n_workers - 1, 1)
     assert owner.device == "cuda:0"
     assert {place.device for place in others} == {"cpu"}

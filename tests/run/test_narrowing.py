@@ -18,8 +18,8 @@ from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.narrowing import cut, in_parts
 from forgetgauge.run.options import RunOptions
+from forgetgauge.run.packing import cut, in_parts
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams

@@ -10,7 +10,7 @@ from forgetgauge.attack.signals import CONFIDENCE, Signals
 from forgetgauge.plan.draws import draw_showing, draw_swap_pair
 from forgetgauge.plan.jobs import DecideJob, Named
 from forgetgauge.run.adversary import decide
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 
 
 class Attack:

@@ -10,7 +10,7 @@ from hypothesis import given
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
+from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
@@ -71,7 +71,7 @@ def test_what_hangs_on_a_hopeless_job_is_not_tried():
 def test_stacks_hold_one_company_and_at_most_the_width(width):
     jobs = build_graph(GAME).jobs
     for stack in form_stacks(jobs, list(jobs), LedgerState(), width):
-        assert len({company(jobs[key]) for key in stack}) == 1
+        assert len({stack_kind(jobs[key]) for key in stack}) == 1
         assert len({jobs[key].kind for key in stack}) == 1
         assert len(stack) <= width
 
@@ -169,7 +169,7 @@ def test_decisions_wait_for_one_task_of_signals_alone():
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_on_a_gpu_models_that_are_alike_are_asked_together_and_elsewhere_each_alone(tmp_path, device):
     worker = Worker(tmp_path, Sources({}))
-    vars(worker.holdings)["device"] = SimpleNamespace(type=device)
+    vars(worker.data)["device"] = SimpleNamespace(type=device)
     game = replace(GAME, adversaries=EVERY_NEED, metrics={"ic": [0, 1]})
     asked = [job for job in build_graph(game).jobs.values() if job.kind == "signals"]
     units = worker._units(asked)

@@ -1,9 +1,8 @@
 import numpy as np
 
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.recent import Recent
-from forgetgauge.run.worker import Worker
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.run.worker import Recent, Worker
+from forgetgauge.store.objects import Artefact
 from tests.made_up import MadeUp
 
 
@@ -48,7 +47,7 @@ def test_a_worker_on_a_gpu_finds_weights_in_memory_and_all_else_on_the_disk(tmp_
     made = artefact(3)
     for kind, on_gpu in (("train", True), ("train", False), ("signals", True)):
         worker, job = Worker(tmp_path, Sources({})), MadeUp(kind)
-        monkeypatch.setattr(type(worker.holdings), "is_on_gpu", on_gpu)
+        monkeypatch.setattr(type(worker.data), "is_on_gpu", on_gpu)
         receipt = worker._write(job, made)
         found = worker._read(job.key, receipt.sha256)
         assert (found is made) is (on_gpu and kind == "train")  # what is handed out to a user's code is read anew
@@ -58,6 +57,6 @@ def test_a_worker_on_a_gpu_finds_weights_in_memory_and_all_else_on_the_disk(tmp_
 
 def test_a_worker_that_was_asked_for_no_device_is_on_no_gpu(tmp_path):
     worker = Worker(tmp_path, Sources({}))
-    assert not worker.holdings.is_on_gpu
-    assert worker.holdings.device.type == "cpu"
-    assert not worker.holdings.is_on_gpu
+    assert not worker.data.is_on_gpu
+    assert worker.data.device.type == "cpu"
+    assert not worker.data.is_on_gpu

@@ -233,7 +233,7 @@ def test_a_limit_shorter_than_a_task_still_gets_on_from_call_to_call(folder):
 
 def test_progress_ends_with_everything_known(folder):
     jobs, told = little_graph(), []
-    execute(jobs, folder, StandIn(folder), tell=told.append)
+    execute(jobs, folder, StandIn(folder), progress=told.append)
     assert told[0].n_done == 0
     assert told[0].seconds_left is None
     assert told[-1].seconds_left is not None

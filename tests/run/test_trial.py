@@ -33,7 +33,7 @@ def refused(**arguments):
     """The line of the refusal, once it is clear that nothing was begun."""
     told = []
     with pytest.raises(UserError) as caught:
-        forgetgauge.evaluate(**{**TINY, **arguments}, tell=told.append)
+        forgetgauge.evaluate(**{**TINY, **arguments}, progress=told.append)
     line = str(caught.value)
     assert told == []
     assert "\n" not in line
@@ -118,7 +118,7 @@ class Wide(nn.Module):
 def test_a_model_with_a_wrong_output_is_refused_by_its_name(model, n_outputs):
     told = []
     with pytest.raises(UserError, match=f"{model.__name__}.* gives {n_outputs} outputs for each point") as caught:
-        forgetgauge.evaluate(**{**TINY, "learner": {**TINY["learner"], "model": model}}, tell=told.append)
+        forgetgauge.evaluate(**{**TINY, "learner": {**TINY["learner"], "model": model}}, progress=told.append)
     assert told == []
     assert "\n" not in str(caught.value)
 

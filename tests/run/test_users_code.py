@@ -18,8 +18,8 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
-from forgetgauge.run.isolation import settings_kept
 from forgetgauge.run.resolve import resolve
+from forgetgauge.run.worker import settings_kept
 from tests.own_code import TINY
 
 
@@ -123,7 +123,7 @@ def test_editing_an_own_model_trains_it_again(own_module, tmp_path):
         forgetgauge.evaluate(
             unlearner="none",
             out=tmp_path / "run",
-            tell=told[-1].append,
+            progress=told[-1].append,
             **{**TINY, "learner": {**TINY["learner"], "model": "users_own:Net"}},
         )
     assert [len(events) > 0 for events in told] == [True, False, True]
@@ -207,7 +207,11 @@ def test_editing_a_helper_of_a_method_runs_the_method_again_and_trains_nothing(o
         own_modules(users_method=METHOD, users_helper=helper)
         told = []
         result = forgetgauge.evaluate(
-            unlearner={"mine": "users_method:method"}, out=tmp_path / "run", tell=told.append, keep="weights", **TINY
+            unlearner={"mine": "users_method:method"},
+            out=tmp_path / "run",
+            progress=told.append,
+            keep="weights",
+            **TINY,
         )
         done.append(len(told) > 0)
         made.append(any("train" in progress.doing for progress in told))
@@ -224,7 +228,7 @@ def test_what_no_key_covers_is_listed_and_a_stated_version_runs_it_again(own_mod
     for version in (None, None, "2", "2"):
         how = {"method": "users_method:method", **({"version": version} if version else {})}
         told = []
-        result = forgetgauge.evaluate(unlearner={"mine": how}, out=tmp_path / "run", tell=told.append, **TINY)
+        result = forgetgauge.evaluate(unlearner={"mine": how}, out=tmp_path / "run", progress=told.append, **TINY)
         done.append(len(told) > 0)
         (line,) = result.games[0].not_covered
         assert line.startswith("unlearners.mine: users_method, line 3: __import__")
@@ -263,7 +267,7 @@ def test_a_replaced_file_that_a_parameter_names_runs_the_method_again(own_module
         np.save(tmp_path / "factor.npy", factor)
         told = []
         how = {"mine": {"method": "users_method:method", "path": str(tmp_path / "factor.npy")}}
-        forgetgauge.evaluate(unlearner=how, out=tmp_path / "run", tell=told.append, **TINY)
+        forgetgauge.evaluate(unlearner=how, out=tmp_path / "run", progress=told.append, **TINY)
         done.append(len(told) > 0)
     assert done == [True, False, True]
 
@@ -277,7 +281,7 @@ def test_versions_are_recorded_with_what_they_made_and_both_are_named_where_a_ru
     elsewhere = {**scheduler.versions(), "torch": "9.9.9"}
     monkeypatch.setattr(scheduler, "versions", lambda: elsewhere)
     told = []
-    result = forgetgauge.evaluate(unlearner=["none", "retrain"], out=tmp_path / "run", tell=told.append, **TINY)
+    result = forgetgauge.evaluate(unlearner=["none", "retrain"], out=tmp_path / "run", progress=told.append, **TINY)
     assert result.environment["torch"].endswith(" and 9.9.9")
     assert not any("original" in progress.doing for progress in told), "the version of torch is in a key"
 
@@ -546,7 +550,7 @@ def test_data_of_one_class_are_refused_before_anything_is_trained():
             forgetgauge.evaluate(
                 unlearner="none",
                 data=(np.random.default_rng(0).normal(size=(80, 4)), np.full(80, label)),
-                tell=told.append,
+                progress=told.append,
                 **{**TINY, "fraction": 1.0},
             )
     assert told == []

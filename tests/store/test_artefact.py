@@ -5,7 +5,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given, settings
 
-from forgetgauge.store.artefact import decode, encode
+from forgetgauge.store.objects import decode, encode
 
 ARRAYS = st.dictionaries(
     st.text("abc.", min_size=1, max_size=5),

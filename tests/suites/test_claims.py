@@ -267,7 +267,7 @@ def test_of_several_records_of_seeds_the_one_that_says_most_is_shown(tmp_path):
     }
     for name, record in records.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "seeds.json").write_text(record.to_json())
+        (tmp_path / name / "replicates.json").write_text(record.to_json())
     assert read_findings(tmp_path).replicates == records["b"]
 
 

@@ -60,7 +60,7 @@ def test_a_chosen_value_between_two_of_the_grid_is_put_there(monkeypatch):
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_game_is_table_1s_with_other_methods(scale):
     game, table1 = frontier_game(SCALES[scale]), suite("table1", scale).columns[-1].raw
-    parse_spec(game, "knobs")
+    parse_spec(game, "strengths")
     assert {**game, "unlearners": 0} == {**table1, "unlearners": 0}
     assert {"retrain", "none"} < set(game["unlearners"])
 
@@ -68,7 +68,7 @@ def test_the_game_is_table_1s_with_other_methods(scale):
 def test_no_model_is_trained_for_it_and_the_tables_value_is_not_played_again():
     table1 = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign
     column = Column("all", frontier_game(SCALES["smoke"]), "digits")
-    first = plan_suite(Suite("knobs", "", "", (column,), "quality", "smoke", ())).campaign
+    first = plan_suite(Suite("strengths", "", "", (column,), "quality", "smoke", ())).campaign
     new = [job for key, job in first.jobs.items() if key not in table1.jobs]
     assert {job.kind for job in new} == {"unlearn", "signals", "decide"}
     (graph,), (known,) = first.graphs, table1.graphs
@@ -105,7 +105,7 @@ def curves(monkeypatch):
 
 
 def test_a_record_of_curves_survives_the_disk(curves, tmp_path):
-    path = tmp_path / "knobs.json"
+    path = tmp_path / "strengths.json"
     path.write_text(curves.to_json())
     assert read_frontiers(path) == curves
     path.write_text(curves.to_json().replace('"scale"', '"scalle"'))
@@ -150,15 +150,15 @@ def test_pictures_tell_who_cannot_see_how_many_pairs_there_are(curves, tmp_path)
     (picture,) = curve_pictures(replace(curves, curves={"ssd": replace(curve, points=points)}))
     said = [part.split(": ")[-1] for part in picture.words.split("; ")[:3]]
     assert said == ["no pair completed", "only 1 pair completed", "only 2 pairs completed"]
-    (tmp_path / "knobs.json").write_text(replace(curves, curves={"ssd": replace(curve, points=[])}).to_json())
+    (tmp_path / "strengths.json").write_text(replace(curves, curves={"ssd": replace(curve, points=[])}).to_json())
     with pytest.raises(UserError, match="not one point for each value"):
-        read_frontiers(tmp_path / "knobs.json")
+        read_frontiers(tmp_path / "strengths.json")
 
 
 TUNING = {
     "before": [0.8, 0.9],
     "ssd": {
-        "knob": "alpha",
+        "strength": "alpha",
         "params": {},
         "chosen": 2.0,
         "trials": [
@@ -166,7 +166,7 @@ TUNING = {
             {"value": 2.0, "mean_loss": 0.004, "worst_loss": 0.009, "seconds": 3},
         ],
     },
-    "fisher": {"knob": "alpha", "params": {"labels": "sampled"}, "chosen": None, "trials": []},
+    "fisher": {"strength": "alpha", "params": {"labels": "sampled"}, "chosen": None, "trials": []},
 }
 
 
@@ -187,7 +187,7 @@ def test_a_search_shows_what_was_tried_and_what_the_rule_chose(tuned):
     ]
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", '{"before": [0.5], "ssd": {"knob": "alpha"}}', '{"before"'])
+@pytest.mark.parametrize("text", ["{}", "[1]", '{"before": [0.5], "ssd": {"strength": "alpha"}}', '{"before"'])
 def test_a_damaged_search_is_one_line(tuned, text):
     tuned.write_text(text)
     with pytest.raises(UserError) as error:
@@ -197,7 +197,7 @@ def test_a_damaged_search_is_one_line(tuned, text):
 
 
 def test_the_page_shows_curves_and_search(curves, tuned):
-    (tuned.parent / "knobs.json").write_text(curves.to_json())
+    (tuned.parent / "strengths.json").write_text(curves.to_json())
     found = read_findings(tuned.parents[1])
     page, html = render_markdown(found), render_page(found)
     assert "| Q along the strength | paper scale |" in page

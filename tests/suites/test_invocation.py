@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from forgetgauge.errors import UserError
+from forgetgauge.plan.graph import game_from_json, game_to_json
 from forgetgauge.plan.jobs import HEAVY
-from forgetgauge.plan.record import game_from_json, game_to_json
 from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.run.options import RunOptions
 from forgetgauge.store.runfolder import RunFolder

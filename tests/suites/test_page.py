@@ -132,9 +132,9 @@ def test_the_page_in_the_documentation_is_that_of_the_stored_results():
         (["table1", "list"], "list goes alone: forgetgauge reproduce list"),
         (["LIST", "table1"], "list goes alone: forgetgauge reproduce list"),
         (["list", "--column", "0.1"], "list has no columns"),
-        (["knobs", "--column", "foo"], "--column goes with tables and accuracy: knobs has no columns"),
+        (["strengths", "--column", "foo"], "--column goes with tables and accuracy: strengths has no columns"),
         (["table1", "toy", "--column", "0.1"], "toy has no columns"),
-        (["seeds", "--column", "0.1"], "seeds has no columns"),
+        (["replicates", "--column", "0.1"], "replicates has no columns"),
         (["swap-vs-random", "--column", "0.1"], "swap-vs-random has no columns"),
     ],
 )

@@ -17,7 +17,7 @@ from forgetgauge.suites.strengths import FAMILIES, Family, Grid
 
 @pytest.fixture(scope="module")
 def patched():
-    """Two values of SSD's weight; one pair and one adversary for the seeds."""
+    """Two values of SSD's weight; one pair and one adversary for the replicates."""
     with pytest.MonkeyPatch.context() as patch:
         few = Family(True, FAMILIES["digits"].chosen, {"ssd": Grid("alpha", (5.0, 3.0))})
         patch.setitem(FAMILIES, "digits", few)
@@ -30,7 +30,7 @@ def patched():
 
 @pytest.fixture(scope="module")
 def played(patched, tmp_path_factory):
-    """(folder, Q along the strength, the same game with three seeds)."""
+    """(folder, Q along the strength, the same game with three replicates)."""
     folder = tmp_path_factory.mktemp("further")
     return folder, frontier.play_frontiers("smoke", folder, command="one"), replicates.play_replicates("smoke", folder)
 
@@ -39,42 +39,42 @@ def played(patched, tmp_path_factory):
 def test_the_same_commands_find_nothing_left_to_do(played, patched, call):
     folder, (_, curves), (_, found) = played
     how = ("--out", folder, "--scale", "smoke", "--executor", "inline", "--quiet", "--results", folder / "kept")
-    code, out, err = call("reproduce", "knobs", "seeds", *how)
+    code, out, err = call("reproduce", "strengths", "replicates", *how)
     assert (code, err) == (0, "")
     assert frontier_text(curves) in out
     assert replicates_text(found) in out
-    assert read_frontiers(folder / "kept/reproduce/smoke/knobs/knobs.json") == curves
+    assert read_frontiers(folder / "kept/reproduce/smoke/strengths/strengths.json") == curves
 
 
 @pytest.mark.slow
 def test_curves_are_what_the_result_says(played):
     folder, (_, curves), _ = played
-    result = read_result(folder / "knobs/result.json")
+    result = read_result(folder / "strengths/result.json")
     methods = result.methods
     assert list(methods) == ["none", "retrain", "ssd-3", "ssd-5"]
     (curve,) = curves.curves.values()
     assert [point.quality.value for point in curve.points] == [methods[f"ssd-{v:g}"].quality_plugin for v in (5, 3)]
     assert curves.none.accuracy == methods["none"].utility["unseen"]
-    assert "chosen" in (folder / "knobs/table.txt").read_text()
-    assert "<svg" in (folder / "knobs/report.html").read_text()
+    assert "chosen" in (folder / "strengths/table.txt").read_text()
+    assert "<svg" in (folder / "strengths/report.html").read_text()
 
 
 @pytest.mark.slow
-def test_with_one_seed_its_quality_is_the_pairs(played):
+def test_with_one_replicate_its_quality_is_the_pairs(played):
     """From decisions here, from `result.json` there."""
     folder, (first, _), _ = played
     found = replicates_of(first.campaign.graphs[0], first.folder)
-    for name, method in read_result(folder / "knobs/result.json").methods.items():
+    for name, method in read_result(folder / "strengths/result.json").methods.items():
         by_pair = np.array([attack.by_pair for attack in method.by_adversary.values()])
         assert np.ravel(found.quality[name]) == pytest.approx(1 - np.abs(by_pair).max(axis=0))
 
 
 @pytest.mark.slow
-def test_seeds_average_to_the_result_and_share_the_first_models(played):
+def test_replicates_average_to_the_result_and_share_the_first_models(played):
     folder, (first, _), (again, found) = played
     assert found.n_replicates == 3
-    assert read_replicates(folder / "seeds/seeds.json") == found
-    for name, method in read_result(folder / "seeds/result.json").methods.items():
+    assert read_replicates(folder / "replicates/replicates.json") == found
+    for name, method in read_result(folder / "replicates/result.json").methods.items():
         ((mean,),) = [attack.by_pair for attack in method.by_adversary.values()]
         advantages = 1 - np.array(found.quality[name][0])  # without their signs
         signs = [np.array(s) for s in np.ndindex(2, 2, 2)]
@@ -86,27 +86,27 @@ def test_seeds_average_to_the_result_and_share_the_first_models(played):
 @pytest.mark.slow
 def test_a_finished_run_tells_the_same_through_the_command_line(played, call, tmp_path):
     folder, _, (_, found) = played
-    run = json.loads((folder / "seeds/run.json").read_text())
+    run = json.loads((folder / "replicates/run.json").read_text())
     (tmp_path / "run").mkdir()
     for part in ("objects", "ledger.jsonl"):
         (tmp_path / "run" / part).symlink_to(folder / part)
     (tmp_path / "run/run.json").write_text(json.dumps(run))
-    code, out, _ = call("reproduce", "seeds", "--run", tmp_path / "run", "--results", tmp_path / "kept")
+    code, out, _ = call("reproduce", "replicates", "--run", tmp_path / "run", "--results", tmp_path / "kept")
     assert code == 0
     assert "Q over 3 replicates: digits, small-cnn, α = 0.1." in out
-    assert read_replicates(tmp_path / "kept/run/seeds.json") == found
+    assert read_replicates(tmp_path / "kept/run/replicates.json") == found
     run["games"][0]["seeds"] = 2
     (tmp_path / "run/run.json").write_text(json.dumps(run))
-    with pytest.raises(UserError, match="2 seeds a split"):
+    with pytest.raises(UserError, match="2 replicates of a split"):
         replicates_of_run(tmp_path / "run")
     run["games"][0]["seeds"] = 1
     (tmp_path / "run/run.json").write_text(json.dumps(run))
-    with pytest.raises(UserError, match="1 seed a split"):
+    with pytest.raises(UserError, match="1 replicate of a split"):
         replicates_of_run(tmp_path / "run")
 
 
 def test_a_record_with_holes_is_refused(tmp_path):
-    path = tmp_path / "seeds.json"
+    path = tmp_path / "replicates.json"
     whole = {"data": "d", "model": "m", "alpha": 0.1, "adversaries": [], "schema": 1}
     for quality in ({}, {"a": [[0.1, 0.2]], "b": [[0.1]]}, {"a": [[0.1, 0.2], [0.1]]}):
         path.write_text(json.dumps({**whole, "quality": quality}))
@@ -114,9 +114,9 @@ def test_a_record_with_holes_is_refused(tmp_path):
             read_replicates(path)
 
 
-def test_a_run_goes_with_seeds_alone(call, tmp_path):
+def test_a_run_goes_with_replicates_alone(call, tmp_path):
     code, _, err = call("reproduce", "table1", "--run", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
-    assert "--run goes with seeds alone" in err
-    code, _, err = call("reproduce", "seeds", "--run", tmp_path / "nowhere")
+    assert "--run goes with replicates alone" in err
+    code, _, err = call("reproduce", "replicates", "--run", tmp_path / "nowhere")
     assert (code, err.count("\n")) == (2, 1)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.game.sensitivity import uniform
-from forgetgauge.game.splits import draw_pair, enumerate_splits
+from forgetgauge.game.splits import draw_pair
 from forgetgauge.suites.spread import (
     MIN_PAIRS,
     as_random_pairs,
@@ -19,6 +19,7 @@ from forgetgauge.suites.spread import (
     random_estimates,
     swap_estimates,
 )
+from tests.game.enumeration import enumerate_splits
 from tests.suites.coins import advantage, random_variance, swap_variance
 
 RNG = np.random.default_rng(0)

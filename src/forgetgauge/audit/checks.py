@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.audit.opponents import models_alike
+from forgetgauge.audit.adversaries import models_alike
 from forgetgauge.audit.outputs import Array, AuditFile
 from forgetgauge.audit.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps

@@ -12,12 +12,11 @@ from forgetgauge.audit.formats import WRITERS
 from forgetgauge.audit.outputs import Array
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import swap_pair_of
-from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph
+from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph, game_from_json
 from forgetgauge.plan.jobs import SignalsJob
-from forgetgauge.plan.record import game_from_json
 from forgetgauge.plan.subjects import Shadow
 from forgetgauge.results.views import RunView
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
 

@@ -89,7 +89,7 @@ class ShadowRows:
 
 @dataclass(frozen=True)
 class AuditFile:
-    """A whole file."""
+    """All that an audit file holds, checked."""
 
     source: str
     """Its name, which begins every message."""

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
+from forgetgauge.audit.adversaries import Adversaries, FittedAdversary, adversaries_of
 from forgetgauge.audit.checks import BLIND, file_warnings, refuse_copied_sides
-from forgetgauge.audit.opponents import Opponents, Player, opponents_of
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
@@ -60,8 +60,8 @@ def audit_file(
     file = read_audit_file(path)
     rounds = rounds_of(file)
     refuse_copied_sides(file, rounds)
-    opponents = opponents_of(file, adversaries)
-    result = _Audit(file, rounds, opponents, level, delta, seed, cast(IntervalKind, interval)).result()
+    declared = adversaries_of(file, adversaries)
+    result = _Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval)).result()
     for line in result.games[0].warnings:
         warnings.warn(line, DoubtfulResult, stacklevel=2)
     if out is not None:
@@ -79,37 +79,37 @@ class _Audit:
 
     file: AuditFile
     rounds: Mapping[str, list[Round]]
-    opponents: Opponents
+    declared: Adversaries
     level: float
     delta: float
     seed: int
     interval: IntervalKind
 
     def result(self) -> Result:
-        """Play every round."""
+        """Every round is played, and the game is judged as a run is."""
         n_pairs, n_forget = len(pairs_of(self.rounds)), min(sizes_of(self.rounds))
         rules = Rules(n_pairs, n_forget, self.level, self.delta, self.interval, self.seed, blind=[BLIND])
-        of_players = dict.fromkeys(
-            line for method in self.rounds for player in self.players[method] for line in player.notes
+        of_adversaries = dict.fromkeys(
+            line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
-        game = judge(self, rules, spec=self._spec(), notes=[*file_warnings(self.file, self.rounds), *of_players])
+        game = judge(self, rules, spec=self._spec(), notes=[*file_warnings(self.file, self.rounds), *of_adversaries])
         return Result(_environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
 
     @property
     def adversaries(self) -> Sequence[str]:
         """Of the catalogue, or the columns of decisions and scores."""
-        return self.opponents.names
+        return self.declared.names
 
     @cached_property
-    def players(self) -> dict[str, list[Player]]:
+    def fitted(self) -> dict[str, list[FittedAdversary]]:
         """Method -> those who play against its models, in the order of the adversaries."""
-        return {method: self.opponents.against(method) for method in self.rounds}
+        return {method: self.declared.fitted_for(method) for method in self.rounds}
 
     @cached_property
     def decisions(self) -> dict[str, list[npt.NDArray[np.bool_]]]:
         """Method -> of each round (sides, seeds, points, adversaries)."""
         return {
-            method: [_decisions(self.players[method], played) for played in rounds]
+            method: [_decisions(self.fitted[method], played) for played in rounds]
             for method, rounds in self.rounds.items()
         }
 
@@ -131,18 +131,18 @@ class _Audit:
 
     def evidence(self, method: str) -> Evidence:
         """Ranks of margins, where there are margins."""
-        rounds, players, outcomes = self.rounds[method], self.players[method], self.outcomes[method]
+        rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]
         return Evidence(
             self.adversaries,
             [played.pair for played in rounds],
             list(outcomes.values()),
-            [_ranked(players, played, outcomes[played.pair]) for played in rounds],
-            [player.shadows for player in players],
+            [_ranked(fitted, played, outcomes[played.pair]) for played in rounds],
+            [one.shadows for one in fitted],
         )
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         """Averaged over pairs and seeds; decisions without a score have none."""
-        margin = self.players[method][list(self.adversaries).index(adversary)].margin
+        margin = self.fitted[method][list(self.adversaries).index(adversary)].margin
         if margin is None:
             return None
         return diagnostic_result(
@@ -163,7 +163,7 @@ class _Audit:
 
     def _spec(self) -> dict[str, Any]:
         """What is known of the game; how the models were made is not."""
-        code = {name: code_behind([(plugins.adversaries, name)]).digest for name in self.opponents.catalogue}
+        code = {name: code_behind([(plugins.adversaries, name)]).digest for name in self.declared.catalogue}
         spec: dict[str, Any] = {
             "data": {"name": f"audit of {Path(self.file.source).name}", "params": {}, "code": ""},
             "n_classes": self.file.n_classes,
@@ -180,7 +180,7 @@ class _Audit:
                     "needs": [],
                     "columns": [],
                 }
-                for name in self.opponents.names
+                for name in self.declared.names
             },
         }
         if self.file.share_retrain:
@@ -193,20 +193,18 @@ class _Audit:
         return spec
 
 
-def _decisions(players: Sequence[Player], played: Round) -> npt.NDArray[np.bool_]:
-    """(sides, seeds, points, adversaries)."""
-    return np.array(
-        [[np.stack([one.decide(rows) for one in players], axis=1) for rows in side] for side in played.rows]
-    )
+def _decisions(fitted: Sequence[FittedAdversary], played: Round) -> npt.NDArray[np.bool_]:
+    """What every adversary decides in a round, (sides, seeds, points, adversaries)."""
+    return np.array([[np.stack([one.decide(rows) for one in fitted], axis=1) for rows in side] for side in played.rows])
 
 
-def _ranked(players: Sequence[Player], played: Round, decided: PairOutcome) -> PairOutcome:
+def _ranked(fitted: Sequence[FittedAdversary], played: Round, decided: PairOutcome) -> PairOutcome:
     """The pair's outcome with ranks of margins in the place of decisions, where there are margins."""
     columns = [
         decided.differences[:, i]
-        if (margin := player.margin) is None
+        if (margin := one.margin) is None
         else rank_differences(*(np.stack([margin(rows) for rows in side]) for side in played.rows))
-        for i, player in enumerate(players)
+        for i, one in enumerate(fitted)
     ]
     return PairOutcome(np.stack(columns, axis=1), played.in_forget, played.weight)
 

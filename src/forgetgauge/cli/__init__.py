@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forgetgauge import plugins
-from forgetgauge.cli import data, experiments, reproduce
-from forgetgauge.durations import parse_duration
+from forgetgauge.cli import data, reproduce
+from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -32,12 +31,10 @@ app = typer.Typer(
 )
 
 app.add_typer(data.app)
-app.add_typer(experiments.app)
+app.add_typer(reproduce.experiments)
 app.command()(reproduce.reproduce)
 
-RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without one, the embedded default.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.25")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]
 
 
@@ -46,30 +43,29 @@ def run(
     file: RunFile = None,
     out: Out = None,
     settings: Settings = None,
-    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
-    executor: Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")] = "processes",
-    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
+    time_limit: TimeLimit = None,
+    executor: Executor = "processes",
+    device: Device = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Every model alone: the same bits whatever else is run. Slower.")
     ] = False,
     trial: Annotated[
         bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
     ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.options import RunOptions
-    from forgetgauge.run.progress import told
+    from forgetgauge.run.progress import shown_progress
 
-    limit = None if time_limit is None else parse_duration(time_limit)
-    options = RunOptions(executor, device, deterministic, limit, trial)
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = _run_folder(file, out)
     folder.check()
     with started_ahead(options):
         campaign = _campaign(file, settings)
-        with told(quiet) as tell:
-            ending, result = play(campaign, folder, replace(options, tell=tell))
+        with shown_progress(quiet) as progress:
+            ending, result = play(campaign, folder, replace(options, progress=progress))
     for note in ending.notes:
         typer.echo(note, err=True)
     if result is None:
@@ -301,7 +297,7 @@ def _echo_counts(campaign: Campaign, state: Any) -> None:
 
 
 def mib(n_bytes: int) -> str:
-    """`3.2 MiB`."""
+    """A number of bytes as people read it: `3.2 MiB`."""
     return f"{n_bytes / 2**20:.1f} MiB"
 
 

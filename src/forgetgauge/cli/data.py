@@ -44,12 +44,11 @@ def get(
     from forgetgauge.data.download import fetch
     from forgetgauge.data.files import EMBEDDED, PART_OF, known_set
     from forgetgauge.data.folders import VARIABLE, data_folder
-    from forgetgauge.data.progress import line_on_terminal
 
     root = to or data_folder()
     wanted = {name: None if name in EMBEDDED else known_set(PART_OF.get(name, name)) for name in names}
     for name, known in wanted.items():
-        where = fetch(known, root, line_on_terminal) if known else "embedded, nothing to download"
+        where = fetch(known, root) if known else "embedded, nothing to download"
         typer.echo(f"{name}: {where}")
     if to is not None and to != data_folder():
         typer.echo(f"set {VARIABLE}={to} for runs to find it there")

@@ -1,4 +1,7 @@
-"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours."""
+"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours.
+
+`forgetgauge experiment …` runs an experiment of the paper that is not one game's Q.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge.durations import parse_duration
+from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, seconds_of
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plugins.shipped.executors import EXECUTORS
 
 if TYPE_CHECKING:
     from forgetgauge.run.options import RunOptions
 
+
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
-KNOBS, SEEDS, ACCURACY = "knobs", "seeds", "accuracy"
+STRENGTHS, REPLICATES, ACCURACY = "strengths", "replicates", "accuracy"
 FURTHER = {
-    KNOBS: "Q along the strengths of Fisher, NegGrad, SalUn and SSD, on the models of table1",
-    SEEDS: "how far Q moves with the random seed: two pairs, three trainings each",
+    STRENGTHS: "Q along the strengths of Fisher, NegGrad, SalUn and SSD, on the models of table1",
+    REPLICATES: "how far Q moves with the random seed: two pairs, three trainings each",
     ACCURACY: "accuracy of ResNet-20 on all training images, without and with augmentation",
     SPLITTING: "how far Q scatters for swap pairs and for random splits",
 }
@@ -31,8 +34,8 @@ FURTHER = {
 KEPT = (
     "comparison.json",
     "result.json",
-    "knobs.json",
-    "seeds.json",
+    "strengths.json",
+    "replicates.json",
     "accuracy.json",
     f"{SPLITTING}.json",
     "invocations.jsonl",
@@ -41,7 +44,7 @@ PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
 
 class ScaleChoice(StrEnum):
-    """How large."""
+    """How large the games of a suite are."""
 
     smoke = "smoke"
     small = "small"
@@ -56,20 +59,20 @@ def reproduce(
     scale: Annotated[
         ScaleChoice, typer.Option(help="smoke: minutes on two cores; small: minutes on a GPU; paper: the paper's.")
     ] = ScaleChoice.smoke,
-    time_limit: Annotated[str | None, typer.Option(help="Stop at a job boundary before this: 90s, 8m, 2h.")] = None,
+    time_limit: TimeLimit = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of all tables of a scale; runs/reproduce-SCALE without it.")
     ] = None,
     column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="With seeds: a finished run of several seeds, in place of playing.")
+        Path | None, typer.Option("--run", help="With replicates: a finished run of several, in place of playing.")
     ] = None,
     results: Annotated[
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
     ] = None,
-    executor: Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")] = "processes",
-    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    executor: Executor = "processes",
+    device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
     from forgetgauge.run.options import RunOptions
@@ -85,11 +88,12 @@ def reproduce(
         _write_pages(results or RESULTS, out or PAGE_FILE)
         return
     if run is not None:
-        if wanted != [SEEDS]:
-            raise UserError("--run goes with seeds alone: reproduce seeds --run DIR")
+        if wanted != [REPLICATES]:
+            raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
         _replicates_of(run, results)
         return
-    deadline = None if time_limit is None else time.monotonic() + parse_duration(time_limit)
+    limit = seconds_of(time_limit)
+    deadline = None if limit is None else time.monotonic() + limit
     folder = out or Path("runs") / f"reproduce-{scale.value}"
     failed = False
     for name in wanted:
@@ -134,16 +138,16 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
-    from forgetgauge.run.progress import told
+    from forgetgauge.run.progress import shown_progress
     from forgetgauge.suites.invocation import command_line
 
     if name == TOY:
         return _toy(folder)
     if name == ACCURACY:
         return _accuracy(scale, folder, columns, options, quiet)
-    with started_ahead(options), told(quiet) as tell:
+    with started_ahead(options), shown_progress(quiet) as progress:
         play, text = _player(name, columns)
-        invoked, found = play(scale, folder, options=replace(options, tell=tell), command=command_line())
+        invoked, found = play(scale, folder, options=replace(options, progress=progress), command=command_line())
         if found is not None:
             typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
     ending = invoked.ending
@@ -161,11 +165,11 @@ def _player(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable
         from forgetgauge.suites.swap_vs_random import play_splitting
 
         return play_splitting, splits_text
-    if name == KNOBS:
+    if name == STRENGTHS:
         from forgetgauge.suites.frontier import frontier_text, play_frontiers
 
         return play_frontiers, frontier_text
-    if name == SEEDS:
+    if name == REPLICATES:
         from forgetgauge.suites.replicates import play_replicates, replicates_text
 
         return play_replicates, replicates_text
@@ -246,3 +250,48 @@ def _write_pages(results: Path, target: Path) -> None:
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror}") from None
         typer.echo(f"page: {path}")
+
+
+experiments = typer.Typer(
+    name="experiment", help="Run an experiment of the paper.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@experiments.callback()
+def experiment() -> None:
+    """Run an experiment of the paper."""
+
+
+@experiments.command("swap-vs-random")
+def swap_vs_random(
+    file: Annotated[Path | None, typer.Argument(help="Run file (TOML); digits without one.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/swap-vs-random"),
+    repetitions: Annotated[
+        int | None, typer.Option(help="Swap pairs, an even number; game.pairs of the run file without it.")
+    ] = None,
+    settings: Settings = None,
+    time_limit: TimeLimit = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
+    from forgetgauge.run.options import RunOptions
+    from forgetgauge.run.progress import shown_progress
+    from forgetgauge.suites import swap_vs_random as experiment
+    from forgetgauge.suites.splits_page import splits_text
+
+    limit = seconds_of(time_limit)
+    try:
+        with shown_progress(quiet) as progress:
+            found = experiment.swap_vs_random(
+                file,
+                out=out,
+                repetitions=repetitions,
+                settings=settings or [],
+                options=RunOptions("processes", device, time_limit_s=limit, progress=progress),
+            )
+    except TimeoutError as error:
+        typer.echo(f"stopped at the time limit: {error}")
+        return
+    typer.echo(f"{splits_text(found)}\n")
+    typer.echo("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))

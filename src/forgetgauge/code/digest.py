@@ -23,9 +23,8 @@ from pathlib import Path, PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from forgetgauge.code.imports import NOT_KEYED, Imports, kind_of, source_file
+from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, source_file
 from forgetgauge.code.source import WEIGHTS
-from forgetgauge.code.stale import bytecode
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
@@ -63,7 +62,7 @@ def code_of(*things: Any, files: Iterable[Path] = ()) -> Code:
 
 
 def code_digest(thing: Any) -> str:
-    """Of one object."""
+    """The digest of one object with all that its code depends on."""
     return code_of(thing).digest
 
 

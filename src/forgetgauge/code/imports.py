@@ -3,6 +3,8 @@
 A module is the user's own unless it is part of the standard library or of a package installed in a site-packages
 folder; an editable install lies elsewhere and so is the user's own. Of 300 modules this takes a few hundredths of a
 second.
+
+Code whose file was edited after Python had loaded it is refused: a key would name code that is not what runs.
 """
 
 from __future__ import annotations
@@ -11,17 +13,19 @@ import functools
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import marshal
 import os
 import site
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from forgetgauge.code.source import Source, file_digest, read_source, really_imports
-from forgetgauge.code.stale import refuse_stale
+from forgetgauge.errors import UserError
 
 NOT_KEYED = frozenset({"torch", "numpy", "scipy", "sklearn", "forgetgauge"})
 """Recorded with every artefact, and in no key: a run may go on on a machine that has other versions of these."""
@@ -190,3 +194,92 @@ def _places_of(package: str) -> list[str]:
     except Exception:  # a parent that raises while it is imported
         return []
     return list(spec.submodule_search_locations or ()) if spec else []
+
+
+# -- edited after it was loaded ----------------------------------------------------------------------------------------
+
+_STARTED = time.time_ns()
+_LOADED: dict[str, tuple[Any, str]] = {}
+"""Module -> how it was loaded, and the digest of its source when that was first seen."""
+
+
+def refuse_stale(name: str, origin: str, source: Source) -> None:
+    """UserError where the module in memory is not the one on disk: a key would name code that is not what runs."""
+    loaded = sys.modules.get(name)
+    if loaded is None:
+        return
+    spec, before = _LOADED.setdefault(name, (loaded.__spec__, source.digest))
+    if spec is not loaded.__spec__:  # imported or reloaded anew
+        _LOADED[name] = (loaded.__spec__, source.digest)
+    elif before != source.digest:
+        raise UserError(_edited(origin, "what is in memory"))
+    if not _may_be_stale(loaded, origin):
+        return
+    try:
+        whole = compile(source.text, origin, "exec", dont_inherit=True)
+        on_disk = {(part.co_qualname, bytecode(part)) for part in _code_objects(whole)}
+    except (SyntaxError, ValueError):
+        whole, on_disk = None, set()
+    compiled = _compiled(loaded)
+    if compiled is not None and (whole is None or bytecode(compiled) != bytecode(whole)):
+        raise UserError(_edited(origin, "what Python compiled"))
+    for function in _functions_of(loaded, origin):
+        if (function.__code__.co_qualname, bytecode(function.__code__)) not in on_disk:
+            raise UserError(_edited(origin, f"{function.__qualname__} in memory"))
+
+
+def _edited(origin: str, what: str) -> str:
+    return (
+        f"{origin} was edited after Python had loaded it: {what} is not what the file says; start again (in a "
+        "notebook, importlib.reload; if that does not help, delete __pycache__)"
+    )
+
+
+def _compiled(loaded: ModuleType) -> CodeType | None:
+    """The compiled file that Python took the module from, or wrote when it loaded it."""
+    try:
+        content = Path(str(loaded.__cached__)).read_bytes()
+        code = marshal.loads(content[16:])
+    except (OSError, AttributeError, ValueError, EOFError, TypeError):
+        return None
+    return code if isinstance(code, CodeType) else None
+
+
+def _may_be_stale(loaded: ModuleType, origin: str) -> bool:
+    """Whether the file changed while this program ran, or after Python compiled it within the same second."""
+    changed = os.stat(origin).st_mtime_ns
+    compiled = getattr(loaded, "__cached__", None)
+    try:
+        return changed > _STARTED or (bool(compiled) and changed > os.stat(str(compiled)).st_mtime_ns)
+    except FileNotFoundError:
+        return False
+
+
+def _functions_of(module: ModuleType, origin: str) -> Iterator[FunctionType]:
+    for thing in list(vars(module).values()):
+        parts = vars(thing).values() if isinstance(thing, type) else (thing,)
+        for part in parts:
+            found = getattr(part, "__func__", part)
+            if not isinstance(found, FunctionType) or found.__module__ != module.__name__:
+                continue
+            code = found.__code__
+            if os.path.abspath(code.co_filename) == origin and "<locals>" not in code.co_qualname:
+                yield found
+
+
+def _code_objects(code: CodeType) -> Iterator[CodeType]:
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield part
+            yield from _code_objects(part)
+
+
+def bytecode(code: CodeType) -> str:
+    """What a function does, without where it stands: lines, files and addresses do not count."""
+    constants = [
+        bytecode(part)
+        if isinstance(part, CodeType)
+        else repr(sorted(map(repr, part)) if isinstance(part, frozenset) else part)
+        for part in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))

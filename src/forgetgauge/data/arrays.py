@@ -1,12 +1,24 @@
-"""A data set of the user's own arrays: types brought to what models take, images kept as bytes."""
+"""A data set of the user's own: arrays, an `.npz`, or a torch Dataset.
+
+Types are brought to what models take; images are kept as bytes. An `.npz` is one file with x, y and perhaps x_test,
+y_test, or a folder with train.npz and test.npz. The items of a torch Dataset are read once, in order, so a random
+transform is drawn once for each.
+"""
 
 from __future__ import annotations
 
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset as TorchDataset
+from torch.utils.data import IterableDataset
 
 from forgetgauge.data.dataset import Dataset, Scaling
 from forgetgauge.errors import UserError
@@ -88,3 +100,116 @@ def own_scaling(images: Tensor) -> Scaling | None:
         means.append(mean)
         deviations.append(deviation or 1.0)  # a channel of one colour carries nothing: leave it at 0
     return Scaling(tuple(means), tuple(deviations))
+
+
+# -- npz files ---------------------------------------------------------------------------------------------------------
+
+
+def is_path(name: str) -> bool:
+    """Whether a data set's name is a file or folder of arrays: it ends in `.npz`, or it is a folder."""
+    return name.endswith(".npz") or (name != "" and Path(name).is_dir())
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that make up the data set, training first."""
+    if not path.is_dir():
+        return [path]
+    test = path / "test.npz"
+    return [path / "train.npz", test] if test.exists() else [path / "train.npz"]
+
+
+def read_npz(path: Path, task: Task) -> Dataset:
+    """The data set in a file or folder, named as the path was given. Pickled objects are refused, never loaded."""
+    train, *test = files_of(path)
+    if test:
+        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")), task=task)
+    with _opened(train) as arrays:
+        tested = [key for key in ("x_test", "y_test") if key in arrays]
+    test_set = _pair(train, ("x_test", "y_test")) if tested else None
+    return dataset_of(str(path), _pair(train, ("x", "y")), test_set, task=task)
+
+
+def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:
+    with _opened(path) as arrays:
+        missing = [key for key in keys if key not in arrays]
+        if missing:
+            raise UserError(f"{path}: holds no array '{missing[0]}'; there are {', '.join(arrays) or 'none'}")
+        try:
+            return arrays[keys[0]], arrays[keys[1]]
+        except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise UserError(f"{path}: {' or '.join(keys)} cannot be read: {_why(error)}") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        source = path.open("rb")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    with source:
+        try:
+            opened = np.load(source, allow_pickle=False)
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise UserError(f"{path}: not an .npz file: {_why(error)}") from None
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise UserError(f"{path}: a single array, not an .npz file with x and y")
+        with opened:
+            yield opened
+
+
+def _why(error: Exception) -> str:
+    """numpy's own words tell how to load a pickle all the same."""
+    return "pickled objects are never loaded; save arrays of numbers" if "pickle" in str(error) else str(error)
+
+
+# -- torch data sets ---------------------------------------------------------------------------------------------------
+
+
+def is_torch_dataset(thing: Any) -> bool:
+    """Whether it is one of torch's own data sets, map-style or not."""
+    return isinstance(thing, TorchDataset)
+
+
+def stacked(dataset: Any, name: str) -> tuple[Tensor, Tensor]:
+    """((n, …) inputs, (n,) labels) of a map-style data set whose items are pairs (input, label)."""
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+        raise UserError(f"data '{name}': an iterable torch Dataset has no length; give a map-style one")
+    if len(dataset) == 0:
+        raise UserError(f"data '{name}': no points")
+    inputs: list[Tensor] = []
+    labels: list[Tensor] = []
+    for index in range(len(dataset)):
+        point, label = _item(dataset, index, name)
+        if inputs and point.shape != inputs[0].shape:
+            raise UserError(
+                f"data '{name}': item {index} has shape {tuple(point.shape)}, but item 0 has {tuple(inputs[0].shape)}: "
+                "crop or pad them to one shape"
+            )
+        inputs.append(point)
+        labels.append(label)
+    return torch.stack(inputs), torch.stack(labels)
+
+
+def _item(dataset: Any, index: int, name: str) -> tuple[Tensor, Tensor]:
+    item = dataset[index]
+    if not (isinstance(item, tuple | list) and len(item) == 2):
+        raise UserError(f"data '{name}': item {index} is a {type(item).__name__}, not a pair (input, label)")
+    point, label = (_tensor(part) for part in item)
+    if point is None:
+        raise UserError(
+            f"data '{name}': the input of item {index} is a {type(item[0]).__name__}, not a tensor or array: "
+            "give the data set a transform that makes it one"
+        )
+    if label is None or label.numel() != 1:
+        raise UserError(f"data '{name}': the label of item {index} is not one number")
+    return point, label.reshape(())
+
+
+def _tensor(part: Any) -> Tensor | None:
+    if isinstance(part, Tensor):
+        return part.detach().cpu()
+    if isinstance(part, np.ndarray | np.generic | int | float) and np.asarray(part).dtype.kind in "biuf":
+        return torch.as_tensor(np.asarray(part))
+    return None

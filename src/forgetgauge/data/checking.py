@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from forgetgauge import plugins
+from forgetgauge.data.arrays import is_path
 from forgetgauge.data.doubts import doubts_of
 from forgetgauge.data.files import EMBEDDED, KNOWN, PART_OF, KnownSet
-from forgetgauge.data.folders import data_folder, find
-from forgetgauge.data.intact import damage
+from forgetgauge.data.folders import damage, data_folder, find
 from forgetgauge.data.loading import load_dataset
-from forgetgauge.data.npz import is_path
 from forgetgauge.errors import UserError
 
 State = Literal["present", "absent", "damaged"]

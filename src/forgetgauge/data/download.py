@@ -1,29 +1,36 @@
 """Downloads that go on where they broke off, and that leave nothing under a file's name but the published bytes.
 
 pooch compares checksums and renames; the downloader it is given here keeps what arrived in a `.part` file beside the
-wanted one (pooch's own begin anew each time) and asks the server for the rest.
+wanted one (pooch's own begin anew each time) and asks the server for the rest. Archives are not trusted: the names
+written are ours, and links are refused.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import http.client
 import logging
+import math
 import os
+import sys
+import tarfile
 import urllib.error
 import urllib.request
-from pathlib import Path
-from typing import Any
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
-from forgetgauge.data.files import Download, KnownSet
-from forgetgauge.data.folders import VARIABLE, find
-from forgetgauge.data.intact import damage
-from forgetgauge.data.progress import MIB, Tell
-from forgetgauge.data.unpacking import unpack
+from forgetgauge.data.files import Download, File, KnownSet
+from forgetgauge.data.folders import VARIABLE, damage, find
 from forgetgauge.errors import DiskFull, UserError
 
 TIMEOUT_S = 30
 CHUNK_BYTES = 2**18
+MIB = 2**20
 NO_SUCH_RANGE = 416  # HTTP: the server's file ends before what was asked for
 
 
@@ -31,7 +38,18 @@ class Broken(Exception):
     """The connection ended early; what arrived is kept."""
 
 
-def fetch(known: KnownSet, root: Path, tell: Tell) -> Path:
+Progress = Callable[[str, int, int], None]
+"""Called with a file's name, the bytes so far and the bytes in all."""
+
+
+def line_on_terminal(name: str, n_done: int, n_bytes: int) -> None:
+    """`cifar-10-binary.tar.gz  34 %  55.1 of 162.2 MiB`, on a line that rewrites itself; nothing off a terminal."""
+    if sys.stderr.isatty():
+        line = f"{name} {100 * n_done // n_bytes:3d} %  {n_done / MIB:.1f} of {n_bytes / MIB:.1f} MiB"
+        print(f"\r{line}", end="\n" if n_done >= n_bytes else "", file=sys.stderr, flush=True)
+
+
+def fetch(known: KnownSet, root: Path, progress: Progress = line_on_terminal) -> Path:
     """The folder under `root` with all files of the set; what is missing or damaged is downloaded."""
     found, folder = find(known, root), root / known.folders[0]
     if found and not damage(known, found, known.files):
@@ -41,11 +59,11 @@ def fetch(known: KnownSet, root: Path, tell: Tell) -> Path:
             served = [file for file in known.files if f"{file.name}.gz" == download.name]
             if served:
                 if damage(known, folder, served):
-                    retrieve(download, folder / download.name, tell)
+                    retrieve(download, folder / download.name, progress)
                     (folder / served[0].name).unlink(missing_ok=True)  # damaged, and read before the compressed one
             elif damage(known, folder, known.files):
                 archive = root / download.name
-                retrieve(download, archive, tell)
+                retrieve(download, archive, progress)
                 unpack(archive, known.files, folder)
                 archive.unlink()
     except OSError as error:
@@ -57,13 +75,13 @@ def fetch(known: KnownSet, root: Path, tell: Tell) -> Path:
     return folder
 
 
-def retrieve(download: Download, path: Path, tell: Tell) -> None:
+def retrieve(download: Download, path: Path, progress: Progress) -> None:
     """`path` with the published bytes, or a UserError and `path` as it was."""
     import pooch
 
     pooch.get_logger().setLevel(logging.WARNING)
     path.parent.mkdir(parents=True, exist_ok=True)
-    downloader = Resumed(path.with_name(f"{path.name}.part"), download.n_bytes, tell)
+    downloader = Resumed(path.with_name(f"{path.name}.part"), download.n_bytes, progress)
     try:
         pooch.retrieve(
             download.url, f"sha256:{download.sha256}", fname=path.name, path=path.parent, downloader=downloader
@@ -80,8 +98,8 @@ def retrieve(download: Download, path: Path, tell: Tell) -> None:
 class Resumed:
     """A downloader for pooch: called with an address and the file to write."""
 
-    def __init__(self, part: Path, n_bytes: int, tell: Tell) -> None:
-        self.part, self.n_bytes, self.tell = part, n_bytes, tell
+    def __init__(self, part: Path, n_bytes: int, progress: Progress) -> None:
+        self.part, self.n_bytes, self.progress = part, n_bytes, progress
         self.n_done = 0
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
@@ -119,7 +137,7 @@ class Resumed:
                 while self.n_done <= self.n_bytes and (chunk := answer.read1(CHUNK_BYTES)):
                     part.write(chunk)
                     self.n_done += len(chunk)
-                    self.tell(self.part.stem, min(self.n_done, self.n_bytes), self.n_bytes)
+                    self.progress(self.part.stem, min(self.n_done, self.n_bytes), self.n_bytes)
             if self.n_done < min(promised, self.n_bytes):
                 raise ConnectionError("the connection broke")
         return None
@@ -129,3 +147,55 @@ class Resumed:
         if not self.n_done:
             return f"cannot be reached: {reason or type(error).__name__}"
         return f"{reason or type(error).__name__} after {self.n_done / MIB:.1f} of {self.n_bytes / MIB:.1f} MiB"
+
+
+# -- archives ----------------------------------------------------------------------------------------------------------
+
+
+def unpack(archive: Path, files: Sequence[File], folder: Path) -> None:
+    """Write each of `files` into `folder`, taken from the member with that last name, wherever in the archive it is.
+
+    No path of the archive's is ever written to, other members are left alone, and a member that is a link, too long or
+    of the wrong content is refused before it gets its name.
+    """
+    wanted = {file.name: file for file in files}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _opened(archive) as members:
+            for name, source in members:
+                file = wanted.pop(PurePosixPath(name).name, None)
+                if file is None:
+                    continue
+                if source is None:
+                    raise UserError(f"{archive}: {name} is not a plain file")
+                with source:
+                    _write(source, file, folder / file.name, archive)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{archive}: not a readable archive: {str(error).splitlines()[0]}") from None
+    if wanted:
+        raise UserError(f"{archive}: holds no {', '.join(wanted)}")
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[Iterator[tuple[str, IO[bytes] | None]]]:
+    """Pairs of a member's name and its content, which is None for links, devices and folders."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            yield ((member.filename, zipped.open(member)) for member in zipped.infolist() if not member.is_dir())
+    else:
+        with tarfile.open(archive) as tar:
+            yield ((member.name, tar.extractfile(member) if member.isreg() else None) for member in tar)
+
+
+def _write(source: IO[bytes], file: File, path: Path, archive: Path) -> None:
+    part, digest, n_bytes = path.with_name(f"{path.name}.part"), hashlib.sha256(), 0
+    limit = math.inf if file.n_bytes is None else file.n_bytes
+    with part.open("wb") as target:
+        while n_bytes <= limit and (chunk := source.read(CHUNK_BYTES)):
+            target.write(chunk)
+            digest.update(chunk)
+            n_bytes += len(chunk)
+    if file.n_bytes not in (None, n_bytes) or file.sha256 not in (None, digest.hexdigest()):
+        part.unlink()
+        raise UserError(f"{archive}: {file.name} in it is not the published file")
+    os.replace(part, path)

@@ -11,10 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from forgetgauge import plugins
-from forgetgauge.data.arrays import dataset_of
+from forgetgauge.data.arrays import dataset_of, files_of, is_path, is_torch_dataset, read_npz, stacked
 from forgetgauge.data.dataset import Dataset
-from forgetgauge.data.npz import files_of, is_path, read_npz
-from forgetgauge.data.stacking import is_torch_dataset, stacked
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.tasks.classification import CLASSIFICATION

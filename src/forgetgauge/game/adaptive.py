@@ -6,7 +6,7 @@ interval keeps its level although N was chosen on the data, if pairs are normal.
 every pair and stopping when it is narrow does not have that property.
 
 The interval of Q that follows is at most 2h wide: its ends lie t_{1−α/2J} and t_{1−α/2} standard errors from |mean|
-(``supremum``), so N = ⌈((t_{1−α/2J} + t_{1−α/2})/2 · s_max/h)²⌉ pairs suffice, with s_max the largest pilot spread.
+(``quality``), so N = ⌈((t_{1−α/2J} + t_{1−α/2})/2 · s_max/h)²⌉ pairs suffice, with s_max the largest pilot spread.
 """
 
 import math
@@ -18,7 +18,7 @@ from scipy import special
 
 from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import MIN_PAIRS, Interval, agree, bounded_interval, check_level
-from forgetgauge.game.supremum import supremum_interval_of
+from forgetgauge.game.quality import supremum_interval_of
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def stein_quality_interval(
     """The interval of Q after Stein's rule; at most 2h wide once ``pairs_needed`` pairs were run.
 
     That is, where no adversary's pilot pairs agree: its interval is then the distribution-free one. ``counted`` are the
-    adversaries that count for the lower end, all unless told (``supremum.counted_below``).
+    adversaries that count for the lower end, all where it is None (``quality.counted_below``).
     """
-    pilot = _checked(by_pair[:n_pilot], level)
-    together, alone = (_around(by_pair, pilot, each, level) for each in _levels(pilot, level))
+    alone = _around(by_pair, _checked(by_pair[:n_pilot], level), level, level)
+    together = stein_intervals(by_pair, n_pilot, level)
     return supremum_interval_of(together, alone if counted is None else [alone[which] for which in counted], level)
 
 

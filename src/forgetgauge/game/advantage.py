@@ -78,8 +78,13 @@ class PairOutcome:
 
     @property
     def k(self) -> int:
-        """|F| = |T|."""
+        """The number of points to forget, |F| = |T|."""
         return len(self.in_forget) // 2
+
+    @property
+    def sides(self) -> tuple[Bools, Bools]:
+        """Who is in F, and who is in T; (2k,) each."""
+        return self.in_forget, ~self.in_forget
 
     @property
     def n_adversaries(self) -> int:

@@ -1,16 +1,20 @@
-"""What an adversary is: something that sees a model and points from the oracle, and says how surely it accepts.
+"""What an adversary may see of a model, what the oracle shows it, and the look-up adversary of Proposition 3.9.
 
-A(m) = 1 means "these points were forgotten" throughout. Adversaries answer with the probability of saying so, not
-with a coin, so that their advantage can be computed without sampling noise.
+The look-up adversary is why two random splits are no estimator. It ignores the model and remembers where two splits
+agree. On two overlapping random splits it is always right, even against Retrain; on a swap pair the splits agree
+nowhere on F and T, and it knows nothing. It draws points until it meets one of F₁∩F₂ (it accepts) or T₁∩T₂ (it
+rejects); when its queries run out it answers with probability 1/2. The paper's table prints the bit b, so 0 on F₁∩F₂;
+here acceptance means "forgotten", hence 1 there.
 """
 
-from dataclasses import dataclass
+import math
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
 
-from forgetgauge.game.oracle import Oracle
+import numpy as np
 
-ModelT = TypeVar("ModelT", contravariant=True)
+from forgetgauge.game.arrays import Floats, Ints
+from forgetgauge.game.sensitivity import restricted
+from forgetgauge.game.splits import Split
 
 
 class Access(StrEnum):
@@ -20,62 +24,27 @@ class Access(StrEnum):
     WHITE_BOX = "white-box"
 
 
-class WeakAdversary(Protocol[ModelT]):
-    """One query: a rule on (model, point).
+def oracle_law(split: Split, bit: int, weights: Floats) -> tuple[Ints, Floats]:
+    """The points O_s(b) can show and the probability of each; ``weights`` is P_D, indexed by point."""
+    if bit not in (0, 1):
+        raise ValueError(f"the oracle's bit is 0 (forget) or 1 (unseen), not {bit}")
+    points, name = (split.forget, "forget set") if bit == 0 else (split.unseen, "unseen set")
+    return points, restricted(weights, points, name)
 
-    Example::
 
-        class Confident:
-            access = Access.BLACK_BOX
+def lookup_acceptance(
+    table: tuple[Split, Split], split: Split, bit: int, weights: Floats, n_queries: float = math.inf
+) -> float:
+    """The exact probability that the look-up adversary of two splits accepts under O_s(b) after ``n_queries`` draws.
 
-            def accepts(self, model, point):
-                return 1.0 if model.confidence(point) >= 0.9 else 0.0
+    With p the chance that one draw is decisive and h the share of F₁∩F₂ in it: h(1 − (1−p)^q) + ½(1−p)^q.
     """
-
-    @property
-    def access(self) -> Access:
-        """What it needs of the model."""
-        ...
-
-    def accepts(self, model: ModelT, point: int) -> float:
-        """The probability that it says "forgotten" of this point."""
-        ...
-
-
-class StrongAdversary(Protocol[ModelT]):
-    """Up to ``n_queries`` queries, all answered under one secret bit."""
-
-    @property
-    def access(self) -> Access:
-        """What it needs of the model."""
-        ...
-
-    @property
-    def n_queries(self) -> int:
-        """The most points it will draw in one play."""
-        ...
-
-    def accepts(self, model: ModelT, oracle: Oracle) -> float:
-        """The probability that it says "forgotten", after the points it drew."""
-        ...
-
-
-@dataclass(frozen=True)
-class OneQuery(Generic[ModelT]):
-    """A weak adversary as a strong one that asks once."""
-
-    weak: WeakAdversary[ModelT]
-
-    @property
-    def access(self) -> Access:
-        """That of the weak adversary."""
-        return self.weak.access
-
-    @property
-    def n_queries(self) -> int:
-        """Always 1."""
-        return 1
-
-    def accepts(self, model: ModelT, oracle: Oracle) -> float:
-        """The weak adversary's answer on the one point drawn."""
-        return self.weak.accepts(model, oracle.draw())
+    points, law = oracle_law(split, bit, weights)
+    first, second = table
+    says_forget = float(law[np.isin(points, np.intersect1d(first.forget, second.forget))].sum())
+    says_unseen = float(law[np.isin(points, np.intersect1d(first.unseen, second.unseen))].sum())
+    decisive = says_forget + says_unseen
+    if decisive == 0:
+        return 0.5
+    undecided = math.pow(max(0.0, 1.0 - decisive), n_queries)
+    return says_forget / decisive * (1.0 - undecided) + 0.5 * undecided

@@ -7,12 +7,17 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.bounded import advantage_floor
-from forgetgauge.game.crossfit import CrossFitBasis
-from forgetgauge.game.epsilon import empirical_epsilon
-from forgetgauge.game.intervals import Interval, IntervalKind, signed_interval
+from forgetgauge.game.bounds import empirical_epsilon
+from forgetgauge.game.intervals import Interval, IntervalKind, advantage_floor, signed_interval
 from forgetgauge.game.permutation import NoiseFloor, noise_floors
-from forgetgauge.game.supremum import estimate_supremum
+from forgetgauge.game.quality import (
+    CrossFitBasis,
+    best_adversary,
+    bounded_quality_interval,
+    cross_fit,
+    quality_plugin,
+    supremum_interval,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +55,6 @@ class Assessment:
     """What max_a |Adv_a| is by chance alone, and the p-value of "no different from Retrain"."""
 
 
-def assess(
-    outcomes: Sequence[PairOutcome],
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    n_relabellings: int = 2000,
-    delta: float = 1e-5,
-    interval: IntervalKind = "student",
-) -> Assessment:
-    """Quality, advantages, intervals, ε and noise floor of one method; deterministic given ``rng``."""
-    return assess_all([outcomes], rng, level=level, n_relabellings=n_relabellings, delta=delta, interval=interval)[0]
-
-
 def assess_all(
     methods: Sequence[Sequence[PairOutcome]],
     rng: np.random.Generator,
@@ -72,7 +64,10 @@ def assess_all(
     delta: float = 1e-5,
     interval: IntervalKind = "student",
 ) -> list[Assessment]:
-    """Several methods, each as ``assess`` has it with an equal generator, in less time: relabellings are shared."""
+    """Quality, advantages, intervals, ε and noise floor of each method; deterministic given ``rng``.
+
+    The methods share their relabellings: each gets what it would get alone with an equal generator, in less time.
+    """
     noises = noise_floors(methods, rng, n_relabellings)
     return [_assessed(outcomes, noise, level, delta, interval) for outcomes, noise in zip(methods, noises, strict=True)]
 
@@ -80,21 +75,21 @@ def assess_all(
 def _assessed(
     outcomes: Sequence[PairOutcome], noise: NoiseFloor, level: float, delta: float, kind: IntervalKind
 ) -> Assessment:
-    supremum = estimate_supremum(outcomes, level, kind)
+    fitted = cross_fit(outcomes)
     by_pair = np.array([outcome.advantage for outcome in outcomes])  # (P, J)
     advantage = by_pair.mean(axis=0)
     return Assessment(
         by_pair=by_pair,
         advantage=advantage,
         intervals=tuple(signed_interval(outcomes, adversary, level, kind) for adversary in range(len(advantage))),
-        quality=supremum.quality,
-        quality_plugin=supremum.quality_plugin,
-        crossfit_advantage=supremum.crossfit_advantage,
-        basis=supremum.basis,
-        quality_interval=supremum.interval,
-        bounded_interval=supremum.bounded,
+        quality=1 - float(np.clip(fitted.advantage, 0, 1)),
+        quality_plugin=quality_plugin(advantage),
+        crossfit_advantage=fitted.advantage,
+        basis=fitted.basis,
+        quality_interval=supremum_interval(outcomes, level, kind),
+        bounded_interval=bounded_quality_interval(by_pair, level),
         advantage_floor=float(advantage_floor(by_pair, level)),
-        best=supremum.best,
+        best=best_adversary(advantage),
         epsilon=empirical_epsilon(by_pair, delta, level),
         delta=delta,
         noise=noise,

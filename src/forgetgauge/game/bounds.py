@@ -9,43 +9,20 @@ To claim a lower bound on ε, feed the inversions a *lower confidence bound* of 
 
 import math
 
-
-def paper_bound_raw(epsilon: float, delta: float) -> float:
-    """2(1 − (2 − 2δ)/(e^ε + 1)) as printed in Theorem 3.6; above 1 it is vacuous."""
-    _check_removal(epsilon, delta)
-    return 2 - 4 * (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+from forgetgauge.game.arrays import Floats
+from forgetgauge.game.intervals import MIN_PAIRS, advantage_floor
 
 
 def paper_bound(epsilon: float, delta: float) -> float:
-    """Theorem 3.6's upper bound on Adv, at most 1."""
-    return min(1.0, paper_bound_raw(epsilon, delta))
+    """2(1 − (2 − 2δ)/(e^ε + 1)) as printed in Theorem 3.6; above 1 it is vacuous."""
+    _check_removal(epsilon, delta)
+    return 2 - 4 * (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 
 def tight_bound(epsilon: float, delta: float) -> float:
     """Adv ≤ 1 − (1 − 2δ)e^{−ε}, at most 1; below 1 for every ε as long as δ < ½."""
     _check_removal(epsilon, delta)
     return min(1.0, -math.expm1(-epsilon) + 2 * delta * math.exp(-epsilon))
-
-
-def paper_quality_floor_raw(epsilon: float, delta: float) -> float:
-    """(4 − 4δ)/(e^ε + 1) − 1 as printed in Theorem 3.6; below 0 it is vacuous."""
-    return 1 - paper_bound_raw(epsilon, delta)
-
-
-def paper_quality_floor(epsilon: float, delta: float) -> float:
-    """Theorem 3.6's lower bound on Q, at least 0."""
-    return 1 - paper_bound(epsilon, delta)
-
-
-def tight_quality_floor(epsilon: float, delta: float) -> float:
-    """Q ≥ (1 − 2δ)e^{−ε}, at least 0."""
-    return 1 - tight_bound(epsilon, delta)
-
-
-def paper_epsilon_floor(advantage: float, delta: float) -> float:
-    """The least ε ≥ 0 that Theorem 3.6 leaves possible: ln((2 + Adv − 4δ)/(2 − Adv)), never more than ln 3."""
-    _check_advantage(advantage, delta)
-    return _log_or_zero((2 + advantage - 4 * delta) / (2 - advantage))
 
 
 def tight_epsilon_floor(advantage: float, delta: float) -> float:
@@ -75,3 +52,15 @@ def _check_advantage(advantage: float, delta: float) -> None:
 def _check_delta(delta: float) -> None:
     if not 0 <= delta <= 1:
         raise ValueError(f"delta must lie in [0, 1], but it is {delta}")
+
+
+def empirical_epsilon(by_pair: Floats, delta: float = 1e-5, level: float = 0.95) -> float | None:
+    """With confidence ``level``, the ε of any (ε, δ)-certified removal the method could claim is at least this.
+
+    ln((1 − 2δ)/(1 − Adv)) at a lower confidence bound of Adv from (P, J) signed advantages: one-sided, adjusted for the
+    choice of adversary and of sign, and valid for independent pairs of any distribution. It is finite,
+    also where all pairs agree on an advantage of 1. None below five pairs.
+    """
+    if len(by_pair) < MIN_PAIRS:
+        return None
+    return tight_epsilon_floor(float(advantage_floor(by_pair, level)), delta)

@@ -9,7 +9,7 @@ sAdv_b(B) − s′Adv_a(A), and at most sAdv_b(B). Each has a paired interval; t
 a bound at Bonferroni's level, and the largest of those over b needs no adjustment, since only the best b counts. The
 lower end is the same with A and B exchanged. Each end misses in at most α/2. No choice is made on the data, so the
 interval is valid however the adversaries depend on each other, if pairs are normal. A contrast on which all pairs
-agree exactly has the distribution-free interval instead (``bounded``).
+agree exactly has the distribution-free interval instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,6 @@ from scipy import special
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats, frozen_floats
-from forgetgauge.game.bounded import lower_bounds
 from forgetgauge.game.intervals import (
     MIN_PAIRS,
     Basis,
@@ -30,6 +29,7 @@ from forgetgauge.game.intervals import (
     agree,
     check_level,
     check_outcomes,
+    lower_bounds,
     welch_interval,
 )
 from forgetgauge.game.quality import quality_plugin

@@ -61,26 +61,6 @@ def tpr_at_fpr(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike, limit
     return _tpr_at_fpr(_ranked(scores, _sets(in_forget, weight)), limit)
 
 
-def swap_tpr_at_fpr(
-    scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike, limit: float
-) -> float:
-    """The mean of the two sides, each with its own threshold."""
-    swapped = ~frozen_bools(in_forget, "in_forget")
-    return (tpr_at_fpr(scores, in_forget, weight, limit) + tpr_at_fpr(scores_swapped, swapped, weight, limit)) / 2
-
-
-def ks(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
-    """max_t |TPR(t) − FPR(t)| of one split: the two-sample Kolmogorov–Smirnov distance, above 0 without any signal."""
-    ranked = _ranked(scores, _sets(in_forget, weight))
-    return float(np.abs(_signed_curve(ranked, _merged(ranked))).max())
-
-
-def swap_ks(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
-    """max_t |½(Adv_s(t) + Adv_s'(t))| with one threshold for both sides; 0 when they share a model."""
-    sets = _sets(in_forget, weight)
-    return _swap_ks(_ranked(scores, sets), _ranked(scores_swapped, sets))
-
-
 @dataclass(frozen=True, eq=False)
 class _Sets:
     """Who is in F, and each point's share of the mass of its set."""
@@ -146,7 +126,7 @@ def _swap_ks(first: _Ranked, second: _Ranked) -> float:
 
 
 def _merged(*models: _Ranked) -> Floats:
-    """All scores, ascending."""
+    """All scores of these models in ascending order."""
     runs = [its.ascending for ranked in models for its in (ranked.forget, ranked.unseen)]
     return np.sort(np.concatenate(runs), kind="stable")  # which notices runs and merges them
 

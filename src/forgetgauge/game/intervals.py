@@ -9,7 +9,19 @@ and counting it twice makes the interval too wide. With fewer than ``MIN_PAIRS``
 too uncertain; what can be said then is about these models only, and ``basis`` says so.
 
 Student's t takes the pairs' advantages as roughly normal. Where all of them agree exactly they are not, and nowhere do
-points stand in for pairs: the interval is then the distribution-free one (``bounded``), as wherever it is asked for.
+points stand in for pairs: the interval is then the distribution-free one (``bounded_interval``), as wherever it is
+asked for. It assumes nothing but independent pairs with values in [−1, 1].
+
+With y = (1 + x)/2 in [0, 1], a gambler who doubts that the mean of y is at most m stakes a share c of what he has on
+every pair: ∏(1 − c + c y/m). If the mean is at most m this has expectation at most 1, and so has any mixture over c
+that was fixed beforehand; by Markov's inequality it reaches 1/α with probability at most α. The smallest m at which
+the mixture stays below 1/α is a lower confidence bound (betting, Waudby-Smith and Ramdas 2024, with a mixture in place
+of a strategy, so that the order of pairs cannot matter). For independent pairs the mixture is a martingale: the bound
+holds as well where the number of pairs was chosen after looking at the first of them.
+
+The mixture: half on c = 1, which is the best there is where pairs agree, half spread evenly over 0 < c < 1. For several
+adversaries and both signs the mean of their mixtures has expectation at most 1 if none has a larger advantage: this is
+never worse than Bonferroni's correction, which asks the largest of them to reach 2J/α.
 """
 
 import math
@@ -22,7 +34,6 @@ from scipy import special
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Bools, Floats, frozen_floats
-from forgetgauge.game.bounded import lower_bounds
 
 MIN_PAIRS = 5
 ROUNDING = 1e-12
@@ -70,7 +81,7 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
     check_level(level)
     check_outcomes(outcomes)
     variances, degrees = np.array(
-        [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in _sides(o)]
+        [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in o.sides]
     ).T  # each (2P,)
     if (degrees <= 0).any():
         return Interval(-1.0, 1.0, level, "given these models")
@@ -132,17 +143,12 @@ def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95)
     return [signed_interval(outcomes, adversary, each) for adversary in range(n_adversaries)]
 
 
-def _sides(outcome: PairOutcome) -> tuple[np.ndarray, np.ndarray]:
-    return outcome.in_forget, ~outcome.in_forget
-
-
 def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
     """The estimated variance of a weighted mean, and its degrees of freedom.
 
-    With shares w̃ and S_j = Σ w̃^j, Σ w̃²(d − mean)² has expectation σ²(S₂ − 2S₃ + S₂²) for independent d of variance σ²,
-    while the mean has variance σ²S₂; the quotient corrects it exactly (n/(n−1) for equal weights, giving s²/n).
-    The degrees of freedom are 1/S₂ − 1, one less than the effective number of points.
-    """
+    With shares w̃ and S_j = Σ w̃^j, Σ w̃²(d − mean)² has expectation σ²(S₂ − 2S₃ + S₂²) for independent d of variance
+    σ², while the mean has variance σ²S₂; the quotient corrects it exactly (n/(n−1) for equal weights, giving s²/n). The
+    degrees of freedom are 1/S₂ − 1, one less than the effective number of points."""
     share = weight / weight.sum()
     second, third = float((share**2).sum()), float((share**3).sum())
     expected = second - 2 * third + second**2
@@ -170,3 +176,52 @@ def check_outcomes(outcomes: Sequence[PairOutcome]) -> None:
         raise ValueError("an interval needs the outcome of at least one pair")
     if len({outcome.n_adversaries for outcome in outcomes}) > 1:
         raise ValueError("every pair must be measured with the same adversaries, but their numbers differ")
+
+
+# -- bounds for pairs of any distribution ------------------------------------------------------------------------------
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_SHARES = np.append((1 + _NODES) / 2, 1.0)  # c
+_LOG_PRIOR = np.log(np.append(_WEIGHTS / 4, 0.5))  # sums to 1; exact for 31 pairs, valid for any
+_HALVINGS = 32
+_LEAST = 1e-12
+
+
+def lower_bounds(values: Floats, miss: float) -> Floats:
+    """(..., P) values in [−1, 1] of P pairs -> (...) bounds, each above the mean with probability ``miss`` at most."""
+    return _lower_bounds(np.asarray(values, dtype=np.float64)[..., None, :], miss)
+
+
+def advantage_floor(by_pair: Floats, level: float = 0.95) -> Floats:
+    """(..., P, J) signed advantages -> (...) lower confidence bounds of sup_a |Adv_a|, one-sided at ``level``.
+
+    They survive the choice among J adversaries of two signs each, and are at least 0.
+    """
+    values = frozen_floats(by_pair, "advantages by pair")
+    if values.ndim < 2 or 0 in values.shape or np.abs(values).max() > 1 + 1e-9:
+        raise ValueError(f"advantages by pair are (pairs, adversaries) in [-1, 1], but their shape is {values.shape}")
+    of_each = np.swapaxes(values, -1, -2)  # (..., J, P)
+    return np.maximum(0, _lower_bounds(np.concatenate([of_each, -of_each], axis=-2), 1 - level))
+
+
+def _lower_bounds(values: Floats, miss: float) -> Floats:
+    """(..., K, P) -> (...): the mean above which not all K may lie, by bisection: the capital falls in the mean."""
+    if not 0 < miss < 1:
+        raise ValueError(f"the probability of a miss lies strictly between 0 and 1, not at {miss}")
+    shifted = np.clip((1 + values) / 2, 0, 1)
+    low, high = np.full(values.shape[:-2], _LEAST), np.ones(values.shape[:-2])
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rejected = _log_capital(shifted, middle) >= -math.log(miss)
+        low, high = np.where(rejected, middle, low), np.where(rejected, high, middle)
+    return np.asarray(2 * np.where(low > _LEAST, low, 0.0) - 1)
+
+
+def _log_capital(shifted: Floats, mean: Floats) -> Floats:
+    """The logarithm of the capital, averaged over the prior of c and over K, for (..., K, P) in [0, 1]."""
+    gain = shifted / mean[..., None, None]
+    with np.errstate(divide="ignore"):  # all in, and lost
+        total = np.log(1 + _SHARES[:, None] * (gain[..., None, :] - 1)).sum(axis=-1)  # (..., K, shares)
+    total = (total + _LOG_PRIOR).reshape(*mean.shape, -1)
+    peak = total.max(axis=-1)  # finite, since c < 1 loses nothing for good
+    return np.asarray(peak + np.log(np.exp(total - peak[..., None]).sum(axis=-1) / shifted.shape[-2]))

@@ -42,15 +42,10 @@ def checked(weights: ArrayLike, n: int) -> Floats:
     return np.asarray(scaled / scaled.sum(), dtype=np.float64)
 
 
-def mass(weights: Floats, points: Ints) -> float:
-    """P_D(S) of a set of points S, each an index into ``weights``."""
-    if len(points) > 0 and points.max() >= len(weights):
-        raise ValueError(f"there are sensitivity weights for {len(weights)} points, so none for point {points.max()}")
-    return float(np.sum(weights[points]))
-
-
 def restricted(weights: Floats, points: Ints, name: str = "set") -> Floats:
     """P_D conditioned on S, in the order of ``points``; ValueError when P_D(S) = 0, where it is undefined."""
-    if mass(weights, points) == 0:
+    if len(points) > 0 and points.max() >= len(weights):
+        raise ValueError(f"there are sensitivity weights for {len(weights)} points, so none for point {points.max()}")
+    if weights[points].sum() == 0:
         raise ValueError(f"the sensitivity distribution gives the {name} of {len(points)} points no mass")
     return checked(weights[points], len(points))

@@ -5,10 +5,8 @@ official test set of a data set is another thing.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 
@@ -69,7 +67,7 @@ class SwapPair:
 
     @property
     def sides(self) -> tuple[Split, Split]:
-        """(s, s')."""
+        """The split and its swap, (s, s')."""
         return self.split, self.split.swapped()
 
     @property
@@ -116,27 +114,6 @@ def draw_split(n: int, alpha: float | Fraction, rng: np.random.Generator) -> Spl
 def draw_pair(n: int, alpha: float | Fraction, rng: np.random.Generator) -> SwapPair:
     """One swap pair whose first side is uniform over S_α (and so is the second)."""
     return SwapPair(draw_split(n, alpha, rng))
-
-
-def count_splits(n: int, alpha: float | Fraction) -> int:
-    """|S_α| = n! / (|R|! k! k!)."""
-    _, k = split_sizes(n, alpha)
-    return math.comb(n, k) * math.comb(n - k, k)
-
-
-def enumerate_splits(n: int, alpha: float | Fraction) -> Iterator[Split]:
-    """All of S_α, each split once; for small n only, see ``count_splits``."""
-    _, k = split_sizes(n, alpha)
-    points = range(n)
-    for forget in combinations(points, k):
-        others = [point for point in points if point not in forget]
-        for unseen in combinations(others, k):
-            retain = [point for point in others if point not in unseen]
-            yield Split(_indices(retain), _indices(forget), _indices(unseen))
-
-
-def _indices(points: list[int] | tuple[int, ...]) -> Ints:
-    return np.array(points, dtype=np.int64)
 
 
 def _sorted_indices(points: Ints, name: str) -> Ints:

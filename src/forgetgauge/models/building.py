@@ -16,7 +16,7 @@ from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.models.outputs import n_tried, with_plain_outputs
-from forgetgauge.plugins.calling import call_by_name
+from forgetgauge.plugins.catalogue import call_by_name
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Task
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.splits import SwapPair, draw_pair
-from forgetgauge.metrics.ic import confused_half
+from forgetgauge.metrics.scores import confused_half
 from forgetgauge.streams import Streams, identity_key
 
 if TYPE_CHECKING:

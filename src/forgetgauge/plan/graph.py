@@ -9,10 +9,14 @@
 Originals are shared by all methods of a learner, shadows, references and fits by all pairs. References, background
 signals and unlearned shadows are made only where an adversary asks for them. No key holds a count of pairs, seeds,
 methods or adversaries, so adding one of them leaves every other key as it was.
+
+`run.json` holds a game as plain JSON, so that a run can be scored and reported without its sources.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -58,7 +62,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Opponent:
+class PlannedAdversary:
     """An adversary as the plan sees it."""
 
     adversary: Named
@@ -70,7 +74,7 @@ class Opponent:
 
 @dataclass(frozen=True)
 class Game:
-    """One game with every choice resolved: what `run.json` holds and all that workers are told."""
+    """One game with every choice resolved: what `run.json` holds and all that workers are given."""
 
     data: Named
     data_digest: str
@@ -91,7 +95,7 @@ class Game:
     n_shadows: int
     n_references: int
     methods: Mapping[str, Method]
-    adversaries: Mapping[str, Opponent]
+    adversaries: Mapping[str, PlannedAdversary]
     model_bytes: int
     """Size of one model's weights, for the estimate of disk use."""
     queries: tuple[int, ...] = ()
@@ -110,7 +114,7 @@ class Game:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """(|R|, |F|)."""
+        """The numbers of retained and of forgotten points, (|R|, |F|)."""
         return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
 
     @property
@@ -237,34 +241,39 @@ class _Builder:
     # -- adversaries ---------------------------------------------------------------------------------------------
 
     def _fit(self, method: str, name: str) -> str:
-        opponent = self.game.adversaries[name]
-        aware = "unlearned" in opponent.needs
-        inputs = self._panel("shadow", method, opponent, self.game.n_shadows)
-        if "outsiders" in opponent.needs:
-            inputs |= self._panel("outsider", method, opponent, self.game.n_shadows)
-        if "references" in opponent.needs:
-            inputs |= self._panel("reference", method, opponent, self.game.n_references)
+        adversary = self.game.adversaries[name]
+        aware = "unlearned" in adversary.needs
+        inputs = self._panel("shadow", method, adversary, self.game.n_shadows)
+        if "outsiders" in adversary.needs:
+            inputs |= self._panel("outsider", method, adversary, self.game.n_shadows)
+        if "references" in adversary.needs:
+            inputs |= self._panel("reference", method, adversary, self.game.n_references)
         label = f"fit {name}" + (f" to {method}" if aware else "")
         return self._add(
             FitJob(
-                opponent.adversary, self.game.n_classes, self.game.task, inputs=inputs, label=label, group=f"fit {name}"
+                adversary.adversary,
+                self.game.n_classes,
+                self.game.task,
+                inputs=inputs,
+                label=label,
+                group=f"fit {name}",
             )
         )
 
-    def _panel(self, panel: str, method: str, opponent: Opponent, n_models: int) -> dict[str, str]:
+    def _panel(self, panel: str, method: str, adversary: PlannedAdversary, n_models: int) -> dict[str, str]:
         """The signals of helpers that an adversary is fitted to."""
         (make, look_at), learner = PANELS[panel], self.game.learner_of(method)
         keys = {}
         for which in range(n_models):
             trained = subject = make(self.halves, self.size, which)
             label = f"{make.role} {which}"
-            if "unlearned" in opponent.needs:
+            if "unlearned" in adversary.needs:
                 subject = replace(trained, forget=self.n_forget)
                 model = self._unlearn(method, trained, label, subject)
                 label = f"{method}, {label}"
             else:
                 model = self._train(learner, trained, label)
-            keys[f"{panel}-{which}"] = self._signals(model, subject, learner, look_at, label, opponent.columns)
+            keys[f"{panel}-{which}"] = self._signals(model, subject, learner, look_at, label, adversary.columns)
         return keys
 
     def _cell(self, method: str, pair: int, side: int, seed: int, fits: Mapping[tuple[str, str], str]) -> CellJobs:
@@ -274,15 +283,15 @@ class _Builder:
         looked_at = replace(self._target(pair, side, seed), replicate=None)
         signals = self._signals(unlearn, looked_at, learner, PAIR, f"{method}, {place}")
         decide = {}
-        for name, opponent in self.game.adversaries.items():
-            seen = self._signals(unlearn, looked_at, learner, PAIR, f"{method}, {place}", opponent.columns)
+        for name, adversary in self.game.adversaries.items():
+            seen = self._signals(unlearn, looked_at, learner, PAIR, f"{method}, {place}", adversary.columns)
             inputs = {"fit": fits[method, name], "signals": seen}
-            if "background" in opponent.needs:
+            if "background" in adversary.needs:
                 label = f"{method}, {place}, on the shadow half"
-                inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, opponent.columns)
+                inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, adversary.columns)
             label = f"{name} on {method}, {place}"
             decide[name] = self._add(
-                DecideJob(opponent.adversary, self.game.task, inputs=inputs, label=label, group=f"decide {name}")
+                DecideJob(adversary.adversary, self.game.task, inputs=inputs, label=label, group=f"decide {name}")
             )
         return CellJobs(unlearn, signals, decide)
 
@@ -297,3 +306,37 @@ class _Builder:
 
 def _short(identity: Mapping[str, Any]) -> str:
     return identity_key(identity)[:8]
+
+
+# -- as JSON -----------------------------------------------------------------------------------------------------------
+
+
+def game_to_json(game: Game) -> dict[str, Any]:
+    """The game as plain JSON, as `run.json` keeps it."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(game)))
+    return plain
+
+
+def game_from_json(record: dict[str, Any]) -> Game:
+    """The game that `game_to_json` wrote."""
+    nested = {
+        "data": _named(record["data"]),
+        "learner": _named(record["learner"]),
+        "methods": {name: _method(method) for name, method in record["methods"].items()},
+        "adversaries": {name: _adversary(adversary) for name, adversary in record["adversaries"].items()},
+        "queries": tuple(record["queries"]),
+    }
+    return Game(**{**record, **nested})
+
+
+def _named(record: dict[str, Any]) -> Named:
+    return Named(**{**record, "not_covered": tuple(record.get("not_covered", ()))})
+
+
+def _method(record: dict[str, Any]) -> Method:
+    learner = _named(record["learner"]) if record["learner"] else None
+    return Method(**{**record, "unlearner": _named(record["unlearner"]), "learner": learner})
+
+
+def _adversary(record: dict[str, Any]) -> PlannedAdversary:
+    return PlannedAdversary(_named(record["adversary"]), tuple(record["needs"]), tuple(record["columns"]))

@@ -76,7 +76,7 @@ class Job(ABC):
     group: str = ""
     """Jobs of one group can be done together."""
     coupled: bool = False
-    """Whether doing jobs together can change their bits (a stack): then the company a job keeps is fixed for good."""
+    """Whether doing jobs together can change their bits (a stack): then the members of its stack are fixed for good."""
 
     @property
     @abstractmethod

@@ -50,7 +50,7 @@ class PointSets:
 
     @property
     def training(self) -> Ints:
-        """R, then F."""
+        """What the model is trained on: R, then F."""
         return np.concatenate([self.retain, self.forget])
 
 
@@ -107,12 +107,12 @@ class Target(Subject):
 
 @dataclass(frozen=True)
 class Helper(Subject):
-    """A model that adversaries learn from: trained on as many points as a target, and perhaps told to forget some."""
+    """A model that adversaries learn from: trained on as many points as a target, and perhaps asked to forget some."""
 
     size: int
     which: int
     forget: int | None = None
-    """How many points it is told to forget; None for a model that is only trained."""
+    """How many points it is asked to forget; None for a model that is only trained."""
 
     exchanged = None
 
@@ -188,5 +188,5 @@ def _parts(pool: Ints, members: Bools, forgotten: Bools) -> tuple[Ints, Ints, In
 
 
 def _never_seen(half: Ints, retain: Ints, forget: Ints) -> Ints:
-    """In ascending order."""
+    """The points that the model never saw, in ascending order."""
     return np.setdiff1d(half, np.concatenate([retain, forget]))

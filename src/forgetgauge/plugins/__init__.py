@@ -7,13 +7,7 @@ A catalogue knows names and one-line facts; the code behind a name is imported w
 from __future__ import annotations
 
 from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.plugins.shipped.adversaries import ADVERSARIES
-from forgetgauge.plugins.shipped.data import DATA
-from forgetgauge.plugins.shipped.executors import EXECUTORS
-from forgetgauge.plugins.shipped.learners import LEARNERS
-from forgetgauge.plugins.shipped.models import MODELS
-from forgetgauge.plugins.shipped.tasks import TASKS
-from forgetgauge.plugins.shipped.unlearners import UNLEARNERS
+from forgetgauge.plugins.shipped import ADVERSARIES, DATA, EXECUTORS, LEARNERS, MODELS, TASKS, UNLEARNERS
 
 unlearners = Catalogue("unlearner", UNLEARNERS)
 adversaries = Catalogue("adversary", ADVERSARIES)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,13 @@ def _import_target(target: str) -> Any:
 
 def _label_of(thing: Any) -> str:
     return str(getattr(thing, "__qualname__", type(thing).__qualname__))
+
+
+def call_by_name(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """`given` by place as far as its parameters allow, since wrappers often pass on `*args` alone, else by name."""
+    signature = inspect.signature(function)
+    bound = signature.bind_partial()
+    own = [p.name for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    bound.arguments.update({name: given[name] for name in own if name in given})
+    others = {name: value for name, value in given.items() if name not in own}
+    return function(*bound.args, **bound.kwargs, **others)

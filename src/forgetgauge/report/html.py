@@ -13,9 +13,6 @@ from functools import cache
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.report.certificates import HEADS, certificates, claimed_delta, legend
-from forgetgauge.report.facts import EXPLAINED as FACTS_EXPLAINED
-from forgetgauge.report.facts import facts_table
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
@@ -27,9 +24,18 @@ from forgetgauge.report.picture import (
 )
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
+from forgetgauge.report.stated import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.table import why_no_quality
-from forgetgauge.results.record import AdversaryResult, GameResult, MethodResult, Result
-from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind, role_of
+from forgetgauge.results.record import (
+    AdversaryResult,
+    GameResult,
+    MethodResult,
+    Result,
+    by_quality,
+    lacks_pairs,
+    pairs_behind,
+    role_of,
+)
 from forgetgauge.results.utility import lost_accuracy, points
 from forgetgauge.results.verdict import Verdict, known_methods, level_of, sweep_verdict, verdict
 from forgetgauge.wording import (

@@ -16,6 +16,7 @@ _MAX_INTERVALS = 5  # more tick labels than this run into each other on a teleph
 _LEAST_SPAN = 0.1  # a picture of chance differences alone must not look like a picture of large ones
 _LABEL_LETTERS = 16
 _LOG_RATIO = 30  # values that span more than this are shown on a logarithmic axis
+_HEIGHT_PX = 260
 _SHIFT_PX = 3  # between the lines of neighbouring methods, so that their intervals do not hide each other
 
 
@@ -52,7 +53,8 @@ def advantage_scale(advantages: Iterable[float]) -> Scale:
 
 
 def value_scale(values: Sequence[float], logarithmic: bool | None = None) -> Scale:
-    """An axis of values, each with its own tick; unless told, logarithmic where they span orders of magnitude."""
+    """An axis of values, each with its own tick; logarithmic, where nothing is said, if they span orders of
+    magnitude."""
     low, high = min(values), max(values)
     if logarithmic is None:
         logarithmic = low > 0 and high / low >= _LOG_RATIO
@@ -122,7 +124,6 @@ def overview(
     values: Sequence[float],
     by_method: Mapping[str, Sequence[Estimate | None]],
     *,
-    height: int = 260,
     logarithmic: bool | None = None,
 ) -> Overview:
     """The picture of one curve per method; `by_method` holds one estimate, or None, for each value."""
@@ -131,7 +132,7 @@ def overview(
     order = sorted(range(len(values)), key=lambda i: values[i])
 
     def place(i: int, found: Estimate) -> Point:
-        y, bottom, top = (_height(up, quality, height) for quality in found)
+        y, bottom, top = (_height(up, quality, _HEIGHT_PX) for quality in found)
         return Point(across.percent(values[i]), y, top, bottom)
 
     ways = {
@@ -140,12 +141,12 @@ def overview(
     }
     lasts = {name: [point for point in way if point] for name, way in ways.items()}
     shown = [name for name, points in lasts.items() if points]
-    label_ys = spread([lasts[name][-1].y for name in shown], gap=17, low=0, high=height)
+    label_ys = spread([lasts[name][-1].y for name in shown], gap=17, low=0, high=_HEIGHT_PX)
     series = tuple(
         Series(name, tuple(lasts[name]), _segments(ways[name]), label_y, _SHIFT_PX * (i - (len(shown) - 1) / 2))
         for i, (name, label_y) in enumerate(zip(shown, label_ys, strict=True))
     )
-    return Overview(height, across, up, series)
+    return Overview(_HEIGHT_PX, across, up, series)
 
 
 def magnitude(interval: tuple[float, float]) -> tuple[float, float]:

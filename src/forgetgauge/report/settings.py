@@ -1,4 +1,4 @@
-"""Every choice of a run as rows of a table; in a sweep, what differs between games is told apart."""
+"""Every choice of a run as rows of a table; in a sweep, what differs between games has several values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Setting:
 
 
 def settings_of(result: Result) -> dict[str, list[Setting]]:
-    """Heading -> lines."""
+    """Every choice of a run, as heading -> lines."""
     groups = {"Game": _game_settings, "Unlearners": _unlearner_settings, "Adversaries": _adversary_settings}
     merged = {heading: _merged([choose(game.spec) for game in result.games]) for heading, choose in groups.items()}
     run = {
@@ -91,13 +91,13 @@ def _unlearner(method: Mapping[str, Any], name: str) -> str:
 
 
 def _adversary_settings(spec: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _opponent(opponent, name) for name, opponent in spec.get("adversaries", {}).items()}
+    return {name: _adversary(adversary, name) for name, adversary in spec.get("adversaries", {}).items()}
 
 
-def _opponent(opponent: Mapping[str, Any], name: str) -> str:
+def _adversary(adversary: Mapping[str, Any], name: str) -> str:
     """With what it was shown beyond the shadow models."""
-    needs = [f"needs {listed(opponent['needs'])}"] if opponent.get("needs") else []
-    return "; ".join([_named(opponent.get("adversary", {}), name), *needs])
+    needs = [f"needs {listed(adversary['needs'])}"] if adversary.get("needs") else []
+    return "; ".join([_named(adversary.get("adversary", {}), name), *needs])
 
 
 def _joined(spec: Mapping[str, Any], *keys: str) -> str:

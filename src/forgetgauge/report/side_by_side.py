@@ -14,9 +14,8 @@ import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.metrics.checks import Steps, is_grounded, mean_tau, steps_of
-from forgetgauge.results.record import GameResult, MethodResult, Result
-from forgetgauge.results.roles import role_of
-from forgetgauge.wording import bracket, plain, setting
+from forgetgauge.results.record import GameResult, MethodResult, Result, role_of
+from forgetgauge.wording import bracket, plain, setting, tau_text
 
 
 @dataclass(frozen=True)
@@ -281,7 +280,7 @@ def sweep_rows(result: Result) -> list[list[str]]:
     checks = sweep_checks(result)
     head = ["metric", "steps", "rises", "beyond intervals", "falls", "beyond intervals", "mean τ between values"]
     rows = [
-        [check.metric.head, *map(str, (s.total, s.rises, s.sure_rises, s.falls, s.sure_falls)), _signed(check.tau)]
+        [check.metric.head, *map(str, (s.total, s.rises, s.sure_rises, s.falls, s.sure_falls)), tau_text(check.tau)]
         for check in checks
         for s in [check.steps]
     ]
@@ -300,7 +299,7 @@ def _check_row(check: Check) -> list[str]:
     ideal, spread = setting(check.metric.ideal).removesuffix(".0"), "–" if check.spread is None else plain(check.spread)
     reach = "–" if check.reach is None else f"{plain(check.reach[0])} … {plain(check.reach[1])}"
     references = [_cell(check.retrain), grounded, reach, _cell(check.none)]
-    return [check.metric.head, ideal, *references, spread, _signed(check.tau)]
+    return [check.metric.head, ideal, *references, spread, tau_text(check.tau)]
 
 
 def _cell(found: Reading | None) -> str:
@@ -311,7 +310,3 @@ def _cell(found: Reading | None) -> str:
 
 def _bracket(interval: tuple[float, float]) -> str:
     return bracket(interval).replace("\u00a0", " ")
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend
-from forgetgauge.report.facts import spent_budget
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
-from forgetgauge.results.record import GameResult, MethodResult, Result, WorstPairResult
-from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind
+from forgetgauge.report.stated import HEADS, Certificate, certificates, claimed_delta, legend, spent_budget
+from forgetgauge.results.record import (
+    GameResult,
+    MethodResult,
+    Result,
+    WorstPairResult,
+    by_quality,
+    lacks_pairs,
+    pairs_behind,
+)
 from forgetgauge.results.utility import damage, uneven_accuracy
 from forgetgauge.wording import bound, interval_basis, listed
 

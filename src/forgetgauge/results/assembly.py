@@ -63,8 +63,8 @@ def _stacks_that_ran(jobs: Mapping[str, Job], run: RunView) -> list[StackResult]
         if model is None or model.key in made or not run.has(key):
             continue
         facts = run.facts(key)
-        told = {model.key: facts.get("ran"), model.inputs.get("model", ""): facts.get("original_ran")}
-        made.update({which: ran for which, ran in told.items() if ran})
+        both = {model.key: facts.get("ran"), model.inputs.get("model", ""): facts.get("original_ran")}
+        made.update({which: ran for which, ran in both.items() if ran})
     ways = Counter((jobs[key].kind, ran["engine"], ran["width"], ran["device"]) for key, ran in made.items())
     return [StackResult(*way, models=ways[way]) for way in sorted(ways)]
 

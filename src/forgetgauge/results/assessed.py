@@ -152,7 +152,7 @@ def stability_of_ranks(complete: Mapping[str, Sequence[PairOutcome]]) -> float |
 
 
 def mean(values: Sequence[float]) -> float:
-    """0 of nothing."""
+    """The mean, or 0 where there are no values."""
     return float(np.mean(values)) if values else 0.0
 
 

@@ -12,10 +12,9 @@ from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.intervals import IntervalKind
-from forgetgauge.game.supremum import counted_below
+from forgetgauge.game.quality import counted_below
 from forgetgauge.plan.draws import draw_streams
-from forgetgauge.plan.graph import Game
-from forgetgauge.plan.record import game_to_json
+from forgetgauge.plan.graph import Game, game_to_json
 from forgetgauge.results.assessed import (
     adversary_result,
     assessed_fields,
@@ -58,7 +57,7 @@ class Played(Protocol):
 
     @property
     def adversaries(self) -> Sequence[str]:
-        """Those that decided."""
+        """The names of the adversaries that decided, in the order of every array."""
         ...
 
     @property

@@ -1,18 +1,20 @@
-"""The versioned record of a run: `result.json`. A report is rebuilt from it alone."""
+"""The versioned record of a run: `result.json`. A report is rebuilt from it alone.
+
+At the end: which methods of a game are references (Retrain, None), which lack pairs, and in which order they stand.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from forgetgauge.errors import UserError
+from forgetgauge.records import Record, read_record
 
 SCHEMA = 4
-_STRICT = {"extra": "forbid", "allow_inf_nan": False}  # read by pydantic in `read_result`; nothing here imports it
 TIMINGS = frozenset({"seconds", "total_seconds"})
 """Keys that may differ between two runs of the same thing."""
 
@@ -20,10 +22,9 @@ Basis = Literal["over pairs", "given these models"]
 
 
 @dataclass(frozen=True)
-class DiagnosticResult:
+class DiagnosticResult(Record):
     """How well an adversary's score separates F from T; diagnostics beside Q, not Q: their thresholds saw F and T."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     auc: float
     """Area under the ROC curve, averaged over the swap: ½ is no separation."""
     tpr_at_fpr_1_percent: float
@@ -35,10 +36,9 @@ class DiagnosticResult:
 
 
 @dataclass(frozen=True)
-class StrongResult:
+class StrongResult(Record):
     """An adversary that asks the oracle several times under one secret bit."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     queries: int
     """q."""
     advantage: float
@@ -49,10 +49,9 @@ class StrongResult:
 
 
 @dataclass(frozen=True)
-class AdversaryResult:
+class AdversaryResult(Record):
     """What one adversary achieved against one method."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     advantage: float
     """Signed SWAP advantage, averaged over pairs, sides and seeds; 0 is no advantage."""
     interval: tuple[float, float]
@@ -65,10 +64,9 @@ class AdversaryResult:
 
 
 @dataclass(frozen=True)
-class MetricResult:
+class MetricResult(Record):
     """What a rival metric says of one method."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     value: float
     """Mean over pairs."""
     interval: tuple[float, float] | None
@@ -81,10 +79,9 @@ class MetricResult:
 
 
 @dataclass(frozen=True)
-class WorstPairResult:
+class WorstPairResult(Record):
     """The swap pair in which an adversary saw most: a method that fails in a few of its models shows it here first."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     quality: float
     """1 − the largest |advantage| of any adversary in any single pair."""
     pair: int
@@ -96,10 +93,9 @@ class WorstPairResult:
 
 
 @dataclass(frozen=True)
-class MethodResult:
-    """One unlearning method."""
+class MethodResult(Record):
+    """What was measured of one unlearning method."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     quality: float | None
     """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
     optimistic about the maximum; None where no pair was completed, or no adversary decided anything."""
@@ -148,10 +144,9 @@ class MethodResult:
 
 
 @dataclass(frozen=True)
-class StackResult:
+class StackResult(Record):
     """How models were made: which engine, how many together, where."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     kind: str
     """`train` or `unlearn`."""
     engine: str
@@ -165,10 +160,9 @@ class StackResult:
 
 
 @dataclass(frozen=True)
-class FailureResult:
+class FailureResult(Record):
     """A job that failed for good."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     job: str
     """Which, in words."""
     error: str
@@ -180,10 +174,9 @@ class FailureResult:
 
 
 @dataclass(frozen=True)
-class NoiseFloorResult:
+class NoiseFloorResult(Record):
     """What advantage chance alone gives in this game, from the method that knows nothing of F where there is one."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     method: str
     """Whose models it was computed with."""
     mean: float
@@ -193,10 +186,9 @@ class NoiseFloorResult:
 
 
 @dataclass(frozen=True)
-class ComparisonResult:
-    """Two methods."""
+class ComparisonResult(Record):
+    """Two methods compared on the same pairs."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     first: str
     second: str
     difference: float
@@ -208,10 +200,9 @@ class ComparisonResult:
 
 
 @dataclass(frozen=True)
-class GameResult:
+class GameResult(Record):
     """One game: a table of methods."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     value: Any
     """The swept value; None without a sweep."""
     spec: dict[str, Any]
@@ -233,10 +224,9 @@ class GameResult:
 
 
 @dataclass(frozen=True)
-class Result:
-    """A whole run."""
+class Result(Record):
+    """What a whole run found: all that a report is made from."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     environment: dict[str, str]
     """Versions, machine, and the device or devices the models were made on."""
     digests: dict[str, str]
@@ -271,23 +261,9 @@ class Result:
 
 def read_result(path: Path) -> Result:
     """A validated result, or one line on what is wrong with the file."""
-    import pydantic
-
-    try:
-        record = json.loads(path.read_text("utf-8"), parse_constant=lambda name: math.nan)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; has the run finished?") from None
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        found = record.get("schema") if isinstance(record, dict) else None
-        raise UserError(f"{path}: result schema {found!r}, but this version reads {SCHEMA}")
-    try:
-        return pydantic.TypeAdapter(Result).validate_python(record)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{path}: {place}: {first['msg']}") from None
+    if not path.exists():
+        raise UserError(f"{path}: no such file; has the run finished?")
+    return read_record(path, Result)
 
 
 def without_timings(record: Any) -> Any:
@@ -295,3 +271,34 @@ def without_timings(record: Any) -> Any:
     if isinstance(record, dict):
         return {key: without_timings(value) for key, value in record.items() if key not in TIMINGS}
     return [without_timings(item) for item in record] if isinstance(record, list) else record
+
+
+# -- who is who --------------------------------------------------------------------------------------------------------
+
+
+def role_of(game: GameResult, method: str) -> str:
+    """`retrain`, `none` or `tested`, by the unlearner's own name, which the method's id may hide."""
+    unlearner = game.spec.get("methods", {}).get(method, {}).get("unlearner", {}).get("name", method)
+    return unlearner if unlearner in ("retrain", "none") else "tested"
+
+
+def lacks_pairs(game: GameResult, method: MethodResult) -> bool:
+    """Whether pairs of the game are missing: such a Q is of other splits than the others', and carries no verdict."""
+    return method.n_pairs < int(game.spec.get("pairs", method.n_pairs))
+
+
+def by_quality(methods: dict[str, MethodResult]) -> list[tuple[str, MethodResult]]:
+    """Highest Q first, then by the plug-in (many are at 1); then methods that lack pairs, then those without a Q."""
+    n_pairs = max((method.n_pairs for method in methods.values()), default=0)
+
+    def order(item: tuple[str, MethodResult]) -> tuple[bool, bool, float, float, str]:
+        name, method = item
+        quality, plugin = (round(value or 0, 12) for value in (method.quality, method.quality_plugin))
+        return method.quality is None, method.n_pairs < n_pairs, -quality, -plugin, name
+
+    return sorted(methods.items(), key=order)
+
+
+def pairs_behind(game: GameResult, method: MethodResult) -> str:
+    """`8`, or `1 of 6`."""
+    return f"{method.n_pairs} of {game.spec['pairs']}" if lacks_pairs(game, method) else str(method.n_pairs)

@@ -16,10 +16,15 @@ import numpy.typing as npt
 
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.quality import first_largest
-from forgetgauge.metrics.distances import mean_kl
-from forgetgauge.metrics.estimates import over_pairs
-from forgetgauge.metrics.ic import ic_score
-from forgetgauge.metrics.mia import best_attack, mia_score, offset_mia_accuracy, swap_mia_score
+from forgetgauge.metrics.scores import (
+    best_attack,
+    ic_score,
+    mean_kl,
+    mia_score,
+    offset_mia_accuracy,
+    over_pairs,
+    swap_mia_score,
+)
 from forgetgauge.plan.graph import SIDES, Cell
 from forgetgauge.results.assessed import mean
 from forgetgauge.results.record import MetricResult

@@ -34,8 +34,8 @@ class StrongGames:
 
     def _result(self, method: str, adversary: str, pairs: Sequence[int], queries: int) -> StrongResult:
         by_pair = [self._by_pair[method, adversary, queries, pair] for pair in pairs]
-        told = len(pairs) >= MIN_PAIRS and not agree(np.asarray(by_pair))  # no spread says nothing about new pairs
-        interval = pair_interval(np.asarray(by_pair), self.game.level) if told else None
+        known = len(pairs) >= MIN_PAIRS and not agree(np.asarray(by_pair))  # no spread says nothing about new pairs
+        interval = pair_interval(np.asarray(by_pair), self.game.level) if known else None
         return StrongResult(
             queries, mean(by_pair), (interval.low, interval.high) if interval is not None else None, by_pair
         )

@@ -9,8 +9,7 @@ import math
 from collections.abc import Container
 from statistics import median, stdev
 
-from forgetgauge.results.record import GameResult, MethodResult
-from forgetgauge.results.roles import role_of
+from forgetgauge.results.record import GameResult, MethodResult, role_of
 from forgetgauge.wording import listed, plain
 
 POINT = 0.01

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.results.record import GameResult, Result
-from forgetgauge.results.roles import by_quality, lacks_pairs, pairs_behind, role_of
+from forgetgauge.results.record import GameResult, Result, by_quality, lacks_pairs, pairs_behind, role_of
 from forgetgauge.results.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
-from forgetgauge.wording import JOINED, NARROW, bracket, listed, setting
+from forgetgauge.wording import JOINED, NARROW, bracket, listed, setting, tau_text
 
 
 @dataclass(frozen=True)
@@ -152,10 +151,10 @@ def _are(names: Sequence[str]) -> str:
 def _on_stability(game: GameResult) -> list[str]:
     if game.rank_stability is None:
         return []
-    tau = f"{game.rank_stability:.2f}".replace("-", "−")
+    tau = f"τ{JOINED}of{JOINED}{tau_text(game.rank_stability)}"
     return [
-        f"Single pairs rank the methods as the whole run does to a mean Kendall’s τ{JOINED}of{JOINED}{tau}, where 1 "
-        "means that all agree and chance gives somewhat more than 0."
+        f"Single pairs rank the methods as the whole run does to a mean Kendall’s {tau}, where 1 means that all agree "
+        "and chance gives somewhat more than 0."
     ]
 
 
@@ -194,12 +193,12 @@ def _on_none(game: GameResult, none: Known | None, tested: Sequence[Known]) -> l
 
 
 def _on_missing_pairs(game: GameResult) -> list[str]:
-    told = [
+    lacking = [
         f"{name} ({pairs_behind(game, method)})"
         for name, method in game.methods.items()
         if method.quality is not None and lacks_pairs(game, method)
     ]
-    return [f"Not judged, since pairs are missing: {listed(told)}."] if told else []
+    return [f"Not judged, since pairs are missing: {listed(lacking)}."] if lacking else []
 
 
 def _on_absent(game: GameResult) -> list[str]:
@@ -253,8 +252,8 @@ def _sweep_damage(result: Result) -> list[str]:
     for game in result.games:
         for method in lost_accuracy(game):
             where.setdefault(method, []).append(setting(game.value))
-    told = "; ".join(f"{method} at {listed(values)}" for method, values in where.items())
-    return [f"Damaged, more than a point of accuracy below the references: {told}."] if told else []
+    damaged = "; ".join(f"{method} at {listed(values)}" for method, values in where.items())
+    return [f"Damaged, more than a point of accuracy below the references: {damaged}."] if damaged else []
 
 
 def _sweep_grounding(result: Result, astray: Sequence[str]) -> str:

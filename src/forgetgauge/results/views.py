@@ -14,7 +14,7 @@ from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.results.doubts import Evidence, is_copy
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
 

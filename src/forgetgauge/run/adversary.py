@@ -1,4 +1,4 @@
-"""The adversary's phase: fitted to the signals of shadow models, then deciding about a target's. No torch is loaded."""
+"""Adversaries are fitted to the signals of shadow models, then decide about a target's. No torch is loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forgetgauge.attack.signals import Signals
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.jobs import DecideJob, FitJob
 from forgetgauge.run.algorithms import make_adversary
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 from forgetgauge.tasks.task import Task
 
 

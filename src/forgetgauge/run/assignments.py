@@ -13,7 +13,7 @@ from forgetgauge.store.objects import Receipt
 
 @dataclass(frozen=True)
 class Assignment:
-    """Jobs done together."""
+    """Jobs that are done together, by one worker."""
 
     jobs: tuple[Job, ...]
     """All of them: of a stack, every member, even where one artefact alone was lost."""
@@ -28,7 +28,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that raised."""
+    """How a job failed."""
 
     line: str
     traceback: str

@@ -1,26 +1,38 @@
-"""A whole run in one call: plan, do what is missing, assemble the result. The command line and `evaluate` share it."""
+"""A whole run in one call: plan, do what is missing, assemble the result. The command line and `evaluate` share it.
+
+What a run folder holds is continued or added to, and never replaced without a word.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Game, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, SignalsJob
-from forgetgauge.plan.record import game_from_json, game_to_json
+from forgetgauge.plan.graph import (
+    CONFUSED,
+    PAIR,
+    SHADOW_HALF,
+    TARGET_HALF,
+    Game,
+    Graph,
+    PlannedAdversary,
+    build_graph,
+    game_from_json,
+    game_to_json,
+)
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named, SignalsJob
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result
-from forgetgauge.run.amending import amended, set_aside
+from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Assignment, Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
-from forgetgauge.run.own_code import own_code_of
 from forgetgauge.run.packing import jobs_to_do, stack_width
-from forgetgauge.run.resolve import resolve_opponent
+from forgetgauge.run.resolve import resolve_adversary
 from forgetgauge.run.scheduler import Ending, execute
 from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.runfolder import RunFolder
@@ -69,8 +81,9 @@ class Campaign:
         try:
             games = [game_from_json(record) for record in run["games"]]
             sources = Sources({game.data_digest: game.data for game in games})
-            told = run.get("source", ""), tuple(run.get("scored", ()))
-            return Campaign.plan(Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], *told))
+            source, scored = run.get("source", ""), tuple(run.get("scored", ()))
+            resolved = Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], source, scored)
+            return Campaign.plan(resolved)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
@@ -107,7 +120,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     keep_weights=campaign.keep_weights,
                     stack_width=stack_width(device, deterministic=options.deterministic),
                     deadline=deadline,
-                    tell=options.tell,
+                    progress=options.progress,
                 )
                 n_run += ending.n_run
                 if ending.out_of_time or not any(_in_pilot(graph.game) for graph in campaign.graphs):
@@ -129,8 +142,8 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
 
 
 def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str], bool]:
-    """The campaign with what `score` added to the folder, what the user is told of that, and whether a result that the
-    folder holds will not be part of the new one."""
+    """The campaign with what `score` added to the folder, what the user should know of that, and whether a result that
+    the folder holds will not be part of the new one."""
     resolved = campaign.resolved
     found = amended(folder, resolved.games, resolved.scored, resolved.source)
     if found.games == resolved.games and tuple(found.scored) == resolved.scored:
@@ -193,7 +206,7 @@ def _after_pilot(campaign: Campaign, folder: RunFolder) -> Campaign:
 def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     """The campaign of a run folder with further adversaries; refused where that would mean training."""
     resolved = Campaign.read(folder).resolved
-    further = {name: resolve_opponent(name, {}) for name in names}
+    further = {name: resolve_adversary(name, {}) for name in names}
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
     scored = tuple(dict.fromkeys([*resolved.scored, *further]))
     campaign = Campaign.plan(replace(resolved, games=games, scored=scored))
@@ -202,7 +215,7 @@ def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     heavy = [job for job in to_do if job.kind in HEAVY]
     if not heavy:
         return campaign
-    asked = ", ".join(f"'{name}'" for name, opponent in further.items() if opponent.needs)
+    asked = ", ".join(f"'{name}'" for name, adversary in further.items() if adversary.needs)
     if asked:
         raise UserError(
             f"{folder.path}: {asked} needs models or weights that are not there ({len(heavy)} would have to be made); "
@@ -233,3 +246,83 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
             elif job.kind == "decide":
                 light += 2 * n_forget * (1 + 8)  # a bit and a margin
     return light, weights
+
+
+# -- a folder that is used again ---------------------------------------------------------------------------------------
+
+GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
+"""What may be added to a game without another result being lost."""
+
+
+@dataclass(frozen=True)
+class Amended:
+    """The games to play in a folder, and what the user should know of what it held before."""
+
+    games: list[Game]
+    scored: list[str]
+    """Adversaries that `score` added, which a run keeps."""
+    notes: list[str]
+    replaces: bool = False
+    """Whether a result that the folder holds will not be part of the new one: it is to be set aside."""
+
+
+def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], source: str) -> Amended:
+    """Compare what is asked for with what the folder holds; UserError where that is the run of another file.
+
+    An earlier result that the new one would not contain is kept beside it.
+    """
+    if not folder.run_file.exists() or not source:
+        return Amended(list(games), list(scored), [])
+    run = folder.read_run()
+    before, known = [game_from_json(record) for record in run["games"]], run.get("source", "")
+    recorded = {name: before[0].adversaries[name] for name in run.get("scored", ()) if name in before[0].adversaries}
+    named = {name for game in games for name in game.adversaries}  # what the run file says of one goes first
+    kept = {name: _resolved_anew(name, adversary) for name, adversary in recorded.items() if name not in named}
+    games = [replace(game, adversaries={**game.adversaries, **kept}) for game in games]
+    notes = [f"also attacked by {', '.join(kept)}, which score added to this folder"] if kept else []
+    replaces = not all(any(_contains(game, old) for game in games) for old in before)
+    if replaces and known and known != source:
+        raise UserError(f"{folder.path}: holds the run of {known}; give {source} a folder of its own (--out)")
+    return Amended(games, list(dict.fromkeys([*kept, *scored])), notes, replaces)
+
+
+def _resolved_anew(name: str, adversary: PlannedAdversary) -> PlannedAdversary:
+    """An adversary with the code that it has now."""
+    how = adversary.adversary
+    stated = {"version": how.version} if how.version else {}
+    return resolve_adversary(name, {**how.params, **stated, **({} if how.name == name else {"method": how.name})})
+
+
+def _contains(game: Game, old: Game) -> bool:
+    """Whether every number of the old game is one of this game as well, but for edits of the user's own code."""
+    game, old = _without_code(game), _without_code(old)
+    fixed = [field.name for field in fields(Game) if field.name not in GROWS]
+    as_many = game.pairs >= old.pairs or game.until is not None  # whose pairs are counted after the pilot
+    chosen = _within(old.methods, game.methods) and _within(old.adversaries, game.adversaries)
+    return as_many and chosen and all(getattr(game, name) == getattr(old, name) for name in fixed)
+
+
+def _without_code(game: Game) -> Game:
+    def plain(named: Named) -> Named:
+        return replace(named, code="", version="", not_covered=())
+
+    methods = {
+        name: replace(one, unlearner=plain(one.unlearner), learner=plain(one.learner) if one.learner else None)
+        for name, one in game.methods.items()
+    }
+    adversaries = {name: replace(one, adversary=plain(one.adversary)) for name, one in game.adversaries.items()}
+    return replace(game, data=plain(game.data), learner=plain(game.learner), methods=methods, adversaries=adversaries)
+
+
+def _within(part: Any, whole: Any) -> bool:
+    return all(whole.get(name) == value for name, value in part.items())
+
+
+def set_aside(folder: RunFolder) -> list[str]:
+    """Copy the result to the first free name, where there is one; what the user should know of it."""
+    if not folder.result.exists():
+        return []
+    content = folder.result.read_text("utf-8")
+    number = next(n for n in range(1, 1_000_000) if not (folder.path / f"result-{n}.json").exists())
+    folder.write_text(folder.path / f"result-{number}.json", content)
+    return [f"the settings changed; the result before that is kept as result-{number}.json"]

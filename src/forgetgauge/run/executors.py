@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
+from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
-from forgetgauge.run.own_code import CodeCheck
 from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -82,7 +82,7 @@ class Inline:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Role:
     """What a worker is hired for."""
 
     device: str
@@ -95,18 +95,18 @@ class _Place:
 
 @dataclass
 class _Member:
-    place: _Place
+    role: _Role
     process: SpawnProcess
     pipe: Connection[object, object]
     assignment: Assignment | None = None
 
 
-def places(device: str, n_workers: int) -> list[_Place]:
+def worker_roles(device: str, n_workers: int) -> list[_Role]:
     """One for each core, all alike; with a GPU one that owns it, and the other cores for what needs no torch."""
     if device.startswith("cuda"):
         light = frozenset(KINDS) - USES_TORCH
-        return [_Place(device, USES_TORCH), *[_Place("cpu", light)] * max(n_workers - 1, 1)]
-    return [_Place(device, frozenset(KINDS))] * n_workers
+        return [_Role(device, USES_TORCH), *[_Role("cpu", light)] * max(n_workers - 1, 1)]
+    return [_Role(device, frozenset(KINDS))] * n_workers
 
 
 Started = tuple[SpawnProcess, "Connection[object, object]"]
@@ -137,20 +137,20 @@ class Processes:
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
         self._arguments = (objects, sources)
-        self._members = [self._hire(place) for place in places(device, n_workers or usable_cores())]
+        self._members = [self._hire(role) for role in worker_roles(device, n_workers or usable_cores())]
 
     def has_room(self, assignment: Assignment) -> bool:
         """Whether a worker for such assignments is idle."""
-        return any(member.assignment is None and member.place.serves(assignment) for member in self._members)
+        return any(member.assignment is None and member.role.serves(assignment) for member in self._members)
 
     def n_workers(self, assignment: Assignment) -> int:
         """All workers for such assignments."""
-        return sum(member.place.serves(assignment) for member in self._members)
+        return sum(member.role.serves(assignment) for member in self._members)
 
     def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
         """Hand the assignment to an idle worker."""
         member = next(
-            member for member in self._members if member.assignment is None and member.place.serves(assignment)
+            member for member in self._members if member.assignment is None and member.role.serves(assignment)
         )
         member.assignment = assignment
         member.pipe.send((assignment, dict(digests)))
@@ -168,7 +168,7 @@ class Processes:
             member.process.join()
             line = f"the worker process died (exit code {member.process.exitcode}; out of memory?)"
             outcome = Outcome(failures={key: Failure(line, line) for key in assignment.wanted})
-            self._members[self._members.index(member)] = self._hire(member.place)
+            self._members[self._members.index(member)] = self._hire(member.role)
         member.assignment = None
         return assignment, outcome
 
@@ -180,15 +180,15 @@ class Processes:
         for member in self._members:
             member.process.join()
 
-    def _hire(self, place: _Place) -> _Member:
-        ready = _AHEAD.pop() if _AHEAD and "train" in place.kinds else None
+    def _hire(self, role: _Role) -> _Member:
+        ready = _AHEAD.pop() if _AHEAD and "train" in role.kinds else None
         process, pipe = ready if ready and ready[0].is_alive() else _started()
-        pipe.send((*self._arguments, place.device))
-        return _Member(place, process, pipe)
+        pipe.send((*self._arguments, role.device))
+        return _Member(role, process, pipe)
 
 
 def _started(device: str = "") -> Started:
-    """A process that waits to be told what it works for; where a device is named, with torch and the device loaded."""
+    """A process that waits for what it is to work for; where a device is named, with torch and the device loaded."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, device), daemon=True)
@@ -217,7 +217,7 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     even by `kill -9`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     if ahead:
-        with suppress(Exception):  # what is wrong with the device is told by whoever plans the run
+        with suppress(Exception):  # whoever plans the run says what is wrong with the device
             _load(ahead)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         objects, sources, device = cast(tuple[Path, Sources, str], pipe.recv())
@@ -231,8 +231,6 @@ def _load(device: str) -> None:
     """Import all that models are made with, and open the device."""
     import torch
 
-    import forgetgauge.run.challenger
-    import forgetgauge.run.signals  # noqa: F401
     from forgetgauge.learn.device import choose_device
 
     torch.zeros(1, device=choose_device(device))

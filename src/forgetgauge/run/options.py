@@ -28,7 +28,7 @@ class RunOptions:
     trial: bool = True
     """Whether code that is not ours is tried on a handful of points first, where a UserError says what fails; without
     it, failures are recorded job by job."""
-    tell: Callable[[Progress], None] = lambda _: None
+    progress: Callable[[Progress], None] = lambda _: None
     """Called with the progress after every assignment."""
 
     def __post_init__(self) -> None:

@@ -3,15 +3,21 @@
 A stack's members are fixed when they are first planned and written into the ledger before any of them begins: an
 interrupted stack is done again whole, and jobs that come later form stacks of their own. So a model never depends on
 when a run was interrupted.
+
+A stack that memory is too small for is done in parts half as wide, and half again, down to single models: nobody knows
+before how much a model of the user's own takes; a failed attempt costs a step, a run that stops costs a night. The
+parts that ran are written into the ledger, so that who goes on, or does one of them again, does the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import gc
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
 
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, TrainJob, UnlearnJob
 from forgetgauge.run.assignments import Assignment
-from forgetgauge.run.narrowing import cut
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
 
@@ -60,8 +66,8 @@ def jobs_to_do(
     for key in reversed(jobs):
         if key in needed and not state.is_available(key):
             to_do.append(key)
-            company = [jobs[member] for member in stack_members(jobs, state, key)]
-            needed.update(read for job in company for read in job.inputs.values())
+            members = [jobs[member] for member in stack_members(jobs, state, key)]
+            needed.update(read for job in members for read in job.inputs.values())
     blocked = set(hopeless)
     for key, job in jobs.items():
         if blocked.intersection(job.inputs.values()):
@@ -84,8 +90,8 @@ def form_stacks(
     return [list(chunk) for group in _groups(jobs, fresh) for chunk in cut(group, width)]
 
 
-def company(job: Job) -> str:
-    """Jobs of the same company may stand in one stack.
+def stack_kind(job: Job) -> str:
+    """Jobs of one kind in this sense may stand in one stack.
 
     Originals, shadows and references of one learner on one data set are made alike, whatever they are for and on
     however many points (a learner that cannot stack sets of different sizes splits them itself). So are models that
@@ -127,16 +133,65 @@ def pack(
 
 
 def _groups(jobs: Mapping[str, Job], keys: Iterable[str]) -> list[list[str]]:
-    """Jobs of one company whose inputs can be ready at the same time, in the order of the plan.
+    """Jobs of one `stack_kind` whose inputs can be ready at the same time, in the order of the plan.
 
-    They can where the inputs are of one company too, and theirs, and so on: decisions about one method do not wait for
+    They can where the inputs are of one kind too, and theirs, and so on: decisions about one method do not wait for
     the models of another.
     """
     groups: dict[str, list[str]] = {}
     descent: dict[str, str] = {}
     for key, job in jobs.items():  # inputs come before the jobs that read them
         makers = sorted({descent[read] for read in job.inputs.values() if read in descent})
-        descent[key] = identity_key({"company": company(job), "makers": makers})
+        descent[key] = identity_key({"kind": stack_kind(job), "makers": makers})
     for key in keys:
         groups.setdefault(descent[key], []).append(key)
     return list(groups.values())
+
+
+# -- stacks that are too wide for the memory ---------------------------------------------------------------------------
+
+Member = TypeVar("Member")
+Made = TypeVar("Made")
+
+
+def in_parts(
+    stack: tuple[Member, ...], do: Callable[[tuple[Member, ...]], Made]
+) -> list[tuple[tuple[Member, ...], Made]]:
+    """(part, what `do` made of it) one after the other: the whole stack as one part, unless that took too much."""
+    done: list[tuple[tuple[Member, ...], Made]] = []
+    waiting = [stack]
+    while waiting:
+        part = waiting.pop(0)
+        try:
+            done.append((part, do(part)))
+            continue
+        except Exception as error:
+            if len(part) == 1 or not is_out_of_memory(error):
+                raise
+        _forget_unused()  # after `except`: the error's frames held on to all they had allocated
+        rest = [member for left in (part, *waiting) for member in left]
+        waiting = cut(rest, -(-len(part) // 2))
+    return done
+
+
+def cut(members: list[Member], width: int) -> list[tuple[Member, ...]]:
+    """Parts of at most so many, in their order."""
+    return [tuple(members[start : start + width]) for start in range(0, len(members), width)]
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether narrower work might succeed."""
+    if "torch" not in sys.modules:
+        return isinstance(error, MemoryError)
+    from forgetgauge.learn import device
+
+    return device.is_out_of_memory(error)
+
+
+def _forget_unused() -> None:
+    """Give cached memory back, so that the next attempt finds it in one piece."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

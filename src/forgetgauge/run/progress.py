@@ -1,4 +1,4 @@
-"""Telling a person how a run goes: a bar on a terminal, plain lines elsewhere."""
+"""How a run goes, shown to a person: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from forgetgauge.run.scheduler import Progress
 
 
 @contextmanager
-def told(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """A function to tell progress to."""
+def shown_progress(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
+    """A function that shows the progress it is called with; nothing where `quiet`."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
-        with _bar() as tell:
-            yield tell
+        with _bar() as show:
+            yield show
     else:
         yield _print_line(time.monotonic())
 
 
 def _print_line(start: float) -> Callable[[Progress], None]:
-    def tell(progress: Progress) -> None:
+    def show(progress: Progress) -> None:
         left = "" if progress.seconds_left is None else f", about {_duration(progress.seconds_left)} left"
         print(
             f"[{_duration(time.monotonic() - start)}] {progress.models_done}/{progress.n_models} models, "
@@ -32,7 +32,7 @@ def _print_line(start: float) -> Callable[[Progress], None]:
             flush=True,
         )
 
-    return tell
+    return show
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("", total=1, models="0", left="", doing="starting")
 
-        def tell(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             left = "" if progress.seconds_left is None else f"{_duration(progress.seconds_left)} left"
             bars.update(
                 bar,
@@ -63,7 +63,7 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
                 doing=progress.doing,
             )
 
-        yield tell
+        yield show
 
 
 def _duration(seconds: float) -> str:

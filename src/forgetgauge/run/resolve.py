@@ -17,15 +17,14 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
-from forgetgauge.plan.graph import Game, Method, Opponent
+from forgetgauge.plan.graph import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.presets import expand_preset
-from forgetgauge.plan.runfile import complete_params, sweep_games
+from forgetgauge.plan.runfile import complete_params, expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.run.algorithms import code_of_choice, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
-from forgetgauge.run.initialisation import sensitivity_weights
-from forgetgauge.run.own_code import code_of_choice, own_code_of
+from forgetgauge.run.point_sets import sensitivity_weights
 from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
 from forgetgauge.wording import listed
@@ -59,7 +58,7 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     from forgetgauge.data.loading import code_of_data, load_dataset
 
-    adversaries = {name: resolve_opponent(name, params) for name, params in spec.adversaries.items()}
+    adversaries = {name: resolve_adversary(name, params) for name, params in spec.adversaries.items()}
     learner = _resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: _resolve_method(name, params, learner) for name, params in spec.unlearners.items()}
     params = {**spec.data.params, **({} if spec.data.task is None else {"task": spec.data.task})}
@@ -101,13 +100,13 @@ def _check_task(
     spec: RunSpec,
     learner: Named,
     methods: Mapping[str, Method],
-    adversaries: Mapping[str, Opponent],
+    adversaries: Mapping[str, PlannedAdversary],
 ) -> None:
     """Refuse by name what cannot be played with such labels, before anything is trained."""
     task = dataset.task
     of_task = f"the task of data '{dataset.name}', {task.name}"
-    for name, opponent in adversaries.items():
-        lacking = sorted(_reads(opponent.adversary.name) - set(task.signals))
+    for name, adversary in adversaries.items():
+        lacking = sorted(_reads(adversary.adversary.name) - set(task.signals))
         if lacking:
             able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
             raise UserError(
@@ -228,7 +227,7 @@ def _brought_learner(name: str, brought: str | None, params: Any, learner: Named
     return _resolve_named(plugins.learners, table, f"unlearners.{name}.learner")
 
 
-def resolve_opponent(name: str, params: Mapping[str, Any]) -> Opponent:
+def resolve_adversary(name: str, params: Mapping[str, Any]) -> PlannedAdversary:
     """An adversary by its id and parameters; `method` names it where the id is not its name."""
     given = {key: value for key, value in params.items() if key != "method"}
     chosen = _chosen(f"adversaries.{name}", name, params)
@@ -247,7 +246,7 @@ def resolve_opponent(name: str, params: Mapping[str, Any]) -> Opponent:
         raise UserError(f"adversaries.{name}: " + unknown_name("need", unknown[0], [str(need) for need in Need]))
     if getattr(thing, "access", None) == Access.WHITE_BOX and not columns:
         raise UserError(f"adversaries.{name}: it declares white-box access but asks for no white-box column")
-    return Opponent(adversary, tuple(str(need) for need in needs), tuple(str(column) for column in columns))
+    return PlannedAdversary(adversary, tuple(str(need) for need in needs), tuple(str(column) for column in columns))
 
 
 def _resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:

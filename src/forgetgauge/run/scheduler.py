@@ -10,8 +10,7 @@ from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.narrowing import cut
-from forgetgauge.run.packing import WIDTH, company, form_stacks, jobs_to_do, pack
+from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
@@ -21,7 +20,7 @@ N_TRIES = 2
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands, told after every assignment."""
+    """Where a run stands, shown after every assignment."""
 
     n_done: int
     n_jobs: int
@@ -35,7 +34,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended."""
+    """How a run ended: what was done, what is missing, what failed."""
 
     n_run: int
     """Jobs done now."""
@@ -55,10 +54,10 @@ def execute(
     keep_weights: bool = False,
     stack_width: int = WIDTH["train"],
     deadline: float | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`."""
-    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, deadline, tell).run()
+    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, deadline, progress).run()
 
 
 class _Scheduler:
@@ -70,10 +69,11 @@ class _Scheduler:
         keep_weights: bool,
         stack_width: int,
         deadline: float | None,
-        tell: Callable[[Progress], None],
+        progress: Callable[[Progress], None],
     ) -> None:
         self.jobs, self.folder, self.executor = jobs, folder, executor
-        self.keep_weights, self.stack_width, self.deadline, self.tell = keep_weights, stack_width, deadline, tell
+        self.keep_weights, self.stack_width = keep_weights, stack_width
+        self.deadline, self.progress = deadline, progress
         self.ledger: Ledger = folder.open_ledger()
         self.readers: dict[str, list[str]] = {}
         for key, job in jobs.items():
@@ -98,7 +98,7 @@ class _Scheduler:
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
             self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
-        self._drop_weights(self.jobs.keys())  # also what an earlier run was told to keep
+        self._drop_weights(self.jobs.keys())  # also what an earlier run kept
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
 
@@ -131,7 +131,7 @@ class _Scheduler:
             self.busy.remove(assignment)
             again = self._settle(assignment, outcome)
             if outcome.stacks:
-                waiting = self._narrowed(waiting, company(assignment.jobs[0]), max(map(len, outcome.stacks)))
+                waiting = self._narrowed(waiting, stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
             waiting = again + waiting
 
     def _next_ready(self, waiting: list[Assignment]) -> Assignment | None:
@@ -186,7 +186,7 @@ class _Scheduler:
         narrowed: list[Assignment] = []
         for assignment in waiting:
             fresh = not any(job.key in self.ledger.state.done for job in assignment.jobs)
-            if assignment.jobs[0].coupled and company(assignment.jobs[0]) == alike and fresh:
+            if assignment.jobs[0].coupled and stack_kind(assignment.jobs[0]) == alike and fresh:
                 parts = cut(list(assignment.jobs), width)
                 narrowed += [Assignment(part, assignment.wanted & {job.key for job in part}) for part in parts]
                 self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])
@@ -230,7 +230,7 @@ class _Scheduler:
     def _report(self, waiting: list[Assignment], doing: str) -> None:
         left = [self._seconds_left(assignment) for assignment in [*waiting, *self.busy]]
         known = [seconds for seconds in left if seconds is not None]
-        self.tell(
+        self.progress(
             Progress(
                 n_done=len(self.finished),
                 n_jobs=len(self.jobs),

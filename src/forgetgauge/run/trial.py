@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import io
-import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,12 +43,11 @@ from forgetgauge.plan.jobs import (
 )
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
-from forgetgauge.run.algorithms import make_learner
+from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
-from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.own_code import trains_own_models
-from forgetgauge.run.places import Places
-from forgetgauge.store.artefact import Artefact, decode, encode
+from forgetgauge.run.packing import is_out_of_memory
+from forgetgauge.run.point_sets import SubjectPoints, WorkerData
+from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
 
 if TYPE_CHECKING:
@@ -100,7 +98,7 @@ def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) ->
         }
         fits = (own or own_data) and any(job.kind == "train" for job in mine)
         if fits or methods:
-            white_box = {column for opponent in game.adversaries.values() for column in opponent.columns}
+            white_box = {column for adversary in game.adversaries.values() for column in adversary.columns}
             yield TryModelJob(
                 unlearn,
                 _to_blame(learner, sources.datasets[game.data_digest].name),
@@ -130,15 +128,15 @@ def _shown(name: str) -> str:
 def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
     game = graph.game
     n_retain, n_forget = game.sizes
-    for name, opponent in game.adversaries.items():
-        asked = ("adversary", opponent.adversary.identity)
+    for name, adversary in game.adversaries.items():
+        asked = ("adversary", adversary.adversary.identity)
         is_open = any(asked == (what, named.identity) for job in open_jobs for what, named in job.choices)
-        if is_open and opponent.adversary.name not in plugins.adversaries.entries:
+        if is_open and adversary.adversary.name not in plugins.adversaries.entries:
             yield TryAdversaryJob(
-                FitJob(opponent.adversary, game.n_classes, game.task),
+                FitJob(adversary.adversary, game.n_classes, game.task),
                 name,
-                opponent.needs,
-                opponent.columns,
+                adversary.needs,
+                adversary.columns,
                 game.n_shadows,
                 game.n_references,
                 n_points=n_retain + 2 * n_forget,
@@ -149,14 +147,14 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
 # -- doing one -------------------------------------------------------------------------------------------------------
 
 
-def try_out(job: Job, holdings: Holdings) -> dict[str, Failure]:
+def try_out(job: Job, data: WorkerData) -> dict[str, Failure]:
     """What of a trial failed: entry of the run file -> how."""
     failures: dict[str, Failure] = {}
     with _quietly():
         if isinstance(job, TryAdversaryJob):
             _attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few), failures)
         elif isinstance(job, TryModelJob):
-            _try_models(job, holdings, failures)
+            _try_models(job, data, failures)
     return failures
 
 
@@ -166,10 +164,10 @@ def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]
         try:
             return do(few)
         except (Exception, SystemExit) as error:
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 return None
             if not few or isinstance(error, UserError | WrongOutput):
-                failures[what] = Failure(_told(error), traceback.format_exc(), error=error)
+                failures[what] = Failure(_line_of(error), traceback.format_exc(), error=error)
                 return None
     return None
 
@@ -185,7 +183,7 @@ def refusal(failures: Mapping[str, Failure]) -> UserError:
     return error
 
 
-def _told(error: BaseException) -> str:
+def _line_of(error: BaseException) -> str:
     """`TypeError: … (mine.py, line 3)`: the place is the last one that is the user's."""
     text = str(error).strip().splitlines()
     line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
@@ -200,14 +198,6 @@ def _told(error: BaseException) -> str:
     return f"{line} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
-    if "torch" not in sys.modules:
-        return isinstance(error, MemoryError)
-    from forgetgauge.learn.device import is_out_of_memory
-
-    return is_out_of_memory(error)
-
-
 @contextmanager
 def _quietly() -> Iterator[None]:
     """What is printed or warned of on a handful of points concerns nobody."""
@@ -219,9 +209,9 @@ def _quietly() -> Iterator[None]:
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
-def _try_models(job: TryModelJob, holdings: Holdings, failures: dict[str, Failure]) -> None:
+def _try_models(job: TryModelJob, data: WorkerData, failures: dict[str, Failure]) -> None:
     """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
-    trial = _Models(job, holdings)
+    trial = _Models(job, data)
     model = _attempt(job.what, trial.fitted if job.fits else trial.untrained, failures)
     if model is not None:
         for name in job.unlearners:
@@ -231,23 +221,23 @@ def _try_models(job: TryModelJob, holdings: Holdings, failures: dict[str, Failur
 class _Models:
     """The work of the real jobs, on some points."""
 
-    def __init__(self, job: TryModelJob, holdings: Holdings) -> None:
+    def __init__(self, job: TryModelJob, data: WorkerData) -> None:
         self.job, self.subject = job, job.unlearn.subject
-        self._some = functools.cache(lambda few: _Some(holdings, job.unlearn.subject, few))
+        self._some = functools.cache(lambda few: _Some(data, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
         from forgetgauge.run.weights import untrained, weights_of
 
-        points = self._some(few).here(self.subject.halves).points
+        points = self._some(few).on_device(self.subject.halves).points
         return Artefact(weights_of(untrained(make_learner(self.job.unlearn.learner), points, 1)[0]), {})
 
     def fitted(self, few: bool) -> Artefact:
-        from forgetgauge.run.challenger import train
+        from forgetgauge.run.training import train
 
         return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], self._some(few))[0])
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
-        from forgetgauge.run.challenger import unlearn
+        from forgetgauge.run.training import unlearn
 
         part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
         given = {"model": model} if name in self.job.from_original else {}
@@ -262,7 +252,7 @@ class _Models:
         signals = take_signals([part], [{"model": stored}], self._some(few))[0]
         if isinstance(signals, ValueError):
             raise signals
-        n_outputs = self._some(few).here(self.subject.halves).points.n_outputs
+        n_outputs = self._some(few).on_device(self.subject.halves).points.n_outputs
         shape = signals.arrays["outputs"].shape
         if shape != (len(signals.arrays["labels"]), n_outputs):
             raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_outputs} numbers")
@@ -277,34 +267,34 @@ class _Models:
         return learner
 
 
-class _Some(Holdings):
+class _Some(WorkerData):
     """A copy of some points of each set of a subject, or of all; whatever is done to it, the data stay whole."""
 
-    def __init__(self, holdings: Holdings, subject: Subject, few: bool) -> None:
-        super().__init__(holdings.sources, str(holdings.device))
-        places, dataset = holdings.places(subject), holdings.here(subject.halves)
-        n_forget = max(16, round(N_POINTS * len(places.forget) / len(places.retain)))
+    def __init__(self, data: WorkerData, subject: Subject, few: bool) -> None:
+        super().__init__(data.sources, str(data.device))
+        point_sets, dataset = data.points_of(subject), data.on_device(subject.halves)
+        n_forget = max(16, round(N_POINTS * len(point_sets.forget) / len(point_sets.retain)))
         sizes = {"retain": N_POINTS, "forget": n_forget, "unseen": n_forget, "elsewhere": N_POINTS}
-        index = {name: _chosen(getattr(places, name), size if few else None) for name, size in sizes.items()}
-        largest = np.flatnonzero(places.points.host_classes == places.points.n_classes - 1)[:1]
-        points = _copied(places.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
+        index = {name: _chosen(getattr(point_sets, name), size if few else None) for name, size in sizes.items()}
+        largest = np.flatnonzero(point_sets.points.host_classes == point_sets.points.n_classes - 1)[:1]
+        points = _copied(point_sets.points, np.concatenate([*index.values(), largest]))  # so that no class is lost
         ends = np.cumsum([len(part) for part in index.values()])
         sets = PointSets(
             **{name: np.arange(end - len(index[name]), end) for name, end in zip(index, ends, strict=True)}
         )
-        self._places = _SomePlaces(subject, points, places.target_index, places.shadow_index, sets)
+        self._point_sets = _SomePoints(subject, points, point_sets.target_index, point_sets.shadow_index, sets)
         test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
         self._dataset = replace(dataset, points=points, test=test)
 
-    def here(self, halves: Halves) -> Dataset:
+    def on_device(self, halves: Halves) -> Dataset:
         return self._dataset
 
-    def places(self, subject: Subject, points: Points | None = None) -> Places:
-        return self._places if points is None else replace(self._places, points=points)
+    def points_of(self, subject: Subject, points: Points | None = None) -> SubjectPoints:
+        return self._point_sets if points is None else replace(self._point_sets, points=points)
 
 
 @dataclass(frozen=True)
-class _SomePlaces(Places):
+class _SomePoints(SubjectPoints):
     """Where signals are taken on F ∪ T of these points, whatever is asked for."""
 
     def look_at(self, what: str) -> Points:

@@ -14,7 +14,7 @@ from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.learner import Learner
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
-from forgetgauge.store.artefact import Artefact
+from forgetgauge.store.objects import Artefact
 
 
 def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module]:

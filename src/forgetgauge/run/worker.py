@@ -1,27 +1,31 @@
-"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it."""
+"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it.
+
+While a job runs it shares with nobody the global random generators, torch's threads and settings.
+"""
 
 from __future__ import annotations
 
+import os
+import random
+import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from forgetgauge.errors import DiskFull, UserError
-from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
+from forgetgauge.plan.jobs import HEAVY, TRIALS, USES_TORCH, InitialiseJob, Job, Kind, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
+from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
-from forgetgauge.run.holdings import Holdings
-from forgetgauge.run.initialisation import initialise
-from forgetgauge.run.isolation import one_thread, seeded, settings_kept
-from forgetgauge.run.narrowing import in_parts
-from forgetgauge.run.own_code import CodeCheck
-from forgetgauge.run.recent import Recent
-from forgetgauge.store.artefact import Artefact
-from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
-from forgetgauge.streams import identity_key
+from forgetgauge.run.packing import in_parts
+from forgetgauge.run.point_sets import WorkerData, initialise
+from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
+from forgetgauge.streams import Streams, identity_key
 
 
 class Worker:
@@ -30,7 +34,7 @@ class Worker:
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", check: CodeCheck | None = None) -> None:
         self.store = ObjectStore(objects)
         self._check = check
-        self.holdings = Holdings(sources, device)
+        self.data = WorkerData(sources, device)
         self._recent = Recent()
 
     def perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
@@ -79,7 +83,7 @@ class Worker:
         except UserError as error:
             return Outcome(failures={job.label: Failure(str(error), str(error), error=error)})
         with one_thread(job.kind), settings_kept(job.kind), seeded(job):
-            return Outcome(failures=try_out(job, self.holdings))
+            return Outcome(failures=try_out(job, self.data))
 
     def _compare_code(self, job: Job) -> None:
         if self._check is not None:
@@ -91,7 +95,7 @@ class Worker:
     def _write(self, job: Job, artefact: Artefact) -> Receipt:
         receipt = self.store.write(job.key, artefact.arrays, artefact.facts)
         # Weights alone, which are poured, never handed out; and on a CPU they may be a model's own, yet to be changed.
-        if job.kind in HEAVY and self.holdings.is_on_gpu:
+        if job.kind in HEAVY and self.data.is_on_gpu:
             self._recent.keep(job.key, receipt.sha256, artefact)
         return receipt
 
@@ -99,7 +103,7 @@ class Worker:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""
         alike: dict[Any, list[Job]] = {}
         for job in jobs:
-            if not isinstance(job, SignalsJob) or self.holdings.device.type != "cuda":
+            if not isinstance(job, SignalsJob) or self.data.device.type != "cuda":
                 alike[job.key] = [job]
                 continue
             what = (job.halves.data, identity_key(job.learner.identity), job.subject.role, job.look_at, job.columns)
@@ -109,36 +113,36 @@ class Worker:
     def _warm_up(self, assignment: Assignment) -> None:
         """Import torch and read the data before the clock starts: they are no method's cost."""
         if isinstance(first := assignment.jobs[0], InitialiseJob | ModelJob):
-            with suppress(Exception):  # what is wrong with the data is told by the job itself
-                self.holdings.here(first.halves)
+            with suppress(Exception):  # the job itself says what is wrong with the data
+                self.data.on_device(first.halves)
 
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
-            return _made(jobs, given, self.holdings)
+            return _made(jobs, given, self.data)
 
 
 def _made(
-    jobs: Sequence[Any], given: Sequence[Mapping[str, Artefact]], holdings: Holdings
+    jobs: Sequence[Any], given: Sequence[Mapping[str, Artefact]], data: WorkerData
 ) -> Sequence[Artefact | ValueError]:
     """What the jobs, all of one kind, make of their inputs: role -> artefact, for each job; an error where a model
     diverged."""
     match jobs[0].kind:
         case "initialise":
-            return [initialise(job, holdings) for job in jobs]
+            return [initialise(job, data) for job in jobs]
         case "train":
-            from forgetgauge.run.challenger import train
+            from forgetgauge.run.training import train
 
-            return train(jobs, holdings)
+            return train(jobs, data)
         case "unlearn":
-            from forgetgauge.run.challenger import unlearn
+            from forgetgauge.run.training import unlearn
 
-            return unlearn(jobs, given, holdings)
+            return unlearn(jobs, given, data)
         case "signals":
             from forgetgauge.run.signals import take_signals
 
-            return take_signals(jobs, given, holdings)
+            return take_signals(jobs, given, data)
         case "fit":
             return [fit(job, its) for job, its in zip(jobs, given, strict=True)]
         case "decide":
@@ -150,3 +154,123 @@ def _made(
 def _one_line(error: BaseException) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+# -- what a job shares with nobody -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def seeded(job: Job) -> Iterator[None]:
+    """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
+    if job.kind in ("initialise", "signals"):
+        yield
+        return
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(Streams(job.key).seed("random"))
+    np.random.seed(Streams(job.key).seed("numpy") % 2**32)  # noqa: NPY002
+    try:
+        with _torch_seeded(job):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)  # noqa: NPY002
+
+
+def _torch_seeded(job: Job) -> AbstractContextManager[None]:
+    if job.kind not in USES_TORCH and "torch" not in sys.modules:
+        return nullcontext()
+    from forgetgauge.learn.descent import own_randomness
+
+    return own_randomness(Streams(job.key))
+
+
+@contextmanager
+def settings_kept(kind: Kind) -> Iterator[None]:
+    """Whatever the user's code sets globally (a default dtype, gradients off, another folder) ends with its job."""
+    if kind not in USES_TORCH:
+        yield
+        return
+    import torch
+
+    backends = torch.backends
+    dtype, gradients, device = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_default_device()
+    exact, precision = torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()
+    cudnn = (backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32)
+    folder, errors = os.getcwd(), np.geterr()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(gradients)
+        if torch.get_default_device() != device:
+            torch.set_default_device(device)
+        if torch.get_deterministic_debug_mode() != exact:  # 0: off, 1: warn, 2: on
+            torch.use_deterministic_algorithms(exact > 0, warn_only=exact == 1)
+        torch.set_float32_matmul_precision(precision)
+        backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32 = cudnn
+        os.chdir(folder)
+        np.seterr(**errors)
+
+
+@contextmanager
+def one_thread(kind: Kind) -> Iterator[None]:
+    """One torch thread while an assignment runs, and of cuDNN's algorithms those without atomics.
+
+    A model's bits then depend neither on the cores nor on who else works nor on the day.
+    """
+    if kind not in USES_TORCH:
+        yield
+        return
+    import torch
+
+    threads, settled = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    torch.set_num_threads(1)
+    torch.backends.cudnn.deterministic = True
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.backends.cudnn.deterministic = settled
+
+
+# -- weights in memory -------------------------------------------------------------------------------------------------
+
+ROOM = 2**30
+"""Bytes: a dozen ResNet-18s before and after."""
+
+
+class Recent:
+    """The weights a worker made last, by key and digest; whoever takes some must leave them as they are.
+
+    To read a ResNet-18 back from the disk and to hash it takes a tenth of a second, and an original is read once for
+    every method.
+    """
+
+    def __init__(self, room: int = ROOM) -> None:
+        self.room = room
+        self._kept: dict[tuple[str, str], Artefact] = {}
+        self._n_bytes = 0
+
+    def keep(self, key: str, sha256: str, artefact: Artefact) -> None:
+        """Keep it, and forget those that were not used for longest."""
+        self._forget((key, sha256))
+        self._kept[key, sha256] = artefact
+        self._n_bytes += _n_bytes(artefact)
+        while self._n_bytes > self.room:
+            self._forget(next(iter(self._kept)))
+
+    def find(self, key: str, sha256: str) -> Artefact | None:
+        """The artefact with that digest, if it is still here."""
+        found = self._kept.pop((key, sha256), None)
+        if found is not None:
+            self._kept[key, sha256] = found  # the last in order is the latest used
+        return found
+
+    def _forget(self, place: tuple[str, str]) -> None:
+        gone = self._kept.pop(place, None)
+        if gone is not None:
+            self._n_bytes -= _n_bytes(gone)
+
+
+def _n_bytes(artefact: Artefact) -> int:
+    return sum(array.nbytes for array in artefact.arrays.values())

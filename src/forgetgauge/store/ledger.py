@@ -18,7 +18,7 @@ from forgetgauge.store.objects import Receipt, full_disk_is_one_line
 
 @dataclass(frozen=True)
 class Done:
-    """A finished job."""
+    """A finished job, as the ledger has it."""
 
     receipt: Receipt
     seconds: float
@@ -31,7 +31,7 @@ class Done:
 
 @dataclass
 class LedgerState:
-    """What the ledger says."""
+    """What all lines of the ledger say together."""
 
     done: dict[str, Done] = field(default_factory=dict)
     stack_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class LedgerState:
     """Job key -> how often it was finished: 1, unless its artefact was damaged, or dropped and needed again."""
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Replay one line."""
+        """Take one line of the ledger into account."""
         match event["event"]:
             case "stacks":
                 for members in event["stacks"]:

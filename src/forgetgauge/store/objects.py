@@ -1,12 +1,14 @@
-"""The object store: one file per job key, written atomically, verified against its SHA-256 on every read.
+"""Artefacts, and the store that keeps one file per job key, written atomically and verified on every read.
 
-No fsync is called: a file that a power failure tore does not match its digest, and its job is simply done again.
+An artefact is one safetensors file: named arrays and one JSON object of facts. No pickles, reproducible bytes. No fsync
+is called: a file that a power failure tore does not match its SHA-256, and its job is simply done again.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -15,10 +17,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
+from safetensors.numpy import load, save
 
 from forgetgauge.errors import DiskFull
-from forgetgauge.store.artefact import Artefact, decode, encode
+from forgetgauge.streams import canonical_json
+
+FACTS = "facts"  # the only metadata key: with two or more the order of keys, and so the bytes, would vary
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What one job made: named arrays, and facts about them."""
+
+    arrays: dict[str, npt.NDArray[Any]]
+    facts: dict[str, Any]
+
+
+def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> bytes:
+    """The file's bytes; equal content gives equal bytes."""
+    contiguous = {name: np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape) for name in sorted(arrays)}
+    return save(contiguous, metadata={FACTS: canonical_json(dict(facts))})
+
+
+def decode(content: bytes) -> Artefact:
+    """The artefact that `encode` made these bytes of."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return Artefact(load(content), json.loads(header["__metadata__"][FACTS]))
+
 
 KEY = re.compile(r"[0-9a-f]{64}")
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -68,7 +95,7 @@ class ObjectStore:
         return self.write_bytes(key, encode(arrays, facts))
 
     def write_bytes(self, key: str, content: bytes) -> Receipt:
-        """Write an encoded artefact."""
+        """Write an artefact that is encoded already."""
         path = self.path(key)
         with full_disk_is_one_line(self.folder):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +125,7 @@ class ObjectStore:
         return True
 
     def drop(self, key: str) -> None:
-        """Delete an artefact."""
+        """Delete the artefact of a key."""
         self.path(key).unlink(missing_ok=True)
 
     def n_bytes(self) -> int:

@@ -74,7 +74,7 @@ class RunFolder:
                 raise
 
     def open_ledger(self) -> Ledger:
-        """The ledger, replayed."""
+        """The ledger of the folder, replayed from its file."""
         return Ledger(self.path / "ledger.jsonl")
 
     def write_run(self, run: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ class RunFolder:
         self.write_text(self.run_file, json.dumps({"format": RUN_FORMAT, **run}, indent=1) + "\n")
 
     def read_run(self) -> dict[str, Any]:
-        """What was asked for."""
+        """What was asked for, as `write_run` kept it."""
         if not self.run_file.exists():
             raise UserError(f"{self.path}: not a run folder (it has no run.json)")
         try:

@@ -22,14 +22,14 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.learn.device import choose_device, describe
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of_many, utility_of
-from forgetgauge.plan.presets import expand_preset
-from forgetgauge.plan.runfile import complete_params
+from forgetgauge.plan.runfile import complete_params, expand_preset
+from forgetgauge.records import Record
 from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
 from forgetgauge.suites.invocation import commit, refuse_download
 from forgetgauge.suites.paper import text_values
-from forgetgauge.suites.records import Record, read_strictly
+from forgetgauge.suites.records import read_strictly
 from forgetgauge.wording import seconds
 
 FILE = "accuracy.json"
@@ -53,7 +53,7 @@ class Trained(Record):
 
     @property
     def mean(self) -> float:
-        """Over models."""
+        """The mean accuracy over models."""
         return float(np.mean(self.accuracies))
 
     @property
@@ -64,7 +64,7 @@ class Trained(Record):
 
 @dataclass(frozen=True)
 class FullData(Record):
-    """`accuracy.json`."""
+    """The accuracies of models trained on all images: `accuracy.json`."""
 
     scale: str
     data: str
@@ -124,7 +124,7 @@ def accuracy_remarks(found: FullData) -> list[str]:
 
 
 def accuracy_text(found: FullData) -> str:
-    """For a terminal."""
+    """The accuracies and where they are from, for a terminal."""
     return "\n".join(["Accuracy on the test set.", "", align(accuracy_rows(found)), "", *accuracy_remarks(found)])
 
 

@@ -17,22 +17,20 @@ from typing import Literal
 from scipy import special
 
 from forgetgauge.suites.accuracy import FullData, paper_accuracy
-from forgetgauge.suites.compare import mean_tau, tau_text
+from forgetgauge.suites.compare import mean_tau
 from forgetgauge.suites.findings import EMBEDDED, Findings, Stored
 from forgetgauge.suites.paper import PRINTED, paper_table, table_name
-from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
+from forgetgauge.suites.rankings import LEVEL, ByMethod, Couples, Tau, bootstrap_tau, every_two
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.replicates import LEAST, Replicates
 from forgetgauge.suites.spread import deviation_interval
 from forgetgauge.suites.tables import SCALES
-from forgetgauge.wording import bracket, counted, listed, plain
+from forgetgauge.wording import bracket, counted, listed, plain, tau_text
 
 Verdict = Literal["confirmed", "not confirmed", "undecided", "not run"]
 
 APPROXIMATE = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
 """The methods that claims are about; Retrain and None are yardsticks."""
-
-LEVEL = 0.95
 
 Statement = tuple[str, str, str]
 """A claim's name, the paper's words, and the rule by which it is judged."""
@@ -55,7 +53,7 @@ class Claim:
 
 
 def source_of(table: TableComparison) -> str:
-    """`Table 1, paper scale`."""
+    """Where a number is from: `Table 1, paper scale`."""
     return f"{table_name(table.name)}, {table.scale} scale"
 
 
@@ -254,7 +252,7 @@ class Trend:
 
     @property
     def words(self) -> str:
-        """As a figure."""
+        """The trend in words, with what is missing."""
         fall = f"{len(self.falling)} of {self.n_methods} methods fall"
         return f"{fall}; steps up: {', '.join(self.rising) or 'none'}{incomplete(self.missing)}"
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.metrics.estimates import over_pairs
+from forgetgauge.metrics.scores import over_pairs
 from forgetgauge.plan.graph import Graph
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MetricResult, Result
@@ -24,7 +24,7 @@ from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.tables import Column, Layout, Suite
-from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket
+from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket, tau_text
 
 IC_ACCURACY = "ic_accuracy"
 
@@ -65,7 +65,7 @@ IDEALS: dict[Layout, float] = {"quality": 1.0, "advantage": 0.0, "mia": 0.5}
 
 
 def column_values(layout: Layout, column: Column, game: GameResult) -> dict[str, Ours]:
-    """Row -> value."""
+    """Our values of one column, by row."""
     return _READERS[layout](column, game)
 
 
@@ -298,14 +298,14 @@ def _text_grid(found: TableComparison) -> list[list[str]]:
 
 
 def paper_text(cell: CompareCell) -> str:
-    """`0.340 ± 0.017`."""
+    """The paper's number: `0.340 ± 0.017`."""
     if cell.paper is None:
         return "–"
     return plain(cell.paper) + ("" if cell.spread is None else f" ± {plain(cell.spread)}")
 
 
 def ours_text(cell: CompareCell) -> str:
-    """`0.351 [0.332, 0.370]`."""
+    """Our number: `0.351 [0.332, 0.370]`."""
     if cell.ours is None:
         return "not run"
     return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
@@ -316,10 +316,5 @@ def _capital(text: str) -> str:
 
 
 def _difference(ours: Ours) -> str:
-    """`+0.031 [−0.012, +0.050]`."""
+    """A difference with its sign: `+0.031 [−0.012, +0.050]`."""
     return signed(ours.value) + ("" if ours.interval is None else f" {signed_bracket(ours.interval)}")
-
-
-def tau_text(value: float | None) -> str:
-    """Two digits, or a dash."""
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")

@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.records import Record, read_json, validated
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.utility import unseen_part
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.paper import PRINTED
-from forgetgauge.suites.records import Invocation, Ours, Record, made_by, read_json, read_strictly, validated
+from forgetgauge.suites.records import Invocation, Ours, made_by, read_strictly
 from forgetgauge.suites.strengths import FAMILIES, along, chosen_strength, remark, variant_name
 from forgetgauge.suites.tables import SCALES, frontier_game, image_family
 from forgetgauge.wording import bracket, plain, seconds
 
-FILE = "knobs.json"
-NAME = "knobs"
+FILE = "strengths.json"
+NAME = "strengths"
 SEARCH_FILE = "tuning.json"
 
 
@@ -180,7 +181,7 @@ def frontier_remarks(found: Frontiers) -> list[str]:
 
 
 def frontier_text(found: Frontiers) -> str:
-    """For a terminal."""
+    """Q along the strengths, for a terminal."""
     heading = f"Q along the strength, {found.scale} scale. Weakest values first."
     return "\n".join([heading, "", align(frontier_rows(found)), "", *frontier_remarks(found)])
 
@@ -194,7 +195,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class Tried:
-    """One value."""
+    """One value of a strength that was tried."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
     value: float
@@ -204,10 +205,10 @@ class Tried:
 
 @dataclass(frozen=True)
 class Searched:
-    """One method's strength."""
+    """The search for one method's strength."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
-    knob: str
+    strength: str
     """The name of the strength parameter, as the file calls it."""
     params: dict[str, Any]
     """What else the method was given."""
@@ -243,7 +244,7 @@ def search_rows(search: Search) -> list[list[str]]:
     for name, found in search.methods.items():
         also = "".join(f", {key} = {value}" for key, value in found.params.items())
         tried = ", ".join(f"{trial.value:g}: {_percentage_points(trial.worst_loss)}" for trial in found.trials)
-        rows.append([name, found.knob + also, tried, "none" if found.chosen is None else f"{found.chosen:g}"])
+        rows.append([name, found.strength + also, tried, "none" if found.chosen is None else f"{found.chosen:g}"])
     return rows
 
 

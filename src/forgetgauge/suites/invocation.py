@@ -22,10 +22,9 @@ from typing import Any
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plan.graph import Game, Graph, build_graph
+from forgetgauge.plan.graph import Game, Graph, build_graph, game_from_json
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.presets import expand_preset
-from forgetgauge.plan.record import game_from_json
+from forgetgauge.plan.runfile import expand_preset
 from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
@@ -241,7 +240,7 @@ def add_invocation(
 
 
 def read_invocations(path: Path) -> list[Invocation]:
-    """Those on record."""
+    """The invocations that a table's file has on record."""
     if not path.exists():
         return []
     try:

@@ -6,14 +6,15 @@ smaller ones below it where columns are missing. What was not run is called that
 
 from __future__ import annotations
 
-import html
+import re
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks, tau_text
+from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
@@ -32,7 +33,7 @@ from forgetgauge.suites.splits_page import template
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
-from forgetgauge.wording import counted, plain, seconds
+from forgetgauge.wording import counted, plain, seconds, tau_text
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",
@@ -188,16 +189,18 @@ def _days(name: str) -> str:
     return f"{counted(n, 'day')}{shared}"
 
 
-def code_marked(text: str) -> str:
-    """Escaped for HTML, what stands between backticks as code."""
-    parts = html.escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+def marked(text: str) -> Markup:
+    """Markdown's `code`, **strong** and *emphasis* as HTML; the rest is escaped."""
+    shown = str(escape(text))
+    for sign, tag in (("`", "code"), (r"\*\*", "strong"), (r"\*", "em")):
+        shown = re.sub(rf"(?<!\w){sign}(\S[^*`]*){sign}(?!\w)", rf"<{tag}>\1</{tag}>", shown)
+    return Markup(shown)
 
 
 def markdown_rows(rows: list[list[str]]) -> str:
-    """A table."""
+    """Rows of cells as a Markdown table."""
     head, *body = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, f"|{'---|' * len(rows[0])}", *body])
 
 
-FILTERS = {"plain": plain, "markdown": markdown_rows, "tau": tau_text, "code": code_marked}
+FILTERS = {"plain": plain, "markdown": markdown_rows, "tau": tau_text, "marked": marked}

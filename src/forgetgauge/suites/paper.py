@@ -28,7 +28,7 @@ PRINTED = {ours: theirs for theirs, ours in IDS.items()} | {"retrain-final": "Re
 
 
 def table_name(name: str) -> str:
-    """`Table 4a`, of table4a."""
+    """A suite's name as the paper prints it: `Table 4a` of `table4a`."""
     return name.replace("table", "Table ")
 
 

@@ -129,7 +129,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class CurvePicture:
-    """One method."""
+    """Q and accuracy of one method along its strength."""
 
     name: str
     strength: str
@@ -152,7 +152,7 @@ class CurvePicture:
 
 
 def curve_pictures(found: Frontiers) -> list[CurvePicture]:
-    """One for each method."""
+    """One picture for each method."""
     return [_curve_picture(PRINTED[method], curve, found) for method, curve in found.curves.items()]
 
 

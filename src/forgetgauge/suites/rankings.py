@@ -23,6 +23,7 @@ ByMethod = Mapping[str, Floats]
 Couples = Sequence[tuple[int, int]]
 
 N_DRAWS = 4000
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def every_two(n_columns: int) -> Couples:
     return list(combinations(range(n_columns), 2))
 
 
-def bootstrap_tau(columns: Sequence[ByMethod], couples: Couples, *, level: float = 0.95, seed: int = 0) -> Tau | None:
+def bootstrap_tau(columns: Sequence[ByMethod], couples: Couples) -> Tau | None:
     """None without couples, or below three methods, which are no ranking."""
     methods = _ranked(columns)
     if not couples or len(methods) < 3:
@@ -50,9 +51,9 @@ def bootstrap_tau(columns: Sequence[ByMethod], couples: Couples, *, level: float
     value = float(_mean_tau([_orders(advantages.mean(axis=1)[None]) for advantages in stacked], couples)[0])
     if min(advantages.shape[1] for advantages in stacked) < MIN_PAIRS:
         return Tau(value, None, methods)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = _mean_tau([_orders(_resampled(advantages, rng)) for advantages in stacked], couples)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return Tau(value, (min(float(low), value), max(float(high), value)), methods)
 
 
@@ -66,10 +67,10 @@ def _ranked(columns: Sequence[ByMethod]) -> tuple[str, ...]:
     )
 
 
-def _resampled(advantages: Floats, rng: np.random.Generator, n_draws: int = N_DRAWS) -> Floats:
+def _resampled(advantages: Floats, rng: np.random.Generator) -> Floats:
     """(methods, pairs, adversaries) -> (draws, methods, adversaries): means over pairs drawn with replacement."""
     n_pairs = advantages.shape[1]
-    share = rng.multinomial(n_pairs, np.full(n_pairs, 1 / n_pairs), size=n_draws) / n_pairs  # (draws, pairs)
+    share = rng.multinomial(n_pairs, np.full(n_pairs, 1 / n_pairs), size=N_DRAWS) / n_pairs  # (draws, pairs)
     return np.asarray(np.einsum("dp,mpa->dma", share, advantages))
 
 

@@ -1,73 +1,33 @@
-"""What the suites store: every record is a JSON file of a known schema, written and strictly read in one way.
+"""The records that several suites share.
 
 `comparison.json` is one table as the paper printed it and as it came out here; all that is shown is made from it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
 
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.records import Record, RecordT, read_record
 from forgetgauge.suites.tables import SCALES
 
 FILE = "comparison.json"
-RecordT = TypeVar("RecordT")
-
-
-class Record:
-    """A dataclass that is stored, or part of one; unknown fields, NaN and infinity are refused when it is read.
-
-    What is a file of its own has a field `schema`, the version of its fields.
-    """
-
-    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
-
-    def to_json(self) -> str:
-        """The text of the file."""
-        fields = dataclasses.asdict(self)  # type: ignore[call-overload]
-        return json.dumps(fields, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def read_strictly(path: Path, kind: type[RecordT]) -> RecordT:
-    """A record of this kind, of the `schema` that this version writes; its `scale`, if it has one, must be known."""
-    record, known = read_json(path), kind.schema  # type: ignore[attr-defined]
-    schema = record.get("schema") if isinstance(record, dict) else None
-    if schema != known:
-        raise UserError(f"{path}: schema {schema!r}, but this version reads {known}")
-    found = validated(path, kind, record)
+    """A record whose `scale`, if it has one, is known."""
+    found = read_record(path, kind)
     scale = getattr(found, "scale", None)
     if scale is not None and scale not in SCALES:
         raise UserError(f"{path}: {unknown_name('scale', scale, SCALES)}")
     return found
 
 
-def validated(path: Path, kind: type[RecordT], value: Any) -> RecordT:
-    """The value as this kind of thing, every field checked, or one line on what is wrong with the file."""
-    import pydantic
-
-    try:
-        return pydantic.TypeAdapter(kind).validate_python(value)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
-
-
-def read_json(path: Path) -> Any:
-    """What the file holds."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-
-
 @dataclass(frozen=True)
 class Ours(Record):
-    """One number of ours."""
+    """One number of ours, with its interval."""
 
     value: float
     """By the paper's own estimator, so that like is compared with like."""
@@ -114,7 +74,7 @@ def made_by(invocations: Sequence[Invocation]) -> list[str]:
 
 @dataclass(frozen=True)
 class TableComparison(Record):
-    """One table."""
+    """One table of the paper beside ours."""
 
     name: str
     title: str

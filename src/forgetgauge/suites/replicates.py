@@ -18,18 +18,19 @@ from forgetgauge.game.arrays import Floats
 from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.graph import SIDES, Cell, Graph
+from forgetgauge.records import Record
 from forgetgauge.report.table import align
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.paper import PRINTED
-from forgetgauge.suites.records import Record, read_strictly
+from forgetgauge.suites.records import read_strictly
 from forgetgauge.suites.tables import SCALES, replicates_game
 from forgetgauge.wording import counted, plain
 
-NAME = "seeds"
-FILE = "seeds.json"
+NAME = "replicates"
+FILE = "replicates.json"
 LEAST = 3
 """Replicates; the spread of two says nothing."""
 
@@ -95,12 +96,12 @@ class Replicates(Record):
 
     @property
     def n_replicates(self) -> int:
-        """Trainings of each split."""
+        """How many trainings each split has."""
         return len(next(iter(self.quality.values()))[0])
 
     @property
     def n_pairs(self) -> int:
-        """Splits."""
+        """How many swap pairs there are."""
         return len(next(iter(self.quality.values())))
 
     @property
@@ -134,12 +135,12 @@ def play_replicates(scale: str, out: Path, **how: Any) -> tuple[Invoked, Replica
 
 
 def replicates_of_run(path: Path) -> Replicates:
-    """Of a finished run; `seeds.json` is left in its folder."""
+    """Of a finished run; `replicates.json` is left in its folder."""
     folder = RunFolder(path)
     graph = Campaign.read(folder).graphs[0]
     if graph.game.seeds < LEAST:
-        has = counted(graph.game.seeds, "seed")
-        raise UserError(f"{path}: {has} a split, but the spread over seeds takes at least {LEAST}")
+        has = counted(graph.game.seeds, "replicate")
+        raise UserError(f"{path}: {has} of a split, but their spread takes at least {LEAST} (game.seeds)")
     found = replicates_of(graph, folder)
     folder.write_text(path / FILE, found.to_json())
     return found
@@ -157,7 +158,7 @@ def replicates_of(graph: Graph, folder: RunFolder) -> Replicates:
 
 
 def replicates_text(found: Replicates) -> str:
-    """For a terminal."""
+    """Q of every replicate, for a terminal."""
     pairs = [f"pair {i}, Q of each replicate" for i in range(found.n_pairs)]
     rows = [["method", "deviation over replicates", *pairs]]
     for method, each in found.quality.items():

@@ -53,7 +53,7 @@ def _caveats(methods: Mapping[str, MethodRecord], found: Mapping[str, AdversaryR
 
 
 def splits_text(found: SwapVsRandom) -> str:
-    """For a terminal."""
+    """All numbers and what they say, for a terminal."""
     return f"{splits_table(found)}\n\n{found.takeaway}"
 
 
@@ -125,7 +125,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class FigurePanel:
-    """Strips over one axis."""
+    """Strips of dots over one axis."""
 
     title: str
     top: float
@@ -160,7 +160,7 @@ def panels(found: SwapVsRandom) -> list[FigurePanel]:
 def _rows(
     method: str, of: AdversaryRecord | QualityRecord, means: tuple[float, float], shown: Callable[[float], str]
 ) -> list[Row]:
-    """One for each grouping."""
+    """One row for each grouping."""
     values, deviations = (of.swap, of.random), (of.swap_deviation.value, of.random_deviation.value)
     return [
         (method, grouping, each, mean, deviation, f"mean {shown(mean)}, sd {plain(deviation)}")

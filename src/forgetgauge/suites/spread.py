@@ -20,19 +20,19 @@ of freedom, which gives the intervals of `compare_spreads`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
+from forgetgauge.game.adversary import lookup_acceptance
 from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import check_level
-from forgetgauge.game.lookup import LookupAdversary
 from forgetgauge.game.quality import quality_plugin
 from forgetgauge.game.splits import Split, SwapPair
-from forgetgauge.suites.records import Record
+from forgetgauge.records import Record
 
 MIN_PAIRS = 4
 """Two random repetitions of each side; fewer have no spread to speak of."""
@@ -101,7 +101,7 @@ class LookupRecord(Record):
 
 @dataclass(frozen=True)
 class SwapVsRandom(Record):
-    """The whole experiment."""
+    """What the whole experiment found: `swap-vs-random.json`."""
 
     takeaway: str
     """One sentence per finding, from the numbers."""
@@ -135,7 +135,7 @@ def random_estimates(by_split: Floats) -> Floats:
 
 
 def as_swap_pairs(pairs: Sequence[SwapPair]) -> list[TwoSplits]:
-    """(s, s') of each."""
+    """The two splits of each swap pair, (s, s')."""
     return [pair.sides for pair in pairs]
 
 
@@ -154,9 +154,8 @@ def lookup_advantages(groups: Sequence[TwoSplits], weights: Floats, n_queries: f
 
 
 def _lookup_advantage(group: TwoSplits, weights: Floats, n_queries: float) -> float:
-    accepts: Callable[..., float] = LookupAdversary(*group).acceptance
-    gains = [accepts(split, 0, weights, n_queries) - accepts(split, 1, weights, n_queries) for split in group]
-    return float(np.mean(gains))
+    forget, unseen = ([lookup_acceptance(group, split, bit, weights, n_queries) for split in group] for bit in (0, 1))
+    return float(np.mean(np.subtract(forget, unseen)))
 
 
 def compare_spreads(by_split: Floats, level: float = 0.95) -> AdversaryRecord:
@@ -233,7 +232,7 @@ def _ratio_interval(quotient: float, df: int, level: float) -> tuple[float, floa
 
 
 def _deviation(variance: float, df: float, level: float) -> Deviation:
-    """df·s²/σ² ~ χ²(df)."""
+    """A standard deviation with its interval, since df·s²/σ² ~ χ²(df)."""
     return Deviation(math.sqrt(variance), deviation_interval(math.sqrt(variance), df, level))
 
 

@@ -1,7 +1,7 @@
 """The strengths of the paper's eight methods, in one place; the paper gives none of them.
 
 A strength may be chosen by accuracy on the shadow half alone (`forgetgauge.tuning`), never by Q. `Family.tuned_on` says
-where that was done. Beside the chosen values stand those that `forgetgauge reproduce knobs` shows Q along. Two
+where that was done. Beside the chosen values stand those that `forgetgauge reproduce strengths` shows Q along. Two
 parameters cannot stay at their published values:
 
 - SSD's selection weight w (where I_F > w I_D). With per-sample importances I_D ≥ (|F| / |R ∪ F|) I_F = α I_F, so a
@@ -128,7 +128,7 @@ def variants(family: str) -> Methods:
 
 
 def variant_name(method: str, value: float) -> str:
-    """`ssd-5`, `fisher-1e-09`."""
+    """The id of a method at one strength: `ssd-5`, `fisher-1e-09`."""
     return f"{method}-{value:g}"
 
 

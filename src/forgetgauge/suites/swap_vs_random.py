@@ -144,7 +144,7 @@ def compare(advantages: SplitAdvantages, game: Game, result: Result) -> SwapVsRa
 
 
 def _method(by_split: Floats, game: Game) -> MethodRecord:
-    """From (pairs, sides, adversaries)."""
+    """One method's record, from its advantages (pairs, sides, adversaries)."""
     return MethodRecord(
         {name: compare_spreads(by_split[..., i], game.level) for i, name in enumerate(game.adversaries)},
         quality_spread(by_split, game.level),

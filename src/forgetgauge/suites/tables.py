@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plan.presets import PRESETS
+from forgetgauge.plan.runfile import PRESETS
 from forgetgauge.suites.paper import text_values
 from forgetgauge.suites.strengths import remark, unlearners, variants
 

@@ -15,7 +15,6 @@ from itertools import combinations
 import numpy as np
 
 from forgetgauge.game.arrays import Bools, Ints
-from forgetgauge.game.enumeration import advantage, one_point
 from forgetgauge.game.splits import Split, SwapPair
 from forgetgauge.report.table import align
 from forgetgauge.suites.paper import text_values
@@ -23,7 +22,7 @@ from forgetgauge.suites.paper import text_values
 
 @dataclass(frozen=True)
 class ToyRow:
-    """One unlearner."""
+    """What one unlearner of the toy example gives."""
 
     name: str
     advantages: tuple[Fraction, ...]
@@ -90,10 +89,11 @@ def _says_forget(split: Split, scores: Ints, bump: int, cut: int) -> Bools:
 
 
 def _advantage(pair: SwapPair, scores: Ints, bump: int, cut: int) -> Fraction:
-    def law(side: Split) -> dict[tuple[bool, ...], Fraction]:
-        return {tuple(_says_forget(side, scores, bump, cut).tolist()): Fraction(1)}
-
-    return advantage(pair.sides, law, lambda model, point: int(model[point]), one_point)
+    gains = 0
+    for side in pair.sides:
+        says_forget = _says_forget(side, scores, bump, cut)
+        gains += int(says_forget[side.forget].sum()) - int(says_forget[side.unseen].sum())
+    return Fraction(gains, len(pair.points))
 
 
 def _accuracy(split: Split, scores: Ints, bump: int, cut: int) -> Fraction:

@@ -1,6 +1,6 @@
 """What a task promises: the only place that knows what the labels of a data set and the outputs of a model mean.
 
-A new task is one file with a subclass of `Task`, an entry in `plugins/shipped/tasks.py` (or the name `module:OBJECT` in
+A new task is one file with a subclass of `Task`, an entry in `plugins/shipped.py` (or the name `module:OBJECT` in
 a run file), and a data set that says it is of this task. Torch is imported inside the methods that are given tensors.
 """
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plugins.calling import call_by_name
+from forgetgauge.plugins.catalogue import call_by_name
 
 Signature = Literal["forgetgauge", "competition"]
 _WRITTEN = {"forgetgauge": "(model, retain, forget, context)", "competition": "(net, retain, forget, validation)"}

@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Player:
+class FittedAdversary:
     """A fitted adversary that is asked about rows of the file, all of one model."""
 
     decide: Callable[[Ints], npt.NDArray[np.bool_]]
@@ -41,7 +41,7 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Opponents:
+class Adversaries:
     """The declared class of adversaries, not yet fitted."""
 
     file: AuditFile
@@ -53,20 +53,20 @@ class Opponents:
         own = [f"own {name}" for name in self.file.outputs.scores]
         return [*self.catalogue, *own, *([OWN_DECISIONS] if self.file.outputs.decision is not None else [])]
 
-    def against(self, method: str) -> list[Player]:
+    def fitted_for(self, method: str) -> list[FittedAdversary]:
         """All of them, fitted on the shadow rows that serve a method."""
         outputs, shadows = self.file.outputs, self.file.shadows
-        found: list[Player] = []
+        found: list[FittedAdversary] = []
         rows = _rows_for(self.file, shadows, method) if shadows is not None else np.arange(0)
         if self.catalogue:
             assert shadows is not None
             panel = _panel(shadows, rows)
             notes = self._check_members(panel, method)
             context = TargetContext(self.file.n_classes)
-            found += [self._player(one.fit(panel, context), panel, notes) for one in self.catalogue.values()]
+            found += [self._fitted(one.fit(panel, context), panel, notes) for one in self.catalogue.values()]
         found += [self._own_score(name, rows) for name in OWN_SCORES if name in outputs.scores]
         if outputs.decision is not None:
-            found.append(Player(outputs.decision.__getitem__, None))
+            found.append(FittedAdversary(outputs.decision.__getitem__, None))
         return found
 
     def _check_members(self, panel: Panel, method: str) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class Opponents:
             "little.",
         )
 
-    def _player(self, attack: Attack, panel: Panel, notes: tuple[str, ...]) -> Player:
+    def _fitted(self, attack: Attack, panel: Panel, notes: tuple[str, ...]) -> FittedAdversary:
         outputs = self.file.outputs
         shown, member = panel.rows
         lean = membership_lean(margin_of(attack, shown), member, shown.labels, _points(panel))
@@ -96,9 +96,9 @@ class Opponents:
         def answers(rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
             return answers_of(attack, outputs.signals(rows), draw_showing(outputs.point[rows]))
 
-        return Player(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1], lean, notes)
+        return FittedAdversary(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1], lean, notes)
 
-    def _own_score(self, name: str, fitted_on: Ints) -> Player:
+    def _own_score(self, name: str, fitted_on: Ints) -> FittedAdversary:
         """With the sign that the shadow models give it, the same for all classes; F and T have no say in it."""
         outputs, shadows = self.file.outputs, self.file.shadows
         assert shadows is not None
@@ -114,23 +114,23 @@ class Opponents:
             return score[rows] - thresholds[outputs.label[rows]]
 
         oriented = Lean(0.5 + sign * (lean.auc - 0.5), sign * lean.z)
-        return Player(lambda rows: margin(rows) >= 0, margin, oriented, _on_direction(name, lean, expected))
+        return FittedAdversary(lambda rows: margin(rows) >= 0, margin, oriented, _on_direction(name, lean, expected))
 
 
-def opponents_of(file: AuditFile, names: Sequence[str] | None) -> Opponents:
+def adversaries_of(file: AuditFile, names: Sequence[str] | None) -> Adversaries:
     """The adversaries named, or those a run declares by default as far as a shadow block suffices to fit them."""
     if file.outputs.logits is None:
         if names:
             raise UserError(f"{file.source}: it has no logits, so '{names[0]}' has nothing to look at")
-        return Opponents(file, {})
+        return Adversaries(file, {})
     if names is None:
         every = {name: _load(name, params) for name, params in RunSpec().adversaries.items()}
-        return Opponents(file, {name: one for name, one in every.items() if _why_not(one) is None})
+        return Adversaries(file, {name: one for name, one in every.items() if _why_not(one) is None})
     for name in names:
         reason = _why_not(_load(name))
         if reason:
             raise UserError(f"{file.source}: adversary '{name}' needs {reason}, which an audit file does not hold")
-    return Opponents(file, {name: _load(name) for name in names})
+    return Adversaries(file, {name: _load(name) for name in names})
 
 
 def _load(name: str, params: Mapping[str, Any] = MappingProxyType({})) -> Any:

@@ -6,12 +6,15 @@ supremum over *all* adversaries is the total variation distance between the laws
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import TypeAlias, TypeVar
 
+import numpy as np
+
 from forgetgauge.game.arrays import Ints
-from forgetgauge.game.splits import Split
+from forgetgauge.game.splits import Split, split_sizes
 
 Model = TypeVar("Model", bound=Hashable)
 Shown = TypeVar("Shown", bound=Hashable)
@@ -19,6 +22,16 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 Weight: TypeAlias = Sequence[Fraction | int] | None
 Law: TypeAlias = Callable[[Split], Mapping[Model, Fraction]]
 View: TypeAlias = Callable[[Ints, Weight], Mapping[Shown, Fraction]]
+
+
+def enumerate_splits(n: int, alpha: float | Fraction) -> Iterator[Split]:
+    """All of S_α, each split once."""
+    _, k = split_sizes(n, alpha)
+    for forget in combinations(range(n), k):
+        others = [point for point in range(n) if point not in forget]
+        for unseen in combinations(others, k):
+            retain = [point for point in others if point not in unseen]
+            yield Split(*(np.array(points, dtype=np.int64) for points in (retain, forget, unseen)))
 
 
 def one_point(points: Ints, weight: Weight = None) -> dict[int, Fraction]:

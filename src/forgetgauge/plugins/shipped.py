@@ -1,0 +1,388 @@
+"""What is shipped with forgetgauge, by name: what it is, what it needs and costs, and whom to cite.
+
+`plugins` makes catalogues of these; the code behind a name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from forgetgauge.plugins.catalogue import Entry
+
+UNLEARNERS: dict[str, Entry] = {
+    "retrain": Entry(
+        "forgetgauge.unlearn.retrain:Retrain",
+        "train again from scratch on the retain set: the gold standard",
+        needs="retain set; not the original model",
+        cost="one full training",
+        cites="Cao and Yang 2015",
+    ),
+    "none": Entry(
+        "forgetgauge.unlearn.none:Nothing",
+        "leave the model as it is: what an attacker sees if the request is ignored",
+        needs="original model",
+        cost="nothing",
+        cites="baseline of the paper",
+    ),
+    "neg-grad": Entry(
+        "forgetgauge.unlearn.neg_grad:NegGrad",
+        "gradient ascent on the forget set",
+        needs="original model, forget set",
+        cost="epochs × |F| gradients",
+        cites="Golatkar et al. 2020",
+    ),
+    "ft-final": Entry(
+        "forgetgauge.unlearn.final_layer:FineTuneFinal",
+        "fine-tune the last layer on the retain set, the rest frozen",
+        needs="original model, retain set",
+        cost="epochs × |R| gradients of the head",
+        cites="Goel et al. 2023 (CF-k, k = 1)",
+    ),
+    "retrain-final": Entry(
+        "forgetgauge.unlearn.final_layer:RetrainFinal",
+        "re-initialise the last layer and train it on the retain set, the rest frozen",
+        needs="original model, retain set",
+        cost="epochs × |R| gradients of the head",
+        cites="Goel et al. 2023 (EU-k, k = 1)",
+    ),
+    "fisher": Entry(
+        "forgetgauge.unlearn.fisher:Fisher",
+        "add noise to every weight, the more the less information the retain set has on it",
+        needs="original model, retain set",
+        cost="K × |R| gradients (|R| with sampled labels)",
+        cites="Golatkar et al. 2020",
+    ),
+    "salun": Entry(
+        "forgetgauge.unlearn.salun:SalUn",
+        "fine-tune the weights most salient for the forget set: random labels on it, true ones on the retain set",
+        needs="original model, retain set, forget set",
+        cost="|F| + epochs × (|F| + |R|) gradients",
+        cites="Fan et al. 2024",
+    ),
+    "ssd": Entry(
+        "forgetgauge.unlearn.ssd:SSD",
+        "shrink the weights that matter more for the forget set than for the training set",
+        needs="original model, retain set, forget set",
+        cost="|F| + |R ∪ F| gradients",
+        cites="Foster et al. 2024",
+    ),
+    "fine-tune": Entry(
+        "forgetgauge.unlearn.fine_tune:FineTune",
+        "go on training all layers on the retain set",
+        needs="original model, retain set",
+        cost="epochs × |R| gradients",
+        cites="Golatkar et al. 2020; Warnecke et al. 2023",
+    ),
+    "neg-grad-plus": Entry(
+        "forgetgauge.unlearn.neg_grad_plus:NegGradPlus",
+        "gradient descent on the retain set and ascent on the forget set at once",
+        needs="original model, retain set, forget set",
+        cost="epochs × |R| gradients, and a batch of F for each batch of R",
+        cites="Kurmanji et al. 2023",
+    ),
+    "random-relabel": Entry(
+        "forgetgauge.unlearn.random_relabel:RandomRelabel",
+        "train on the forget set with random wrong labels, together with the retain set",
+        needs="original model, retain set, forget set",
+        cost="epochs × |R ∪ F| gradients",
+        cites="Graves et al. 2021 (Amnesiac)",
+    ),
+    "l1-sparse": Entry(
+        "forgetgauge.unlearn.l1_sparse:L1Sparse",
+        "fine-tune on the retain set under an ℓ1 penalty that fades to 0",
+        needs="original model, retain set",
+        cost="epochs × |R| gradients",
+        cites="Jia et al. 2023",
+    ),
+    "bad-teacher": Entry(
+        "forgetgauge.unlearn.bad_teacher:BadTeacher",
+        "imitate an untrained model on the forget set and the original on a part of the retain set",
+        needs="original model, retain set, forget set",
+        cost="epochs × (|F| + retain_share × |R|) gradients",
+        cites="Chundawat et al. 2023",
+    ),
+    "scrub": Entry(
+        "forgetgauge.unlearn.scrub:Scrub",
+        "move away from the original on the forget set, stay near it and right on the retain set, in turns",
+        needs="original model, retain set, forget set",
+        cost="epochs × |R| + msteps × |F| gradients",
+        cites="Kurmanji et al. 2023",
+    ),
+    "sisa": Entry(
+        "forgetgauge.unlearn.sisa:RetrainShards",
+        "retrain the shards that hold a forgotten point: exact",
+        needs="original model of the learner sisa, retain set, forget set",
+        cost="a full training of the shards that are hit, nearly all unless F is small",
+        cites="Bourtoule et al. 2021",
+    ),
+    "certified-removal": Entry(
+        "forgetgauge.unlearn.certified_removal:CertifiedRemoval",
+        "Newton steps on a perturbed linear model within a budget that proves (ε, δ); beyond it, retrain",
+        needs="original model of the learner certified-linear, retain set, forget set",
+        cost="|F| × |R ∪ F| second derivatives (a batch: |R ∪ F|); a full training where the budget is exceeded",
+        cites="Guo et al. 2020",
+    ),
+}
+"""What makes a model forget."""
+
+
+ADVERSARIES: dict[str, Entry] = {
+    "correctness": Entry(
+        "forgetgauge.attack.threshold:CORRECTNESS",
+        "says “forget” where the model predicts the label; the gap attack",
+        needs="logits and label (black box)",
+        cost="nothing to fit",
+        cites="Yeom et al. 2018; Song and Mittal 2021",
+    ),
+    "confidence": Entry(
+        "forgetgauge.attack.threshold:CONFIDENCE",
+        "probability of the true label against a threshold per class",
+        needs="logits and label (black box), shadow models",
+        cost="one sort per class",
+        cites="Song and Mittal 2021",
+    ),
+    "entropy": Entry(
+        "forgetgauge.attack.threshold:ENTROPY",
+        "entropy of the prediction against a threshold per class",
+        needs="logits and label (black box), shadow models",
+        cost="one sort per class",
+        cites="Shokri et al. 2017; Song and Mittal 2021",
+    ),
+    "modified-entropy": Entry(
+        "forgetgauge.attack.threshold:MODIFIED_ENTROPY",
+        "entropy that knows the true label, against a threshold per class",
+        needs="logits and label (black box), shadow models",
+        cost="one sort per class",
+        cites="Song and Mittal 2021",
+    ),
+    "loss": Entry(
+        "forgetgauge.attack.threshold:LOSS",
+        "cross-entropy against the mean training loss of the shadow models, one threshold for all classes",
+        needs="logits and label (black box), shadow models",
+        cost="one mean",
+        cites="Yeom et al. 2018",
+    ),
+    "shadow": Entry(
+        "forgetgauge.attack.shadow_model:PLAIN",
+        "a classifier per class, taught by shadow models what a member's prediction looks like",
+        needs="logits and label (black box), shadow models",
+        cost="one logistic regression per class",
+        cites="Shokri et al. 2017",
+    ),
+    "shadow-aware": Entry(
+        "forgetgauge.attack.shadow_model:AWARE",
+        "the shadow attack, its shadow models passed through the same unlearner",
+        needs="logits and label (black box), shadow models unlearned by each method",
+        cost="each method on each shadow model; one logistic regression per class",
+        cites="Shokri et al. 2017",
+    ),
+    "lira-online": Entry(
+        "forgetgauge.attack.lira:ONLINE",
+        "likelihood ratio at each point between models that saw it and models that did not",
+        needs="logits and label (black box), reference models trained on parts of D",
+        cost="the reference models",
+        cites="Carlini et al. 2022",
+    ),
+    "lira-offline": Entry(
+        "forgetgauge.attack.lira:OFFLINE",
+        "how far the model is above models that did not see the point",
+        needs="logits and label (black box), shadow models and their signals on D",
+        cost="one mean per point",
+        cites="Carlini et al. 2022",
+    ),
+    "rmia-online": Entry(
+        "forgetgauge.attack.rmia:ONLINE",
+        "share of unseen points whose probability rose less than the point's; models of both sides as reference",
+        needs="logits and label (black box), signals on the shadow half, shadow models, models of parts of D",
+        cost="the reference models",
+        cites="Zarifzadeh et al. 2024",
+    ),
+    "rmia-offline": Entry(
+        "forgetgauge.attack.rmia:OFFLINE",
+        "share of unseen points whose probability rose less than the point's; unseeing models as reference",
+        needs="logits and label (black box), signals on the shadow half, shadow models and their signals on D",
+        cost="one sort per model",
+        cites="Zarifzadeh et al. 2024",
+    ),
+    "quantile": Entry(
+        "forgetgauge.attack.quantile:REGRESSION",
+        "logit gap against a quantile of what the model gives to unseen points of the kind",
+        needs="logits and label (black box), signals on the shadow half, shadow models and their signals on D",
+        cost="one linear quantile regression per model",
+        cites="Bertran et al. 2023",
+    ),
+    "u-lira": Entry(
+        "forgetgauge.attack.lira:UNLEARNING",
+        "likelihood ratio at each point between “trained on, then forgotten” and “never seen”",
+        needs="logits and label (black box), reference models trained on parts of D, unlearned by each method",
+        cost="the reference models, and each method on each of them",
+        cites="Hayes et al. 2024",
+    ),
+    "gradient-norm": Entry(
+        "forgetgauge.attack.white_box:GRADIENT_NORM",
+        "norm of the loss gradient at the point against a threshold per class",
+        needs="weights (white box), shadow models",
+        cost="one gradient per point",
+        cites="Nasr et al. 2019",
+    ),
+    "loss-landscape": Entry(
+        "forgetgauge.attack.white_box:LANDSCAPE",
+        "rise of the loss at the point when the weights are shaken, against a threshold per class",
+        needs="weights (white box), shadow models",
+        cost="a few predictions per point",
+        cites="Keskar et al. 2017 (sharpness)",
+    ),
+}
+"""Who looks for what a model did not forget."""
+
+
+LEARNERS: dict[str, Entry] = {
+    "minibatch": Entry(
+        "forgetgauge.learn.minibatch:Minibatch",
+        "a torch model trained by minibatch gradient descent, many at once as a stack",
+        needs="a data set",
+        cost="epochs × n gradients",
+    ),
+    "sisa": Entry(
+        "forgetgauge.learn.sisa:Sisa",
+        "one model per shard of the data, trained like minibatch, their posteriors averaged",
+        needs="a data set",
+        cost="epochs × n gradients",
+        cites="Bourtoule et al. 2021",
+    ),
+    "certified-linear": Entry(
+        "forgetgauge.learn.certified_linear:CertifiedLinear",
+        "logistic regression whose objective has a random linear term, at its optimum in float64",
+        needs="a data set of two classes, inputs of norm 1 or less",
+        cost="twenty to sixty passes of L-BFGS",
+        cites="Guo et al. 2020; Chaudhuri et al. 2011",
+    ),
+    "dp-sgd": Entry(
+        "forgetgauge.learn.dp_sgd:DpSgd",
+        "clipped gradients and noise: a stated (ε, δ) of differential privacy, many models at once",
+        needs="a data set; the extra [dp]",
+        cost="epochs × n gradients, and their norms",
+        cites="Abadi et al. 2016; opacus (Yousefpour et al. 2021)",
+    ),
+}
+"""How a model comes to be."""
+
+
+MODELS: dict[str, Entry] = {
+    "small-cnn": Entry(
+        "forgetgauge.models.small_cnn:SmallCNN",
+        "three convolutions and a linear head, for images of 8 to 32 pixels",
+    ),
+    "resnet20": Entry(
+        "forgetgauge.models.resnet:resnet20",
+        "residual network of 20 layers for small images; 269,722 parameters on CIFAR-10",
+        cites="He et al. 2016",
+    ),
+    "resnet32": Entry(
+        "forgetgauge.models.resnet:resnet32",
+        "residual network of 32 layers for small images; 464,154 parameters on CIFAR-10",
+        cites="He et al. 2016",
+    ),
+    "resnet44": Entry(
+        "forgetgauge.models.resnet:resnet44",
+        "residual network of 44 layers for small images; 658,586 parameters on CIFAR-10",
+        cites="He et al. 2016",
+    ),
+    "resnet56": Entry(
+        "forgetgauge.models.resnet:resnet56",
+        "residual network of 56 layers for small images; 853,018 parameters on CIFAR-10",
+        cites="He et al. 2016",
+    ),
+    "resnet110": Entry(
+        "forgetgauge.models.resnet:resnet110",
+        "residual network of 110 layers for small images; 1,727,962 parameters on CIFAR-10",
+        cites="He et al. 2016",
+    ),
+    "resnet18": Entry(
+        "forgetgauge.models.resnet18:resnet18",
+        "residual network of 18 wide layers, with batch or group norm; 11.2 million parameters",
+        cites="He et al. 2016",
+    ),
+    "mlp": Entry("forgetgauge.models.mlp:MLP", "perceptron with hidden layers, for points of any shape"),
+    "linear": Entry("forgetgauge.models.mlp:linear", "softmax regression, for points of any shape"),
+    "bert": Entry(
+        "forgetgauge.models.bert:bert",
+        "transformer encoder for token ids, pretrained (a local or hub checkpoint) or random",
+        needs="the extra [text]",
+        cites="Devlin et al. 2019",
+    ),
+}
+"""Architectures."""
+
+
+DATA: dict[str, Entry] = {
+    "digits": Entry(
+        "forgetgauge.data.digits:load_digits",
+        "1,797 real handwritten digits, 8 × 8 pixels, embedded in scikit-learn",
+        cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
+    ),
+    "diabetes": Entry(
+        "forgetgauge.data.diabetes:load_diabetes",
+        "442 patients, ten measurements each, and how far their diabetes went: regression; embedded in scikit-learn",
+        cites="Efron et al. 2004",
+    ),
+    "cifar10": Entry(
+        "forgetgauge.data.cifar:load_cifar10",
+        "50,000 photographs in 10 classes, 3 × 32 × 32 pixels, and 10,000 to test",
+        needs="a download of 162 MiB, once",
+        cites="Krizhevsky 2009",
+    ),
+    "cifar100": Entry(
+        "forgetgauge.data.cifar:load_cifar100",
+        "50,000 photographs in 100 classes, 3 × 32 × 32 pixels, and 10,000 to test",
+        needs="a download of 161 MiB, once",
+        cites="Krizhevsky 2009",
+    ),
+    "mnist": Entry(
+        "forgetgauge.data.digits:load_mnist",
+        "60,000 handwritten digits, 28 × 28 pixels padded to 32 × 32, and 10,000 to test",
+        needs="a download of 11 MiB, once",
+        cites="LeCun et al. 1998",
+    ),
+    "digits-3-8": Entry(
+        "forgetgauge.data.digits:load_digits_three_eight",
+        "357 threes and eights of the embedded digits, 8 × 8 pixels, centred, of norm 1",
+        cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
+    ),
+    "mnist-3-8": Entry(
+        "forgetgauge.data.digits:load_mnist_three_eight",
+        "11,982 threes and eights of MNIST, 28 × 28 pixels, centred, of norm 1, and 1,984 to test",
+        needs="MNIST: a download of 11 MiB, once",
+        cites="LeCun et al. 1998; Guo et al. 2020",
+    ),
+    "fashion-mnist": Entry(
+        "forgetgauge.data.digits:load_fashion_mnist",
+        "60,000 clothes in 10 classes, 28 × 28 pixels padded to 32 × 32, and 10,000 to test",
+        needs="a download of 29 MiB, once",
+        cites="Xiao et al. 2017",
+    ),
+    "sst5": Entry(
+        "forgetgauge.data.text:load_sst5",
+        "11,855 sentences of film reviews in 5 classes of sentiment, as 64 token ids each",
+        needs="a download of 0.8 MiB, once; the extra [text] for a checkpoint's tokenizer",
+        cites="Socher et al. 2013",
+    ),
+}
+"""The data sets we know how to read, and where they are from."""
+
+
+TASKS: dict[str, Entry] = {
+    "classification": Entry(
+        "forgetgauge.tasks.classification:CLASSIFICATION",
+        "a label is the number of a class; cross-entropy, accuracy",
+    ),
+    "regression": Entry(
+        "forgetgauge.tasks.regression:REGRESSION",
+        "a label is a real number; squared error, R²",
+    ),
+}
+"""What a data set's labels and a model's outputs mean."""
+
+EXECUTORS: dict[str, Entry] = {
+    "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one task after another"),
+    "processes": Entry("forgetgauge.run.executors:Processes", "one worker process for each core, one thread each"),
+}
+"""Who does the work of a run."""

@@ -1,0 +1,232 @@
+"""The point sets of a run: what a worker holds of the data, and which of it each model meets.
+
+A target has R, F and T; a shadow or reference model has its members and what it never saw. A model of the IC test is
+trained and unlearned on points with the labels it was taught, and looked at with the true ones. The version of the
+labels is one tensor for all sets of a job, so that they count as one data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.attack.adversary import Role
+from forgetgauge.data.doubts import doubts_of
+from forgetgauge.errors import UserError
+from forgetgauge.game import sensitivity
+from forgetgauge.game.arrays import Ints
+from forgetgauge.game.splits import SwapPair
+from forgetgauge.metrics.scores import exchanged
+from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
+from forgetgauge.plan.jobs import InitialiseJob
+from forgetgauge.plan.subjects import Halves, PointSets, Subject, Target
+from forgetgauge.run.assignments import Sources
+from forgetgauge.store.objects import Artefact
+
+if TYPE_CHECKING:
+    import torch
+
+    from forgetgauge.data.dataset import Dataset, Points
+
+
+@dataclass(frozen=True)
+class SubjectPoints:
+    """The point sets of one subject, on the device; points and labels as the model meets them."""
+
+    subject: Subject
+    points: Points
+    target_index: Ints
+    shadow_index: Ints
+    sets: PointSets
+
+    @staticmethod
+    def of(subject: Subject, points: Points, target_index: Ints, shadow_index: Ints) -> SubjectPoints:
+        """Of a data set and its two halves."""
+        sets = subject.point_sets(target_index, shadow_index, points.host_labels)
+        return SubjectPoints(subject, points, target_index, shadow_index, sets)
+
+    @property
+    def elsewhere(self) -> Points:
+        """Points the model never saw and that are not of T: validation data for unlearners."""
+        return self.points.subset(self.sets.elsewhere)
+
+    @cached_property
+    def pair(self) -> SwapPair:
+        """The swap pair of a target model."""
+        assert isinstance(self.subject, Target)
+        return self.subject.swap_pair(len(self.target_index))
+
+    def look_at(self, what: str) -> Points:
+        """F ∪ T of the pair in the order of its first side, all of D, all of the shadow half, or S of the IC test, with
+        true labels."""
+        if what == PAIR:
+            return self.points.subset(self.target_index[self.pair.points])
+        if what == CONFUSED:
+            return self.points.subset(self.sets.forget)
+        return self.points.subset({TARGET_HALF: self.target_index, SHADOW_HALF: self.shadow_index}[what])
+
+    @cached_property
+    def _taught(self) -> Points:
+        """The whole data set with the labels that the model was taught: the true ones but in the IC test."""
+        if self.subject.exchanged is None:
+            return self.points
+        confused = np.zeros(len(self.points.whole_labels), dtype=bool)
+        confused[self.sets.forget] = True
+        labels = exchanged(self.points.host_labels, confused, self.subject.exchanged)
+        whole = self.points.whole_labels
+        return replace(self.points, whole_labels=whole.new_tensor(labels))
+
+    @property
+    def retain(self) -> Points:
+        """R, the points that stay."""
+        return self._taught.subset(self.sets.retain)
+
+    @property
+    def forget(self) -> Points:
+        """F, the points that are to be forgotten."""
+        return self._taught.subset(self.sets.forget)
+
+    @property
+    def unseen(self) -> Points:
+        """T; of shadow and reference models, all that they were not trained on."""
+        return self.points.subset(self.sets.unseen)
+
+    @property
+    def training(self) -> Points:
+        """R ∪ F, what the model is trained on."""
+        return self._taught.subset(self.sets.training)
+
+    def role_of_each(self, points: Points, *, unlearned: bool) -> npt.NDArray[np.int8]:
+        """(n,) what a shadow or reference model, perhaps an unlearned one, had to do with each of these points."""
+        retained, forgotten = (np.isin(points.index, part.index) for part in (self.retain, self.forget))
+        role = np.full(len(points), Role.OUT, dtype=np.int8)
+        role[retained] = Role.NEITHER if unlearned else Role.IN
+        role[forgotten] = Role.IN
+        return role
+
+
+# -- what a worker holds -----------------------------------------------------------------------------------------------
+
+N_DATASETS = 2
+"""As many as are kept in memory, for sweeps over data sets."""
+
+
+class WorkerData:
+    """The data sets of one worker, on its device; torch is imported by the first job that needs either."""
+
+    def __init__(self, sources: Sources, device: str = "cpu") -> None:
+        self.sources = sources
+        self._device_name = device
+        self._read: dict[str, Dataset] = {}
+        self._on_device: dict[str, Dataset] = {}
+        self._lent: dict[str, tuple[Points, dict[str, int]]] = {}
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where models and data are; looked for when the first assignment needs torch."""
+        import torch
+
+        from forgetgauge.learn.device import choose_device
+
+        chosen = choose_device(self._device_name)
+        if chosen.type == "cuda":  # kernels and graphs are launched where torch is, not where their tensors are
+            torch.cuda.set_device(chosen)
+        return chosen
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """False too where no assignment has asked for a device yet."""
+        return "device" in vars(self) and self.device.type == "cuda"
+
+    def dataset(self, halves: Halves) -> Dataset:
+        """The data set itself, as it was when the run was planned; read before the user's methods can harm it."""
+        from forgetgauge.data.loading import load_dataset
+
+        digest = halves.data
+        if digest not in self._read:
+            data = self.sources.datasets[digest]
+            dataset = load_dataset(data.name, data.params)
+            if dataset.digest != digest:
+                raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
+            _keep(self._read, digest, dataset)
+        return self._read[digest]
+
+    def on_device(self, halves: Halves) -> Dataset:
+        """The data set on the worker's device, moved there once."""
+        digest = halves.data
+        if digest not in self._on_device:
+            dataset = self.dataset(halves)
+            test = dataset.test.on(self.device) if dataset.test is not None else None
+            _keep(self._on_device, digest, replace(dataset, points=dataset.points.on(self.device), test=test))
+        return self._on_device[digest]
+
+    @contextmanager
+    def points_for(self, halves: Halves, *, own: bool) -> Iterator[Points]:
+        """All points, on the device; for the user's own code in tensors that no other code shares.
+
+        Own code that changes them fails; whoever comes next is lent a fresh copy.
+        """
+        if not own:
+            yield self.on_device(halves).points
+            return
+        digest = halves.data
+        if digest not in self._lent:
+            points = self.on_device(halves).points.copied()
+            self._lent = {digest: (points, points.fingerprints)}  # one at a time: it is a copy of the whole data set
+        points, before = self._lent[digest]
+        changed = ["its data"]
+        try:
+            yield points
+            changed = [name for name, found in points.fingerprints.items() if found != before[name]]
+        finally:
+            if changed:
+                del self._lent[digest]
+        if changed:
+            raise UserError(
+                f"it changed {' and '.join(changed)} in place, which all methods share; change copies (retain.x and "
+                "retain.y are copies already)"
+            )
+
+    def drawn(self, halves: Halves) -> tuple[Ints, Ints]:
+        """The target half and the shadow half."""
+        return halves.draw(len(self.dataset(halves).points))
+
+    def points_of(self, subject: Subject, points: Points | None = None) -> SubjectPoints:
+        """The subject's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
+        return SubjectPoints.of(subject, points or self.on_device(subject.halves).points, *self.drawn(subject.halves))
+
+
+def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:
+    """Beside one other at most, the one held last."""
+    while len(held) >= N_DATASETS:
+        del held[next(iter(held))]
+    held[digest] = dataset
+
+
+# -- the first job of a game -------------------------------------------------------------------------------------------
+
+
+def initialise(job: InitialiseJob, data: WorkerData) -> Artefact:
+    """What every later phase of a game shares."""
+    target, _shadow = data.drawn(job.halves)
+    dataset = data.dataset(job.halves)
+    labels = dataset.points.host_labels[target]
+    weight = sensitivity_weights(job.sensitivity, labels, target, data.sources)
+    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
+
+
+def sensitivity_weights(
+    how: Mapping[str, Any], labels: npt.NDArray[np.int64], target: npt.NDArray[np.int64], sources: Sources
+) -> npt.NDArray[np.float64]:
+    """(|D|,) P_D, normalised over the target half."""
+    if how["kind"] == "by-class":
+        return sensitivity.by_class(labels, {int(label): weight for label, weight in how["weights"].items()})
+    if how["kind"] == "file":
+        return sensitivity.checked(np.asarray(sources.weights[how["digest"]])[target], len(target))
+    return sensitivity.uniform(len(target))

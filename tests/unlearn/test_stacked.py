@@ -17,6 +17,7 @@ from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.models.resnet import BasicBlock, PadShortcut, ResNet
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
+from forgetgauge.tasks.regression import REGRESSION
 from forgetgauge.unlearn import stacked
 from forgetgauge.unlearn.fine_tune import FineTune
 from forgetgauge.unlearn.fisher import Fisher
@@ -183,6 +184,26 @@ def test_each_member_of_a_stack_has_the_labels_it_was_taught(method, monkeypatch
 def test_group_norms_stack(method, monkeypatch):
     requests = requests_on("group norm")
     expected, cost = alone(METHODS[method], requests)
+    found, spent = in_a_stack(METHODS[method], requests, monkeypatch)
+    assert farthest(found, expected) < TOLERANCE
+    assert spent == cost
+
+
+@pytest.mark.usefixtures("stacks_on_cpu")
+@pytest.mark.parametrize("method", [name for name, how in METHODS.items() if not getattr(how, "needs_classes", False)])
+def test_a_real_number_to_be_learnt_is_unlearned_as_if_alone(method, monkeypatch):
+    """Whatever a stack makes of its members' points, the task is theirs."""
+    _, members = _members("no norm")
+    inputs = members[0][1].whole_inputs
+    points = Points.of(inputs, inputs.mean((1, 2, 3)) * 4, task=REGRESSION)
+    learner = Minibatch(model=plugins.models.bind(MODELS["no norm"]), lr=0.01, epochs=2, batch_size=16)
+    requests = []
+    for k, (_, *parts) in enumerate(members):
+        retain, forget = (points.subset(part.index) for part in parts)
+        context = Context(learner, Streams(f"job {k}"))
+        requests.append(Request(learner.fit(retain, Streams(f"original {k}")), retain, forget, context))
+    expected, cost = alone(METHODS[method], requests)
+    assert farthest(expected, [r.model for r in requests]) > 10 * TOLERANCE, "the method does nothing here"
     found, spent = in_a_stack(METHODS[method], requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost

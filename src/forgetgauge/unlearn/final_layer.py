@@ -117,7 +117,8 @@ def _tune_heads(stack: TracedStack, requests: Sequence[Request], how: FineTuneFi
     if how.batch_norm != "frozen":
         raise NotStackable("the bodies' running statistics move while the heads are tuned")
     retained = [r.retain for r in requests]
-    points = Points.of(stacked_features(stack, retained), torch.cat([part.y for part in retained]))
+    features, labels = stacked_features(stack, retained), torch.cat([part.y for part in retained])
+    points = Points.of(features, labels, task=retained[0].task)
     starts = np.cumsum([len(part) for part in retained])[:-1]
     rows = [points.subset(index) for index in np.split(points.index, starts)]
     heads = TracedStack([nn.Sequential(head_of(model)) for model in stack.models])

@@ -12,7 +12,7 @@ from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, check_points
-from forgetgauge.learn.stacked.trainer import logits_together
+from forgetgauge.learn.stacked.trainer import stacked_outputs
 
 BATCH = 1024
 
@@ -36,7 +36,7 @@ def outputs_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> li
         with suppress(NotStackable):
             check_points(points)
             check_alike(models)
-            return logits_together(models, points)
+            return stacked_outputs(models, points)
     return [outputs_of(model, its) for model, its in zip(models, points, strict=True)]
 
 

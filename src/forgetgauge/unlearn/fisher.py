@@ -20,7 +20,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import own_randomness
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.stacked.trainer import logits_together, squares_together
+from forgetgauge.learn.stacked.trainer import stacked_outputs, stacked_squares
 from forgetgauge.models.head import head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.squared_gradients import (
@@ -92,18 +92,18 @@ class Fisher:
                 noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device)
                 parameter += variance.sqrt().to(parameter.dtype) * noise
 
-    def _stacked(self, twin: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
         if self.labels == "all":
-            squares = squares_together(twin, retained, _scores_under_the_models)
+            squares = stacked_squares(stack, retained, _scores_under_the_models)
         else:
-            logits = logits_together(twin.models, retained)
+            logits = stacked_outputs(stack.models, retained)
             drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
-            squares = squares_together(twin, retained, loss_directions(retained[0].task), labels=drawn)
-        for model, information, r in zip(twin.models, twin.tables_of(squares), requests, strict=True):
+            squares = stacked_squares(stack, retained, loss_directions(retained[0].task), labels=drawn)
+        for model, information, r in zip(stack.models, stack.tables_of(squares), requests, strict=True):
             self._blur(model, information, r.context.streams)
             r.context.n_gradients += self._cost(r.retain)
-        return twin.models
+        return stack.models
 
 
 def _scores_under_the_models(logits: Tensor, labels: Tensor) -> list[Tensor]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
 from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.stacked.trainer import squares_together
+from forgetgauge.learn.stacked.trainer import stacked_squares
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     loss_directions,
@@ -79,32 +79,32 @@ class SSD:
         context.n_gradients += sum(map(len, batches))
         return mean_squared_batch_gradients(model, part, batches)
 
-    def _stacked(self, twin: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
-        on_forget = self._importances(twin, requests, [r.forget for r in requests])
-        on_all = self._importances(twin, requests, whole)
+        on_forget = self._importances(stack, requests, [r.forget for r in requests])
+        on_all = self._importances(stack, requests, whole)
         factor = dampening_factor(on_forget, on_all, self.alpha, self.dampening, self.exponent)  # 1 in the rows' gaps
-        twin.weights.mul_(factor.to(twin.weights.dtype))
-        return twin.members()
+        stack.weights.mul_(factor.to(stack.weights.dtype))
+        return stack.members()
 
-    def _importances(self, twin: TracedStack, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
+    def _importances(self, stack: TracedStack, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
         if self.importance == "per-sample":
-            squares = squares_together(twin, parts, loss_directions(parts[0].task))
+            squares = stacked_squares(stack, parts, loss_directions(parts[0].task))
             for request, own in zip(requests, parts, strict=True):
                 request.context.n_gradients += len(own)
             return squares
         cut = [self._batches(len(own), len(r.forget)) for own, r in zip(parts, requests, strict=True)]
         for request, batches in zip(requests, cut, strict=True):
             request.context.n_gradients += sum(map(len, batches))
-        sizes = torch.ones((max(map(len, cut)), len(cut), 1), device=twin.device)  # a member whose batches ended adds 0
+        sizes = torch.ones((max(map(len, cut)), len(cut), 1), device=stack.device)  # whose batches ended adds 0
         for member, batches in enumerate(cut):
-            sizes[: len(batches), member, 0] = torch.tensor([len(at) for at in batches], device=twin.device)
-        total = torch.zeros_like(twin.weights, dtype=torch.float64)
+            sizes[: len(batches), member, 0] = torch.tensor([len(at) for at in batches], device=stack.device)
+        total = torch.zeros_like(stack.weights, dtype=torch.float64)
         chosen = [[own.index[at] for at in batches] for own, batches in zip(parts, cut, strict=True)]
-        for gradient, size in zip(stacked_gradients(twin, parts, chosen), sizes, strict=True):
+        for gradient, size in zip(stacked_gradients(stack, parts, chosen), sizes, strict=True):
             total += (gradient.double() / size).square()
-        return total / torch.tensor([len(batches) for batches in cut], device=twin.device)[:, None]
+        return total / torch.tensor([len(batches) for batches in cut], device=stack.device)[:, None]
 
     def _batches(self, n_points: int, n_forget: int) -> list[Positions]:
         """Positions of the points in each batch."""

@@ -20,7 +20,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
-from forgetgauge.learn.stacked.trainer import AfterStep, Feed, descend_together, rectangle
+from forgetgauge.learn.stacked.trainer import AfterStep, Feed, descend_stacked, rectangle
 from forgetgauge.models.head import head_of
 from forgetgauge.unlearn.unlearner import Request, Unlearner
 
@@ -87,7 +87,7 @@ def _precision_of(request: Request) -> Precision:
 
 
 def descended(
-    twin: TracedStack,
+    stack: TracedStack,
     parts: Sequence[Points],
     feeds: Sequence[Feed],
     steps: Steps,
@@ -99,42 +99,42 @@ def descended(
 ) -> list[nn.Module]:
     """The members after their feeds, whose batches are of these parts; with `train`, batch norms moved too."""
     widest = min(batch_size, max(len(part) for part in parts))
-    descend_together(twin, parts[0], feeds, steps, batch_size=widest, train=train, sign=sign, after_step=after_step)
-    return twin.members([feed.n_steps for feed in feeds] if train else None)
+    descend_stacked(stack, parts[0], feeds, steps, batch_size=widest, train=train, sign=sign, after_step=after_step)
+    return stack.members([feed.n_steps for feed in feeds] if train else None)
 
 
 # -- gradients and features --------------------------------------------------------------------------------------------
 
 
 def stacked_gradients(
-    twin: TracedStack, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
+    stack: TracedStack, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
 ) -> Iterator[Tensor]:
     """(K, P) for each place in the members' lists: the gradient of that batch's summed loss, in eval mode.
 
     `points` is for each member any part of its data, with the labels it was taught. 0 for a member whose list has
-    ended. The tensor is the twin's own, and overwritten by the next.
+    ended. The tensor is the stack's own, and overwritten by the next.
     """
     nothing, labels = np.zeros(0, dtype=np.int64), own_labels(points)
     for place in range(max(len(own) for own in batches)):
         here = [own[place] if place < len(own) else nothing for own in batches]
-        at, n_valid = rectangle(here, twin.device)
-        logits, play = twin.forward(points[0].inputs_at(at), n_valid, keep=True)
-        valid = torch.arange(at.shape[1], device=twin.device) < n_valid[:, None]
-        twin.backward(play, points[0].task.loss_gradient(logits, labels(at)) * valid[..., None])
-        yield twin.gradient
+        at, n_valid = rectangle(here, stack.device)
+        outputs, tape = stack.forward(points[0].inputs_at(at), n_valid, keep=True)
+        valid = torch.arange(at.shape[1], device=stack.device) < n_valid[:, None]
+        stack.backward(tape, points[0].task.loss_gradient(outputs, labels(at)) * valid[..., None])
+        yield stack.gradient
 
 
-def stacked_features(twin: TracedStack, parts: Sequence[Points]) -> Tensor:
+def stacked_features(stack: TracedStack, parts: Sequence[Points]) -> Tensor:
     """(Σ n, d) what the head is given, in eval mode: the points of the first member's part, then the second's, …"""
-    last: Any = twin.steps[-1]
-    model = twin.models[0]
+    last: Any = stack.steps[-1]
+    model = stack.models[0]
     head = next(name for name, module in model.named_modules() if module is head_of(model))
-    if getattr(last, "weight", None) is not twin.slots[f"{head}.weight"]:
+    if getattr(last, "weight", None) is not stack.slots[f"{head}.weight"]:
         raise NotStackable("its head is not its last layer")
-    at, _ = rectangle([part.index for part in parts], twin.device)
+    at, _ = rectangle([part.index for part in parts], stack.device)
     caught = []
     for some in torch.split(at, FEATURES_AT_ONCE, dim=1):
-        _, play = twin.forward(parts[0].inputs_at(some))
-        caught.append(play.read(last.reads).float())
+        _, tape = stack.forward(parts[0].inputs_at(some))
+        caught.append(tape.read(last.reads).float())
     features = torch.cat(caught, dim=1)  # (K, longest, d)
     return torch.cat([features[k, : len(part)] for k, part in enumerate(parts)])

@@ -13,7 +13,7 @@ from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked import ops, trainer
 from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_together, logits_together
+from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_stacked, stacked_outputs
 from forgetgauge.streams import Streams
 
 from .stacks import MODELS, N_CLASSES, batch, both_ways, build
@@ -143,7 +143,7 @@ def test_the_same_stack_twice_is_the_same_to_the_bit(pixels, precision):
 def descended(points, all_batches, optimiser="sgd"):
     stack = TracedStack([model.cuda() for model in build("small-cnn, batch norm", len(all_batches))])
     feeds = [Feed(batches_of(points, mine), len(mine)) for mine in all_batches]
-    descend_together(stack, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16)
+    descend_stacked(stack, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16)
     return stack.members()
 
 
@@ -168,5 +168,5 @@ def test_a_captured_step_is_the_step(small, optimiser, monkeypatch):
 def test_logits_of_a_stack_are_those_of_models_alone(pixels):
     models = [model.cuda() for model in build("resnet20", 3)]
     sets = [pixels.subset(np.arange(k, 900 + 100 * k)) for k in range(3)]
-    for model, points, logits in zip(models, sets, logits_together(models, sets), strict=True):
+    for model, points, logits in zip(models, sets, stacked_outputs(models, sets), strict=True):
         np.testing.assert_allclose(logits, outputs_of(copy.deepcopy(model), points), rtol=1e-3, atol=1e-4)

@@ -19,9 +19,9 @@ from forgetgauge.learn.stacked.trainer import (
     Batch,
     Feed,
     batches_of,
-    descend_together,
-    logits_together,
-    squares_together,
+    descend_stacked,
+    stacked_outputs,
+    stacked_squares,
 )
 from tests.learn.test_augment import pad_crop_flip
 
@@ -63,7 +63,7 @@ def feeds_of(points, all_batches, labels=None):
 def descended(points, steps, all_batches, name=CNN, labels=None, **how):
     """(models, stack) after descending as one."""
     stack = TracedStack(build(name, len(all_batches)))
-    descend_together(stack, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how)
+    descend_stacked(stack, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how)
     return stack.members([len(mine) for mine in all_batches]), stack
 
 
@@ -194,7 +194,7 @@ def test_a_correction_after_each_step_is_that_of_the_model_alone(points):
         weights.copy_(torch.where(held, began, weights))
         velocity.masked_fill_(held, 0)
 
-    descend_together(stack, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore)
+    descend_stacked(stack, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore)
     together = stack.members([len(mine) for mine in all_batches])
     for found, model, mask, mine in zip(together, models, masks, all_batches, strict=True):
         start = {name: p.detach().double() for name, p in model.named_parameters()}
@@ -316,7 +316,7 @@ def test_logits_of_members_about_their_own_points(name):
     whole = Points.of(torch.randn(30, *MODELS[name][1], generator=generator), torch.arange(30) % N_CLASSES)
     models, sets = build(name, 4), [whole.subset(np.arange(n)[::-1] + 2) for n in (17, 1, 0, 28)]
     for size in (512, 5):
-        for model, points, logits in zip(models, sets, logits_together(models, sets, batch_size=size), strict=True):
+        for model, points, logits in zip(models, sets, stacked_outputs(models, sets, batch_size=size), strict=True):
             assert logits.shape == (len(points), N_CLASSES)
             assert logits.dtype == np.float32
             np.testing.assert_allclose(logits, outputs_of(model, points), rtol=1e-4, atol=1e-5)
@@ -324,7 +324,7 @@ def test_logits_of_members_about_their_own_points(name):
 
 def test_of_no_points_there_are_no_logits(points):
     none = points.subset(np.arange(0))
-    assert [logits.shape for logits in logits_together(build(CNN, 2), [none, none])] == [(0, N_CLASSES)] * 2
+    assert [logits.shape for logits in stacked_outputs(build(CNN, 2), [none, none])] == [(0, N_CLASSES)] * 2
 
 
 def d_loss(logits, labels):
@@ -340,7 +340,7 @@ def test_squares_are_the_means_over_each_members_own_set(points, size, labels):
     wholes = [replace(points, whole_labels=version) if labels == "each its own" else points for version in versions]
     parts = [whole.subset(at) for whole, at in zip(wholes, sets, strict=True)]
     stack = TracedStack(copy.deepcopy(models))
-    found = squares_together(stack, parts, d_loss, labels=told, batch_size=size)
+    found = stacked_squares(stack, parts, d_loss, labels=told, batch_size=size)
     assert found.dtype == torch.float64
     for k, (model, at) in enumerate(zip(models, sets, strict=True)):
         y = versions[k][at]
@@ -359,8 +359,8 @@ def test_squares_in_several_directions_add_up(points):
         return [p[..., [c]].sqrt() * (p - F.one_hot(torch.tensor(c), N_CLASSES)) for c in range(N_CLASSES)]
 
     stack = TracedStack(build(CNN, 2))
-    whole = squares_together(stack, sets, each_class)
-    parts = [squares_together(stack, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
+    whole = stacked_squares(stack, sets, each_class)
+    parts = [stacked_squares(stack, sets, lambda z, y, c=c: [each_class(z, y)[c]]) for c in range(N_CLASSES)]
     torch.testing.assert_close(whole, sum(parts), rtol=1e-5, atol=1e-12)
 
 
@@ -368,4 +368,4 @@ def test_nothing_is_said_about_no_points():
     models = build("small-cnn, group norm", 2)
     points = Points.of(torch.zeros(3, *MODELS["small-cnn, group norm"][1]), torch.arange(3))
     nobody = points.subset(np.zeros(0, dtype=np.int64))
-    assert [logits.shape for logits in logits_together(models, [nobody, nobody])] == [(0, 3), (0, 3)]
+    assert [logits.shape for logits in stacked_outputs(models, [nobody, nobody])] == [(0, 3), (0, 3)]

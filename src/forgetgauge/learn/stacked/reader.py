@@ -61,7 +61,7 @@ class Reader:
         return self.steps
 
     def _check_output(self, node: torch.fx.Node) -> None:
-        """The logits are what the last step makes."""
+        """What the model gives must be what the last step makes."""
         made = node.args[0]
         name = self.alias.get(made.name, made.name) if isinstance(made, torch.fx.Node) else ""
         if not self.steps or name != self.steps[-1].makes:

@@ -153,9 +153,9 @@ class TracedStack:
         self._compiled = True
 
     @torch.no_grad()
-    def backward(self, tape: Tape, d_logits: Tensor) -> None:
-        """Writes the gradient of Σ logits · d_logits into `gradient`."""
-        d_values: Gradients = {self.output: d_logits}
+    def backward(self, tape: Tape, d_outputs: Tensor) -> None:
+        """Write the gradient of Σ outputs · d_outputs into `gradient`."""
+        d_values: Gradients = {self.output: d_outputs}
         for step in reversed(self.steps):
             step.backward(self, tape, d_values)
 

@@ -1,4 +1,4 @@
-"""Many models at work together: descending, predicting, squaring gradients, all members of a twin at once.
+"""What is done to all members of a traced stack at once: descents, outputs, squares of examples' gradients.
 
 On a GPU a whole step (fetching the batch, forwards, backwards, the optimiser) is captured once as a CUDA graph and then
 only replayed. The batches of many steps are laid out on the host, sent over in one piece and read by a counter on the
@@ -62,8 +62,8 @@ AfterStep = Callable[[Tensor, Tensor], None]
 empty steps before a capture: it must leave alone what it corrected before."""
 
 
-def descend_together(
-    twin: TracedStack,
+def descend_stacked(
+    stack: TracedStack,
     points: Points,
     feeds: Sequence[Feed],
     steps: Steps,
@@ -74,18 +74,18 @@ def descend_together(
     augment: Augment = "none",
     after_step: AfterStep | None = None,
 ) -> None:
-    """Minimise sign · (mean loss of the batch), each member over its own feed; `twin.weights` move in place.
+    """Minimise sign · (mean loss of the batch), each member over its own feed; `stack.weights` move in place.
 
     `points` is any part of the data set that the indices refer to, for its inputs alone: labels come with the batches.
     With `train`, batch norms use batch statistics.
     """
-    _Descent(twin, points, feeds, steps, batch_size, train, sign, augment, after_step).run()
+    _Descent(stack, points, feeds, steps, batch_size, train, sign, augment, after_step).run()
 
 
 class _Descent:
     def __init__(
         self,
-        twin: TracedStack,
+        stack: TracedStack,
         points: Points,
         feeds: Sequence[Feed],
         steps: Steps,
@@ -95,21 +95,21 @@ class _Descent:
         augment: Augment,
         after_step: AfterStep | None,
     ) -> None:
-        self.twin, self.points, self.feeds, self.steps = twin, points, feeds, steps
+        self.stack, self.points, self.feeds, self.steps = stack, points, feeds, steps
         self.train, self.sign, self.augment, self.after_step = train, sign, augment, after_step
-        k, device = len(feeds), twin.device
+        k, device = len(feeds), stack.device
         kind = points.whole_labels.dtype
         self.host = _Chunk.empty(k, batch_size, kind, torch.device("cpu"), pin=device.type == "cuda")
         self.here = _Chunk.empty(k, batch_size, kind, device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
-        self.velocity = torch.zeros_like(twin.weights)
-        self.second = self.velocity if steps.optimiser == "sgd" else torch.zeros_like(twin.weights)
+        self.velocity = torch.zeros_like(stack.weights)
+        self.second = self.velocity if steps.optimiser == "sgd" else torch.zeros_like(stack.weights)
         self.time = torch.zeros(1, device=device)
         self.sent: Any = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
         n_steps = max((feed.n_steps for feed in self.feeds), default=0)
-        step = self._captured() if self.twin.device.type == "cuda" and n_steps > 20 else self._step
+        step = self._captured() if self.stack.device.type == "cuda" and n_steps > 20 else self._step
         for first in range(0, n_steps, CHUNK_STEPS):
             stop = min(n_steps, first + CHUNK_STEPS)
             if self.sent is not None:
@@ -147,7 +147,7 @@ class _Descent:
     def _captured(self) -> Callable[[], None]:
         """The step as a CUDA graph."""
         self.here.take(self.host)  # nothing but empty batches
-        graph = capture(self._step, self.twin.device, n_trials=2)
+        graph = capture(self._step, self.stack.device, n_trials=2)
         for state in (self.velocity, self.second, self.time, self.counter):
             state.zero_()
         return graph.replay
@@ -158,18 +158,18 @@ class _Descent:
         x = self.points.stored_at(index)
         if self.augment != "none":
             x = moved(x, moves)
-        logits, play = self.twin.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
+        outputs, tape = self.stack.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
         own = torch.arange(index.shape[1], device=index.device) < n_valid[:, None]
         weight = self.sign * own / n_valid.clamp(min=1)[:, None]
-        self.twin.backward(play, self.points.task.loss_gradient(logits, labels) * weight[..., None])
+        self.stack.backward(tape, self.points.task.loss_gradient(outputs, labels) * weight[..., None])
         self._update(rate[:, None])
         if self.after_step is not None:
-            self.after_step(self.twin.weights, self.velocity)
+            self.after_step(self.stack.weights, self.velocity)
         self.counter += 1
 
     def _update(self, rate: Tensor) -> None:
         """The optimisers as torch.optim has them; rate is (K, 1)."""
-        weights, gradient, steps = self.twin.weights, self.twin.gradient, self.steps
+        weights, gradient, steps = self.stack.weights, self.stack.gradient, self.steps
         if steps.optimiser == "adamw":
             self._update_by_adamw(rate)
             return
@@ -184,7 +184,7 @@ class _Descent:
 
     def _update_by_adamw(self, rate: Tensor) -> None:
         """Decay is apart from the gradient."""
-        weights, gradient, first, second = self.twin.weights, self.twin.gradient, 0.9, 0.999
+        weights, gradient, first, second = self.stack.weights, self.stack.gradient, 0.9, 0.999
         self.time += 1
         self.velocity.lerp_(gradient, 1 - first)
         self.second.mul_(second).addcmul_(gradient, gradient, value=1 - second)
@@ -229,25 +229,25 @@ class _Chunk:
 
 
 @torch.no_grad()
-def logits_together(
+def stacked_outputs(
     models: Sequence[nn.Module], points: Sequence[Points], *, batch_size: int = 512
 ) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points, in eval mode and float32: (n, n_outputs) each."""
-    twin = TracedStack(models, "float32")
-    index, _ = rectangle([p.index for p in points], twin.device)
+    stack = TracedStack(models, "float32")
+    index, _ = rectangle([p.index for p in points], stack.device)
     if index.numel() == 0:
         return [np.zeros((0, points[0].n_outputs), dtype=np.float32) for _ in models]
-    parts = [twin.forward(points[0].inputs_at(at))[0] for at in torch.split(index, batch_size, dim=1)]
-    logits = torch.cat(parts, dim=1).cpu().numpy()
-    return [np.ascontiguousarray(logits[k, : len(p)]) for k, p in enumerate(points)]
+    parts = [stack.forward(points[0].inputs_at(at))[0] for at in torch.split(index, batch_size, dim=1)]
+    outputs = torch.cat(parts, dim=1).cpu().numpy()
+    return [np.ascontiguousarray(outputs[k, : len(p)]) for k, p in enumerate(points)]
 
 
 Directions = Callable[[Tensor, Tensor], list[Tensor]]
-"""((K, B, C) logits, (K, B) labels) -> the ∂loss/∂logits whose gradients are squared and added."""
+"""((K, B, C) outputs, (K, B) labels) -> the ∂loss/∂outputs whose gradients are squared and added."""
 
 
-def squares_together(
-    twin: TracedStack,
+def stacked_squares(
+    stack: TracedStack,
     parts: Sequence[Points],
     directions: Directions,
     *,
@@ -255,17 +255,17 @@ def squares_together(
     batch_size: int = 256,
 ) -> Tensor:
     """(K, P) float64: mean over a member's part of the squared gradient of each example alone, in eval mode."""
-    total = torch.zeros_like(twin.weights, dtype=torch.float64)
-    at, sizes = rectangle([part.index for part in parts], twin.device)
-    y = own_labels(parts)(at) if labels is None else rectangle(labels, twin.device)[0]
+    total = torch.zeros_like(stack.weights, dtype=torch.float64)
+    at, sizes = rectangle([part.index for part in parts], stack.device)
+    y = own_labels(parts)(at) if labels is None else rectangle(labels, stack.device)[0]
     for start in range(0, at.shape[1], batch_size):
         here = slice(start, start + batch_size)
         n_valid = (sizes - start).clamp(0, at[:, here].shape[1]).int()
-        own = (torch.arange(at[:, here].shape[1], device=twin.device) < n_valid[:, None])[..., None]
-        logits, play = twin.forward(parts[0].inputs_at(at[:, here]), n_valid, keep=True, sums="squares")
-        for direction in directions(logits, y[:, here]):
-            twin.backward(play, direction * own)
-            total += twin.gradient
+        own = (torch.arange(at[:, here].shape[1], device=stack.device) < n_valid[:, None])[..., None]
+        outputs, tape = stack.forward(parts[0].inputs_at(at[:, here]), n_valid, keep=True, sums="squares")
+        for direction in directions(outputs, y[:, here]):
+            stack.backward(tape, direction * own)
+            total += stack.gradient
     return total / sizes.clamp(min=1)[:, None]
 
 

@@ -107,7 +107,7 @@ def suits(shape: Shape, machine: Machine) -> bool:
 
 
 def compile_all(machine: Machine, shapes: Iterable[Shape]) -> None:
-    """Ahead of their first use and side by side: what takes a second each takes little more together."""
+    """Ahead of their first use and in parallel: what takes a second each takes little more at once."""
     wanted: list[tuple[str, dict[str, int]]] = []
     for shape in {shape for shape in shapes if suits(shape, machine)}:
         ways = (plan(shape, machine, backward=backward) for backward in (False, True))

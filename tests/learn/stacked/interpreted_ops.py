@@ -11,7 +11,7 @@ from forgetgauge.learn.stacked.patches import Window
 from forgetgauge.learn.stacked.traced import TracedStack
 
 from .interpreter import kernels_of
-from .stacks import batch, both_ways, build
+from .stacks import batch, both_ways, build, convolved
 
 kernels = kernels_of("ops", loops=True)
 
@@ -42,15 +42,6 @@ def example(shape):
         torch.tensor([n - 1, n][-k:], dtype=torch.int32),
         generator,
     )
-
-
-def convolved(x, weight, window):
-    """Member by member, as torch does it."""
-    each = [
-        F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), stride=window.stride, padding=window.padding)
-        for a, b in zip(x, weight, strict=True)
-    ]
-    return torch.stack(each).permute(0, 1, 3, 4, 2)
 
 
 @BOTH

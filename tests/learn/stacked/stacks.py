@@ -94,6 +94,15 @@ def both_ways(stack: TracedStack, x, y, n_valid, *, train, sums="gradient"):
     return logits, stack.gradient.clone()
 
 
+def convolved(x, weight, window):
+    """Member by member, as torch convolves: (K, B, H, W, Ci) and (K, rows, columns, Ci, Co) -> (K, B, H', W', Co)."""
+    each = [
+        F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), stride=window.stride, padding=window.padding)
+        for a, b in zip(x, weight, strict=True)
+    ]
+    return torch.stack(each).permute(0, 1, 3, 4, 2)
+
+
 def in_float64(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model).double()
 

@@ -6,9 +6,10 @@ import torch.nn.functional as F
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from forgetgauge.learn.stacked import ops
-from forgetgauge.learn.stacked import patches as patches_module
+from forgetgauge.learn.stacked import patches as convolution
 from forgetgauge.learn.stacked.patches import Window, add_up, cut, patches
+
+from .stacks import convolved
 
 SIZES = st.tuples(st.integers(1, 7), st.integers(1, 7))
 PAIRS = st.tuples(st.integers(1, 4), st.integers(1, 4))
@@ -64,25 +65,30 @@ WINDOWS = [
 @pytest.mark.parametrize("room", [2**30, 700], ids=["at once", "in parts"])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_products_with_patches_are_the_convolutions_of_torch(window, room, monkeypatch):
-    monkeypatch.setattr(patches_module, "AT_ONCE", room)
-    monkeypatch.setattr(patches_module, "SQUARES_AT_ONCE", room)
+    monkeypatch.setattr(convolution, "AT_ONCE", room)
+    monkeypatch.setattr(convolution, "SQUARES_AT_ONCE", room)
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2, 5, 6, 7, 3, generator=generator)
     weight = torch.randn(2, *window.kernel, 3, 4, generator=generator)
-    expected, _ = ops.convolve(x, weight, window)
-    torch.testing.assert_close(patches_module.convolve(x, weight, window), expected, rtol=1e-4, atol=1e-5)
+    inputs, weights = x.clone().requires_grad_(), weight.clone().requires_grad_()
+    expected = convolved(inputs, weights, window)
+    found, moments = convolution.convolve(x, weight, window)
+    torch.testing.assert_close(found, expected.detach(), rtol=1e-4, atol=1e-5)
+    assert moments is None
     up, plus = torch.randn(expected.shape, generator=generator), torch.randn(x.shape, generator=generator)
+    down, wanted = torch.autograd.grad(expected, (inputs, weights), up, retain_graph=True)
     for more in (None, plus):
-        found, wanted = (does.convolve_back(up, weight, window, x.shape, more) for does in (patches_module, ops))
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-    found, wanted = torch.full((2, 2, weight[0].numel()), 7.0)
-    patches_module.weight_gradient(x, up, window, found)
-    ops.weight_gradient(x, up, window, wanted)
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
-    patches_module.weight_gradient(x, up, window, found, squares=True)
-    singles = torch.empty(x.shape[1], 2, weight[0].numel())
-    for one, own in enumerate(singles):
-        ops.weight_gradient(x[:, [one]], up[:, [one]], window, own)
-    torch.testing.assert_close(found, singles.square().sum(0), rtol=1e-4, atol=1e-4)
-    n_parts = len(patches_module._in_parts(x, x, window))
+        found = convolution.convolve_back(up, weight, window, x.shape, more)
+        torch.testing.assert_close(found, down if more is None else down + more, rtol=1e-4, atol=1e-5)
+    found = torch.full((2, weight[0].numel()), 7.0)
+    convolution.weight_gradient(x, up, window, found)
+    torch.testing.assert_close(found, wanted.flatten(1), rtol=1e-4, atol=1e-4)
+    convolution.weight_gradient(x, up, window, found, squares=True)
+    squares = torch.zeros_like(weight)
+    for one in range(x.shape[1]):
+        own = torch.zeros_like(up)
+        own[:, one] = up[:, one]
+        squares += torch.autograd.grad(expected, weights, own, retain_graph=True)[0].square()
+    torch.testing.assert_close(found, squares.flatten(1), rtol=1e-4, atol=1e-4)
+    n_parts = len(convolution._in_parts(x, x, window))
     assert (n_parts == 1) is (room == 2**30 or window.kernel == (1, 1))

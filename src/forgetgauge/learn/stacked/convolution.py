@@ -7,13 +7,12 @@ Three ways lead to the same numbers up to rounding: the folded kernels where the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from forgetgauge.learn.stacked import ops as plain_ops
-from forgetgauge.learn.stacked import patches
 from forgetgauge.learn.stacked.kernels.folded import convolution as folded
 from forgetgauge.learn.stacked.kernels.folded.convolution import Normed
 from forgetgauge.learn.stacked.ops import Norm, own_examples
@@ -61,11 +60,8 @@ class ConvNorm(Step):
         x = tape.read(self.reads)
         residual = tape.read(self.residual) if self.residual else None
         weight = stack.parameter(self.weight)
-        if self.norm is None or not tape.descends:
-            y = parts = patches.convolve(x, weight, self.window, stack.tf32)
-        else:
-            n_valid = tape.n_valid if tape.train else None
-            y, parts = stack.ops.convolve(x, weight, self.window, n_valid, stack.tf32)
+        ops = self._ops(stack, tape)
+        y, parts = ops.convolve(x, weight, self.window, tape.n_valid if tape.train else None, stack.tf32)
         if self.bias is not None:
             y += stack.parameter(self.bias)[:, None, None, None]
         if self.norm is None:
@@ -73,7 +69,6 @@ class ConvNorm(Step):
             norm, tape.values[self.makes] = None, z.relu() if self.relu else z
         else:
             own, scales, running = self.norm, *self._scales(stack)
-            ops = stack.ops if tape.descends else plain_ops
             if tape.train:
                 n_pixels = y.shape[2] * y.shape[3]
                 norm = ops.finish_moments(parts, tape.n_valid, n_pixels, *scales, running, own.momentum, own.epsilon)
@@ -89,13 +84,13 @@ class ConvNorm(Step):
             self._backward_folded(stack, tape, d_values, shape)
             return
         x, z, up = tape.read(self.reads), tape.read(self.makes), plain(d_values.pop(self.makes)).contiguous()
-        y, norm = tape.saved[self.makes]
+        (y, norm), ops = tape.saved[self.makes], self._ops(stack, tape)
         if self.norm is None:
             g = up * (z > 0) if self.relu else up
             down, side = g, g
         else:
             d_gamma, d_beta = self.norm.gamma.of(stack.gradient), self.norm.beta.of(stack.gradient)
-            down, side = (stack.ops if tape.descends else plain_ops).norm_gradient(
+            down, side = ops.norm_gradient(
                 up, y, z, norm, tape.n_valid, d_gamma, d_beta,
                 residual=self.residual is not None, relu=self.relu, train=tape.train,
             )  # fmt: skip
@@ -108,14 +103,17 @@ class ConvNorm(Step):
             each = down.float().sum((2, 3))  # (K, B, C)
             self.bias.of(stack.gradient).copy_((each.square() if squares else each).sum(1))
         flat = stack.gradient[:, self.weight.start : self.weight.stop]
-        ops = stack.ops if self.norm is not None and tape.descends else patches
         if squares:
-            patches.weight_gradient(x, down, self.window, flat, stack.tf32, squares=True)
+            plain_ops.weight_gradient(x, down, self.window, flat, stack.tf32, squares=True)
         else:
             ops.weight_gradient(x, down, self.window, flat, stack.tf32)
         if self.reads != stack.input:
             weight, plus = stack.parameter(self.weight), d_values.pop(self.reads, None)
             d_values[self.reads] = ops.convolve_back(down, weight, self.window, x.shape, plus, stack.tf32)
+
+    def _ops(self, stack: TracedStack, tape: Tape) -> Any:
+        """The kernels, where they are faster: for batch norms, whose moments they take on the way, in a descent."""
+        return stack.ops if self.norm is not None and tape.descends else plain_ops
 
     def _scales(self, stack: TracedStack) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """(γ, β) and the running (mean, variance) of its norm, (K, C) each."""

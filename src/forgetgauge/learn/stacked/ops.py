@@ -1,9 +1,9 @@
 """Convolutions and batch norms of K models at once in plain torch, forwards and backwards.
 
-The reference that the kernels of `kernels/ops.py` are tested against, and what runs where there are none. Activations
-are (K, batch, height, width, channels), convolution weights (K, rows, columns, channels in, channels out). Of member k
-only the first n_valid[k] examples of its batch count: batches of different sizes share one shape, and a member that has
-finished is one whose batches are empty.
+What `kernels/ops.py` does by kernels, and what runs where there are none: convolutions are products with patches, batch
+norms are here. Activations are (K, batch, height, width, channels), convolution weights (K, rows, columns, channels in,
+channels out). Of member k only the first n_valid[k] examples of its batch count: batches of different sizes share one
+shape, and a member that has finished is one whose batches are empty.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import grad
 
-from forgetgauge.learn.stacked.patches import Window
+from forgetgauge.learn.stacked.patches import convolve, convolve_back, weight_gradient
+
+__all__ = ["convolve", "convolve_back", "finish_moments", "norm_gradient", "scale_shift", "weight_gradient"]
 
 
 @dataclass
@@ -34,36 +34,6 @@ class Norm:
         rstd = (var + epsilon).rsqrt()
         scale = gamma * rstd
         return Norm(mean, rstd, scale, beta - mean * scale)
-
-
-def convolve(
-    x: Tensor, weight: Tensor, window: Window, n_valid: Tensor | None = None, tf32: bool = False
-) -> tuple[Tensor, Any]:
-    """(K, B, H, W, Ci) -> (K, B, H', W', Co), and what `finish_moments` needs where `n_valid` (K,) is given."""
-    out = F.conv2d(_grouped(x), _grouped_weight(weight), None, window.stride, window.padding, 1, len(x))
-    out = _ungrouped(out, len(x))
-    return out, (out if n_valid is not None else None)
-
-
-def convolve_back(
-    up: Tensor, weight: Tensor, window: Window, shape: torch.Size, plus: Tensor | None = None, tf32: bool = False
-) -> Tensor:
-    """The gradient with respect to an input of that shape, added to `plus`."""
-    k, n, h, w, c = shape
-    down = grad.conv2d_input(  # type: ignore[no-untyped-call]
-        (n, k * c, h, w), _grouped_weight(weight), _grouped(up), window.stride, window.padding, 1, k
-    )
-    down = _ungrouped(down, k)
-    return down if plus is None else down + plus
-
-
-def weight_gradient(x: Tensor, up: Tensor, window: Window, out: Tensor, tf32: bool = False) -> None:
-    """Into `out` (K, rows · columns · Ci · Co)."""
-    k, ci, co = len(x), x.shape[-1], up.shape[-1]
-    gradient = grad.conv2d_weight(  # type: ignore[no-untyped-call]
-        _grouped(x), (k * co, ci, *window.kernel), _grouped(up), window.stride, window.padding, 1, k
-    )
-    out.copy_(gradient.view(k, co, ci, *window.kernel).permute(0, 3, 4, 2, 1).reshape(out.shape))
 
 
 def finish_moments(
@@ -115,19 +85,3 @@ def norm_gradient(
 def own_examples(y: Tensor, n_valid: Tensor) -> Tensor:
     """(K, B, 1, 1, 1) whether an example of activations (K, B, …) counts; the others are padding."""
     return (torch.arange(y.shape[1], device=y.device) < n_valid[:, None]).view(*y.shape[:2], 1, 1, 1)
-
-
-def _grouped(x: Tensor) -> Tensor:
-    """(K, B, H, W, C) -> (B, K · C, H, W), the form of one model with K groups."""
-    k, n, h, w, c = x.shape
-    return x.permute(1, 0, 4, 2, 3).reshape(n, k * c, h, w)
-
-
-def _ungrouped(x: Tensor, k: int) -> Tensor:
-    n, kc, h, w = x.shape
-    return x.view(n, k, kc // k, h, w).permute(1, 0, 3, 4, 2).contiguous()
-
-
-def _grouped_weight(weight: Tensor) -> Tensor:
-    k, rows, columns, ci, co = weight.shape
-    return weight.permute(0, 4, 3, 1, 2).reshape(k * co, ci, rows, columns)

@@ -137,13 +137,16 @@ def _kernels_for(x: Tensor) -> Any:
 # -- convolutions of K models ------------------------------------------------------------------------------------------
 
 
-def convolve(x: Tensor, weight: Tensor, window: Window, tf32: bool = False) -> Tensor:
-    """(K, B, H, W, Ci) -> (K, B, H', W', Co)."""
+def convolve(
+    x: Tensor, weight: Tensor, window: Window, n_valid: Tensor | None = None, tf32: bool = False
+) -> tuple[Tensor, Any]:
+    """(K, B, H, W, Ci) -> (K, B, H', W', Co), and what `ops.finish_moments` needs where `n_valid` (K,) is given."""
     k, n, h, w, _ = x.shape
     shape = k, n, *window.positions(h, w), weight.shape[-1]
     with products_in(tf32=tf32):
         made = [torch.bmm(_rows(some, window), weight.flatten(1, 3)) for some in _in_parts(x, x, window)]
-    return (made[0] if len(made) == 1 else torch.cat(made, 1)).view(shape)
+    out = (made[0] if len(made) == 1 else torch.cat(made, 1)).view(shape)
+    return out, (out if n_valid is not None else None)
 
 
 def convolve_back(

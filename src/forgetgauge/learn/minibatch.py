@@ -27,7 +27,7 @@ from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
 from forgetgauge.learn.stacked.members import fit_alike, own_labels
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
-from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_stacked
+from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of
 from forgetgauge.learn.stacked.vmap import VmapStack
 from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
@@ -126,7 +126,7 @@ class Minibatch:
         feeds = [self._feed(p, s) for p, s in zip(points, streams, strict=True)]
         widest = min(self.batch_size, max(len(p) for p in points))
         with self._products():
-            descend_stacked(stack, points[0], feeds, self.steps, batch_size=widest, augment=self.augment)
+            Descent(stack, points[0], feeds, self.steps, batch_size=widest, augment=self.augment).run()
         return [model.eval() for model in stack.members([feed.n_steps for feed in feeds])]
 
     def _products(self) -> AbstractContextManager[None]:

@@ -20,7 +20,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
-from forgetgauge.learn.stacked.trainer import AfterStep, Feed, descend_stacked, rectangle
+from forgetgauge.learn.stacked.trainer import AfterStep, Descent, Feed, rectangle
 from forgetgauge.models.head import head_of
 from forgetgauge.unlearn.unlearner import Request, Unlearner
 
@@ -99,7 +99,7 @@ def descended(
 ) -> list[nn.Module]:
     """The members after their feeds, whose batches are of these parts; with `train`, batch norms moved too."""
     widest = min(batch_size, max(len(part) for part in parts))
-    descend_stacked(stack, parts[0], feeds, steps, batch_size=widest, train=train, sign=sign, after_step=after_step)
+    Descent(stack, parts[0], feeds, steps, batch_size=widest, train=train, sign=sign, after_step=after_step).run()
     return stack.members([feed.n_steps for feed in feeds] if train else None)
 
 

@@ -11,9 +11,9 @@ from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.learn.descent import Steps
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
-from forgetgauge.learn.stacked import ops, trainer
+from forgetgauge.learn.stacked import ops
 from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_stacked, stacked_outputs
+from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of, stacked_outputs
 from forgetgauge.streams import Streams
 
 from .stacks import MODELS, N_CLASSES, batch, both_ways, build
@@ -143,7 +143,7 @@ def test_the_same_stack_twice_is_the_same_to_the_bit(pixels, precision):
 def descended(points, all_batches, optimiser="sgd"):
     stack = TracedStack([model.cuda() for model in build("small-cnn, batch norm", len(all_batches))])
     feeds = [Feed(batches_of(points, mine), len(mine)) for mine in all_batches]
-    descend_stacked(stack, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16)
+    Descent(stack, points, feeds, Steps(0.01, momentum=0.9, optimiser=optimiser), batch_size=16).run()
     return stack.members()
 
 
@@ -160,7 +160,7 @@ def test_a_captured_step_is_the_step(small, optimiser, monkeypatch):
     rng = np.random.default_rng(0)
     all_batches = [[rng.permutation(90)[: 5 + step % 12] for step in range(n)] for n in (300, 30, 140)]
     replayed = descended(small, all_batches, optimiser)
-    monkeypatch.setattr(trainer._Descent, "_captured", lambda self: self._step)
+    monkeypatch.setattr(Descent, "_captured", lambda self: self._step)
     stepwise = descended(small, all_batches, optimiser)
     assert all(map(same_bits, replayed, stepwise))
 

@@ -17,9 +17,9 @@ from forgetgauge.learn.stacked import trainer
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import (
     Batch,
+    Descent,
     Feed,
     batches_of,
-    descend_stacked,
     stacked_outputs,
     stacked_squares,
 )
@@ -63,7 +63,7 @@ def feeds_of(points, all_batches, labels=None):
 def descended(points, steps, all_batches, name=CNN, labels=None, **how):
     """(models, stack) after descending as one."""
     stack = TracedStack(build(name, len(all_batches)))
-    descend_stacked(stack, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how)
+    Descent(stack, points, feeds_of(points, all_batches, labels), steps, batch_size=BATCH, **how).run()
     return stack.members([len(mine) for mine in all_batches]), stack
 
 
@@ -194,7 +194,7 @@ def test_a_correction_after_each_step_is_that_of_the_model_alone(points):
         weights.copy_(torch.where(held, began, weights))
         velocity.masked_fill_(held, 0)
 
-    descend_stacked(stack, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore)
+    Descent(stack, points, feeds_of(points, all_batches), steps, batch_size=BATCH, after_step=restore).run()
     together = stack.members([len(mine) for mine in all_batches])
     for found, model, mask, mine in zip(together, models, masks, all_batches, strict=True):
         start = {name: p.detach().double() for name, p in model.named_parameters()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -62,52 +62,35 @@ AfterStep = Callable[[Tensor, Tensor], None]
 empty steps before a capture: it must leave alone what it corrected before."""
 
 
-def descend_stacked(
-    stack: TracedStack,
-    points: Points,
-    feeds: Sequence[Feed],
-    steps: Steps,
-    *,
-    batch_size: int,
-    train: bool = True,
-    sign: float = 1.0,
-    augment: Augment = "none",
-    after_step: AfterStep | None = None,
-) -> None:
-    """Minimise sign · (mean loss of the batch), each member over its own feed; `stack.weights` move in place.
+@dataclass
+class Descent:
+    """Minimises sign · (mean loss of a batch), each member over its own feed; `run` moves `stack.weights` in place."""
 
-    `points` is any part of the data set that the indices refer to, for its inputs alone: labels come with the batches.
-    With `train`, batch norms use batch statistics.
-    """
-    _Descent(stack, points, feeds, steps, batch_size, train, sign, augment, after_step).run()
+    stack: TracedStack
+    points: Points
+    """Any part of the data set that the indices refer to, for its inputs and its task: labels come with the batches."""
+    feeds: Sequence[Feed]
+    steps: Steps
+    _: KW_ONLY
+    batch_size: int
+    train: bool = True
+    """Whether batch norms use the statistics of the batch."""
+    sign: float = 1.0
+    augment: Augment = "none"
+    after_step: AfterStep | None = None
 
-
-class _Descent:
-    def __init__(
-        self,
-        stack: TracedStack,
-        points: Points,
-        feeds: Sequence[Feed],
-        steps: Steps,
-        batch_size: int,
-        train: bool,
-        sign: float,
-        augment: Augment,
-        after_step: AfterStep | None,
-    ) -> None:
-        self.stack, self.points, self.feeds, self.steps = stack, points, feeds, steps
-        self.train, self.sign, self.augment, self.after_step = train, sign, augment, after_step
-        k, device = len(feeds), stack.device
-        kind = points.whole_labels.dtype
-        self.host = _Chunk.empty(k, batch_size, kind, torch.device("cpu"), pin=device.type == "cuda")
-        self.here = _Chunk.empty(k, batch_size, kind, device)
+    def __post_init__(self) -> None:
+        k, device, kind = len(self.feeds), self.stack.device, self.points.whole_labels.dtype
+        self.host = _Chunk.empty(k, self.batch_size, kind, torch.device("cpu"), pin=device.type == "cuda")
+        self.here = _Chunk.empty(k, self.batch_size, kind, device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
-        self.velocity = torch.zeros_like(stack.weights)
-        self.second = self.velocity if steps.optimiser == "sgd" else torch.zeros_like(stack.weights)
+        self.velocity = torch.zeros_like(self.stack.weights)
+        self.second = self.velocity if self.steps.optimiser == "sgd" else torch.zeros_like(self.stack.weights)
         self.time = torch.zeros(1, device=device)
         self.sent: Any = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
+        """All steps of all members."""
         n_steps = max((feed.n_steps for feed in self.feeds), default=0)
         step = self._captured() if self.stack.device.type == "cuda" and n_steps > 20 else self._step
         for first in range(0, n_steps, CHUNK_STEPS):

@@ -44,7 +44,7 @@ class Passes:
         sign: float = 1.0,
         labels: Sequence[Positions] | None = None,
     ) -> list[nn.Module]:
-        """Minimise sign · (mean cross-entropy of a batch), each member over its own part; the members come back.
+        """Minimise sign · (mean loss of a batch), each member over its own part; the members come back.
 
         `labels` are (n,) for each part, where others are to be learnt than the part's own.
         """

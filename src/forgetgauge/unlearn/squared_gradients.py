@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
+from forgetgauge.learn.stacked.trainer import StackedDirections
 from forgetgauge.tasks.task import Task
 
 Tensors = dict[str, Tensor]
@@ -36,7 +37,7 @@ def squared_loss_gradient(task: Task) -> Directions:
     return lambda outputs, label: task.loss_gradient(outputs, label)[None]
 
 
-def loss_directions(task: Task) -> Callable[[Tensor, Tensor], list[Tensor]]:
+def loss_directions(task: Task) -> StackedDirections:
     """The same for a stack's (K, B, C) outputs and (K, B) labels."""
     return lambda outputs, labels: [task.loss_gradient(outputs, labels)]
 

@@ -225,14 +225,14 @@ def stacked_outputs(
     return [np.ascontiguousarray(outputs[k, : len(p)]) for k, p in enumerate(points)]
 
 
-Directions = Callable[[Tensor, Tensor], list[Tensor]]
+StackedDirections = Callable[[Tensor, Tensor], list[Tensor]]
 """((K, B, C) outputs, (K, B) labels) -> the ∂loss/∂outputs whose gradients are squared and added."""
 
 
 def stacked_squares(
     stack: TracedStack,
     parts: Sequence[Points],
-    directions: Directions,
+    directions: StackedDirections,
     *,
     labels: Sequence[Labels] | None = None,
     batch_size: int = 256,

@@ -97,9 +97,7 @@ def evaluate(
     """
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
-    options = RunOptions(
-        executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", progress=progress
-    )
+    options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", progress)
     raw = _tables(plain)
     raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
     raw["learner"] = _learner_table(learner, model)
@@ -114,16 +112,20 @@ def evaluate(
         _refuse_bound(campaign, options)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         ending, result = play(campaign, folder, options)
-        if result is not None and out is None:
-            result = _with_tracebacks(result, folder)
+        result = _with_tracebacks(result, folder) if result is not None and out is None else result
+    return _concluded(ending, result, out, on_failure)
+
+
+def _concluded(ending: Ending, result: Result | None, out: str | Path | None, on_failure: str) -> Result:
+    """The result, with warnings; unless jobs failed and that is to be raised, or the time was up."""
     for note in ending.notes:
-        warnings.warn(f"{out}: {note}", stacklevel=2)
+        warnings.warn(f"{out}: {note}", stacklevel=3)
     if ending.failed and on_failure == "raise":
         raise RunFailed(_what_failed(ending), result) from next(iter(ending.failed.values())).error
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     for line in _doubts(result):
-        warnings.warn(line, DoubtfulResult, stacklevel=2)
+        warnings.warn(line, DoubtfulResult, stacklevel=3)
     return result
 
 

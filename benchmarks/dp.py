@@ -27,7 +27,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.data.digits import load_digits
 from forgetgauge.learn.device import choose_device, describe
 from forgetgauge.learn.dp_sgd import Budget, DpSgd, poisson_batches
-from forgetgauge.learn.engines import on_streams
+from forgetgauge.learn.stacked.engines import on_streams
 from forgetgauge.streams import Streams
 
 

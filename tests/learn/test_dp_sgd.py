@@ -17,9 +17,10 @@ from torch import nn
 from forgetgauge.data.digits import load_digits
 from forgetgauge.errors import UserError
 from forgetgauge.learn import dp_sgd
-from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
 from forgetgauge.learn.dp_sgd import DpSgd, noise_multiplier, poisson_batches, spent_epsilon
 from forgetgauge.learn.dp_tuning import tune_clip_norm
+from forgetgauge.learn.stacked.ghost import GhostStack, check_ghost
+from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.models.building import build_model
 from forgetgauge.models.head import head_of
 from forgetgauge.plan.runfile import complete_params
@@ -69,7 +70,7 @@ def test_members_side_by_side_may_differ_in_labels_and_by_a_few_points(digits):
     taught = [replace(digits, whole_labels=(digits.whole_labels + k) % 10) for k in range(3)]
     sets, streams = _sets(digits, [200, 205, 200]), _streams(3)
     sets = [whole.subset(points.index) for whole, points in zip(taught, sets, strict=True)]
-    with mock.patch.object(DpSgd, "_fit_together", autospec=True, side_effect=DpSgd._fit_together) as spy:
+    with mock.patch.object(DpSgd, "_fit_stacked", autospec=True, side_effect=DpSgd._fit_stacked) as spy:
         together = RECIPE.fit_many(sets, streams)
     assert [len(call.args[1]) for call in spy.call_args_list] == [3]
     for points, stream, model in zip(sets, streams, together, strict=True):
@@ -309,7 +310,7 @@ def _tied():
     ],
 )
 def test_what_would_give_wrong_norms_is_left_to_opacus(model, reason, shape):
-    assert re.search(reason, why_no_ghost(model, torch.zeros(1, *shape)))
+    assert re.search(reason, reason_against(check_ghost, model, torch.zeros(1, *shape)))
 
 
 def test_an_architecture_unknown_to_the_engine_is_trained_one_by_one(digits, monkeypatch):

@@ -6,10 +6,10 @@ from torch import nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points, Scaling
 from forgetgauge.learn.augment import draw_moves
-from forgetgauge.learn.engines import Engine
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of, utility_of
+from forgetgauge.learn.stacked.engines import Engine
 from forgetgauge.streams import Streams
 from forgetgauge.tasks.classification import CLASSIFICATION
 
@@ -298,7 +298,7 @@ def test_the_order_of_the_members_does_not_matter(images):
         assert_close(one, other)
 
 
-def test_a_member_does_not_depend_on_its_company(images):
+def test_a_member_does_not_depend_on_the_other_members(images):
     learner, (sets, streams) = small_cnn(), members(images, 5, 37)
     among_all, among_two = learner.fit_many(sets, streams), learner.fit_many(sets[:2], streams[:2])
     for one, other in zip(among_two, among_all, strict=False):

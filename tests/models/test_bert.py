@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from forgetgauge.errors import UserError
-from forgetgauge.learn.stack import why_solo
+from forgetgauge.learn.stacked.members import reason_against
+from forgetgauge.learn.stacked.vmap import check_vmap
 from forgetgauge.models import bert as bert_file
 from forgetgauge.models.building import build_model
 from tests.models.zoo import PARAMS, TOKENS, points_for
@@ -96,9 +97,9 @@ def test_padding_changes_nothing():
 
 def test_without_dropout_models_train_as_a_stack_and_with_it_alone():
     x, y = points_for("bert", 4), torch.arange(4) % 3
-    assert why_solo(build_model("bert", SMALL, TOKENS, 3, 0).train(), x, y, F.cross_entropy) is None
+    check_vmap(build_model("bert", SMALL, TOKENS, 3, 0).train(), x, y, F.cross_entropy)
     model = build_model("bert", {**SMALL, "dropout": 0.1}, TOKENS, 3, 0).train()
-    assert "draws random numbers of its own" in why_solo(model, x, y, F.cross_entropy)
+    assert "draws random numbers of its own" in reason_against(check_vmap, model, x, y, F.cross_entropy)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])

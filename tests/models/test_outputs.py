@@ -16,10 +16,11 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.dp_ghost import why_no_ghost
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
-from forgetgauge.learn.twin import why_no_twin
+from forgetgauge.learn.stacked.ghost import check_ghost
+from forgetgauge.learn.stacked.members import reason_against
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
 from forgetgauge.models.head import head_of
@@ -169,11 +170,11 @@ def test_no_trace_is_made_of_a_model_with_hooks():
             super().__init__(nn.Flatten(), nn.Linear(64, 2))
 
     model = Plain()
-    assert why_no_twin(model) is None
-    assert why_no_ghost(model, points().x[:1]) is None
+    assert reason_against(TracedStack, [model]) is None
+    assert reason_against(check_ghost, model, points().x[:1]) is None
     model.register_forward_hook(lambda module, args, output: 2 * output)
-    assert "hooks" in why_no_twin(model)
-    assert "hooks" in why_no_ghost(model, points().x[:1])
+    assert "hooks" in reason_against(TracedStack, [model])
+    assert "hooks" in reason_against(check_ghost, model, points().x[:1])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Many requests as one twin: what each gets is what it gets alone, up to rounding. On a CPU, in float32."""
+"""Many requests as one stack: what each gets is what it gets alone, up to rounding. On a CPU, in float32."""
 
 import copy
 import dataclasses
@@ -11,12 +11,13 @@ from torch import nn
 
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn import fleet
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.learn.stacked import trainer
+from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.models.resnet import BasicBlock, PadShortcut, ResNet
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn import together
+from forgetgauge.unlearn import stacked
 from forgetgauge.unlearn.fine_tune import FineTune
 from forgetgauge.unlearn.fisher import Fisher
 from forgetgauge.unlearn.neg_grad import NegGrad
@@ -69,8 +70,8 @@ METHODS = {**DESCENTS, **SQUARES}
 
 
 @pytest.fixture
-def twins_on_cpu(monkeypatch):
-    monkeypatch.setattr(together, "DEVICES", ("cuda", "cpu"))
+def stacks_on_cpu(monkeypatch):
+    monkeypatch.setattr(stacked, "DEVICES", ("cuda", "cpu"))
 
 
 @functools.cache
@@ -103,8 +104,8 @@ def alone(unlearner, requests):
     return models, [context.n_gradients for context in contexts]
 
 
-def stacked(unlearner, requests, monkeypatch):
-    """What the twin makes; falling back to `unlearn` fails."""
+def in_a_stack(unlearner, requests, monkeypatch):
+    """What the stack makes; falling back to `unlearn` fails."""
     with monkeypatch.context() as patch:
         patch.delattr(type(unlearner), "unlearn")
         models = unlearner.unlearn_many(requests)
@@ -120,24 +121,24 @@ def farthest(models, others):
     )
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_member_of_a_stack_is_unlearned_as_if_alone(method, model, monkeypatch):
     unlearner, requests = METHODS[method], requests_on(model)
     expected, cost = alone(unlearner, requests)
     assert farthest(expected, [r.model for r in requests]) > 10 * TOLERANCE, "the method does nothing here"
-    found, spent = stacked(unlearner, requests, monkeypatch)
+    found, spent = in_a_stack(unlearner, requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_models_given_are_left_untouched(method, monkeypatch):
     requests = requests_on("batch norm")
     before = [state(r.model) for r in requests]
-    found, _ = stacked(METHODS[method], requests, monkeypatch)
+    found, _ = in_a_stack(METHODS[method], requests, monkeypatch)
     for request, tensors, result in zip(requests, before, found, strict=True):
         assert all(torch.equal(tensor, tensors[name]) for name, tensor in request.model.state_dict().items())
         assert all(p.requires_grad and p.grad is None for p in request.model.parameters())
@@ -149,12 +150,12 @@ def test_the_models_given_are_left_untouched(method, monkeypatch):
         assert all(p.requires_grad and p.is_leaf for p in result.parameters())
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("method", ["fine-tune train", "salun", "ft-final", "fisher", "ssd"])
 def test_a_stack_of_one_is_a_stack(method, monkeypatch):
     requests = requests_on("resnet")[1:2]
     expected, _ = alone(METHODS[method], requests)
-    assert farthest(stacked(METHODS[method], requests, monkeypatch)[0], expected) < TOLERANCE
+    assert farthest(in_a_stack(METHODS[method], requests, monkeypatch)[0], expected) < TOLERANCE
 
 
 def taught_otherwise(request, k):
@@ -164,25 +165,25 @@ def taught_otherwise(request, k):
     return dataclasses.replace(request, retain=retain, forget=forget)
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("method", METHODS)
 def test_each_member_of_a_stack_has_the_labels_it_was_taught(method, monkeypatch):
     unlearner, requests = METHODS[method], [taught_otherwise(r, k) for k, r in enumerate(requests_on("no norm"))]
     expected, cost = alone(unlearner, requests)
-    found, spent = stacked(unlearner, requests, monkeypatch)
+    found, spent = in_a_stack(unlearner, requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost
-    as_the_first, _ = stacked(unlearner, requests_on("no norm"), monkeypatch)
+    as_the_first, _ = in_a_stack(unlearner, requests_on("no norm"), monkeypatch)
     labels_matter = not method.startswith("fisher")  # whose labels are the model's own
     assert (farthest(found[1:], as_the_first[1:]) > 10 * TOLERANCE) is labels_matter
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("method", METHODS)
 def test_group_norms_stack(method, monkeypatch):
     requests = requests_on("group norm")
     expected, cost = alone(METHODS[method], requests)
-    found, spent = stacked(METHODS[method], requests, monkeypatch)
+    found, spent = in_a_stack(METHODS[method], requests, monkeypatch)
     assert farthest(found, expected) < TOLERANCE
     assert spent == cost
 
@@ -195,72 +196,74 @@ def assert_alone(unlearner, requests):
     assert [r.context.n_gradients for r in requests] == cost
 
 
-def test_on_a_cpu_there_is_no_twin():
-    assert together.twin_of(requests_on("batch norm")) is None
+def test_on_a_cpu_there_is_no_stack():
+    assert reason_against(stacked.stack_of, requests_on("batch norm")) == "the kernels are for a GPU"
     assert all(isinstance(unlearner, StackedUnlearner) for unlearner in METHODS.values())
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("method", ["fine-tune", "ft-final", "fisher"])
-def test_an_architecture_without_a_twin_is_unlearned_alone(method):
+def test_an_architecture_without_a_stack_is_unlearned_alone(method):
     assert_alone(METHODS[method], requests_on("dropout"))
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
-def test_requests_that_differ_in_more_than_their_sets_have_no_twin():
+@pytest.mark.usefixtures("stacks_on_cpu")
+def test_requests_that_differ_in_more_than_their_sets_cannot_be_stacked():
     requests = requests_on("batch norm")
-    assert together.twin_of(requests) is not None
-    assert together.twin_of([]) is None
+    assert reason_against(stacked.stack_of, requests) is None
+    assert reason_against(stacked.stack_of, []) == "nothing is requested"
     frozen = requests_on("batch norm")
     frozen[1].model.head.weight.requires_grad_(False)
-    assert together.twin_of(frozen) is None
-    assert together.twin_of([taught_otherwise(r, k) for k, r in enumerate(requests)]) is not None
+    assert "frozen" in reason_against(stacked.stack_of, frozen)
+    stacked.stack_of([taught_otherwise(r, k) for k, r in enumerate(requests)])
     relabelled = dataclasses.replace(requests[2].forget, whole_labels=requests[2].forget.whole_labels.clone())
-    assert together.twin_of([*requests[:2], dataclasses.replace(requests[2], forget=relabelled)]) is None
-    assert together.twin_of([requests[0], requests_on("resnet")[1]]) is None
-    assert together.twin_of([dataclasses.replace(r, model=r.model.double()) for r in requests]) is None
+    mixed = [*requests[:2], dataclasses.replace(requests[2], forget=relabelled)]
+    assert "labelled differently" in reason_against(stacked.stack_of, mixed)
+    assert "different" in reason_against(stacked.stack_of, [requests[0], requests_on("resnet")[1]])
+    doubles = [dataclasses.replace(r, model=r.model.double()) for r in requests]
+    assert "not float32" in reason_against(stacked.stack_of, doubles)
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
-def test_a_frozen_weight_stays_frozen_in_company():
+@pytest.mark.usefixtures("stacks_on_cpu")
+def test_a_frozen_weight_stays_frozen_in_a_stack():
     requests = requests_on("batch norm")
     requests[0].model.body[0].weight.requires_grad_(False)
     assert_alone(FineTune(epochs=1), requests)
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("fraction", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("model", MODELS)
 def test_each_member_of_salun_keeps_its_own_weights_outside_its_mask_to_the_bit(fraction, model, monkeypatch):
     requests, how = requests_on(model), SalUn(fraction=fraction, epochs=2, batch_size=8, weight_decay=0.1)
     n_weights = sum(p.numel() for p in requests[0].model.parameters())
-    twin = together.twin_of(requests)
-    masks = how._masks(twin, requests)
+    stack = stacked.stack_of(requests)
+    masks = how._masks(stack, requests)
     assert masks.sum(1).tolist() == [int(fraction * n_weights)] * 3
-    assert not masks[:, ~twin.is_weight].any()
-    found, _ = stacked(how, requests, monkeypatch)
-    for result, request, mask in zip(found, requests, twin.tables_of(masks), strict=True):
+    assert not masks[:, ~stack.is_weight].any()
+    found, _ = in_a_stack(how, requests, monkeypatch)
+    for result, request, mask in zip(found, requests, stack.tables_of(masks), strict=True):
         for name, parameter in result.named_parameters():
             original = request.model.get_parameter(name)
             assert torch.equal(parameter[~mask[name]], original[~mask[name]])
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 def test_of_equal_gradients_the_first_of_the_models_own_order_are_kept():
     requests = requests_on("no norm")
     for request in requests:
         with torch.no_grad():
             request.model.head.weight.zero_()  # nothing reaches the body, whose gradients are all 0
-    twin = together.twin_of(requests)
-    masks = SalUn(fraction=0.5)._masks(twin, requests)
-    for table in twin.tables_of(masks):
+    stack = stacked.stack_of(requests)
+    masks = SalUn(fraction=0.5)._masks(stack, requests)
+    for table in stack.tables_of(masks):
         assert table["body.0.weight"].all()  # registered first
         assert table["body.0.bias"].all()
         assert table["head.bias"].all()  # its gradient is not 0
         assert not table["body.6.weight"].all()
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 def test_salun_answers_alone_where_a_batch_of_one_point_must_not_move_statistics(monkeypatch):
     requests = requests_on("batch norm")
     requests[1] = dataclasses.replace(requests[1], forget=requests[1].forget.subset(requests[1].forget.index[:1]))
@@ -269,18 +272,18 @@ def test_salun_answers_alone_where_a_batch_of_one_point_must_not_move_statistics
     plain[1] = dataclasses.replace(plain[1], forget=plain[1].forget.subset(plain[1].forget.index[:1]))
     for how, asked in ((frozen, requests), (SalUn(epochs=2, batch_size=8), plain)):
         expected, _ = alone(how, asked)
-        assert farthest(stacked(how, asked, monkeypatch)[0], expected) < TOLERANCE
+        assert farthest(in_a_stack(how, asked, monkeypatch)[0], expected) < TOLERANCE
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("name", ["ft-final", "retrain-final"])
 def test_only_the_heads_change(name, monkeypatch):
     requests = requests_on("resnet")
-    for result, request in zip(stacked(few_epochs(name), requests, monkeypatch)[0], requests, strict=True):
+    for result, request in zip(in_a_stack(few_epochs(name), requests, monkeypatch)[0], requests, strict=True):
         assert changed(result, request.model) == {"head.weight", "head.bias"}
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 def test_heads_are_tuned_alone_where_the_bodies_statistics_move():
     assert_alone(few_epochs("ft-final", batch_norm="train"), requests_on("batch norm"))
 
@@ -292,7 +295,7 @@ class NotItsLast(SmallCNN):
         return torch.relu(super().forward(x))
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize("name", ["ft-final", "retrain-final"])
 def test_heads_are_tuned_alone_where_they_are_not_the_last_layer(name):
     requests = []
@@ -300,46 +303,46 @@ def test_heads_are_tuned_alone_where_they_are_not_the_last_layer(name):
         model = NotItsLast((1, 8, 8), 4, width=4, norm="none")
         model.load_state_dict(request.model.state_dict())
         requests.append(dataclasses.replace(request, model=model))
-    assert together.twin_of(requests) is not None
+    stacked.stack_of(requests)
     assert_alone(few_epochs(name), requests)
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 def test_a_head_without_bias_is_tuned_too(monkeypatch):
     requests = requests_on("no norm")
     for request in requests:
         request.model.head = nn.Linear(request.model.head.in_features, 4, bias=False)
     how = few_epochs("retrain-final")
     expected, _ = alone(how, requests)
-    assert farthest(stacked(how, requests, monkeypatch)[0], expected) < TOLERANCE
+    assert farthest(in_a_stack(how, requests, monkeypatch)[0], expected) < TOLERANCE
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 @pytest.mark.parametrize(
     "how", [NegGrad(epochs=0), FineTune(lr=0.0, weight_decay=0.1), SSD(alpha=1e9), Fisher(alpha=0)]
 )
-def test_what_changes_nothing_alone_changes_nothing_in_company(how, monkeypatch):
+def test_what_changes_nothing_alone_changes_nothing_in_a_stack(how, monkeypatch):
     requests = requests_on("batch norm")
-    for result, request in zip(stacked(how, requests, monkeypatch)[0], requests, strict=True):
+    for result, request in zip(in_a_stack(how, requests, monkeypatch)[0], requests, strict=True):
         assert not changed(result, request.model)
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
+@pytest.mark.usefixtures("stacks_on_cpu")
 def test_members_may_finish_long_before_each_other(monkeypatch):
-    monkeypatch.setattr(fleet, "CHUNK_STEPS", 3)  # the members take 8, 6 and 4 steps
+    monkeypatch.setattr(trainer, "CHUNK_STEPS", 3)  # the members take 8, 6 and 4 steps
     requests, how = requests_on("no norm"), NegGrad(epochs=2, batch_size=4)
     expected, _ = alone(how, requests)
-    assert farthest(stacked(how, requests, monkeypatch)[0], expected) < TOLERANCE
+    assert farthest(in_a_stack(how, requests, monkeypatch)[0], expected) < TOLERANCE
 
 
-@pytest.mark.usefixtures("twins_on_cpu")
-def test_a_twin_on_a_cpu_computes_in_float32_whatever_the_learners_precision():
+@pytest.mark.usefixtures("stacks_on_cpu")
+def test_a_stack_on_a_cpu_computes_in_float32_whatever_the_learners_precision():
     for precision in ("bfloat16", "tf32", "float32", "of its own"):
         learner = dataclasses.replace(_members("batch norm")[0], precision=precision)
         requests = [
             dataclasses.replace(r, context=Context(learner, r.context.streams)) for r in requests_on("batch norm")
         ]
-        assert together.twin_of(requests).dtype == torch.float32
+        assert stacked.stack_of(requests).dtype == torch.float32
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
@@ -353,6 +356,6 @@ def test_a_stack_on_a_gpu_is_what_models_alone_are_on_a_cpu(method, model, monke
         Request(r.model.to("cuda"), there.subset(r.retain.index), there.subset(r.forget.index), r.context)
         for r in requests
     ]
-    found, spent = stacked(unlearner, sent, monkeypatch)
+    found, spent = in_a_stack(unlearner, sent, monkeypatch)
     assert farthest([model.cpu() for model in found], expected) < 2e-3
     assert spent == cost

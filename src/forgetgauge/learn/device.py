@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -55,9 +56,27 @@ def kernels_on(device: torch.device, name: str) -> ModuleType | None:
     if device.type != "cuda":
         return None
     try:
-        return importlib.import_module(f"forgetgauge.learn.{name}")
+        return importlib.import_module(f"forgetgauge.learn.stacked.kernels.{name}")
     except ImportError:
         return None
+
+
+def capture(step: Callable[[], None], device: torch.device, *, n_trials: int, pool: Any = None) -> torch.cuda.CUDAGraph:
+    """A step as a CUDA graph, to be replayed; it is first tried out on a stream of its own, as captures want.
+
+    The trials are real: a step must be one that changes nothing (an empty batch), or be undone afterwards. Graphs that
+    share a `pool` share their memory.
+    """
+    side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(side):
+        for _ in range(n_trials):
+            step()
+    torch.cuda.current_stream(device).wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool):
+        step()
+    return graph
 
 
 @contextmanager

@@ -5,8 +5,8 @@ A step draws each point with probability q = 1 / ⌈n / batch_size⌉ (Poisson; 
     (Σ_i g_i min(1, C / ‖g_i‖) + N(0, σ² C² I)) / ⌊q n⌋,
 
 σ such that ⌈n / batch_size⌉ · epochs steps spend the target ε at δ. That is opacus' recipe, and `fit` is its loop;
-`fit_many` trains models side by side with the same batches and the same noise (`dp_ghost`). Noise is drawn where the
-model is: 11 million normal numbers a step take longer on a CPU than the step on a GPU.
+`fit_many` trains models as a stack with the same batches and the same noise (`stacked/ghost.py`). Noise is drawn where
+the model is: 11 million normal numbers a step take longer on a CPU than the step on a GPU.
 """
 
 from __future__ import annotations
@@ -28,22 +28,14 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, Steps, batches_per_epoch, own_randomness
 from forgetgauge.learn.device import products_in
-from forgetgauge.learn.dp_ghost import GhostStack, why_no_ghost
-from forgetgauge.learn.dp_step import ClippedSums, Noise, divide, in_parts
-from forgetgauge.learn.members import why_apart
+from forgetgauge.learn.stacked.engines import Engine
+from forgetgauge.learn.stacked.ghost import ClippedSums, GhostStack, Noise, check_ghost, divide, in_parts
+from forgetgauge.learn.stacked.members import check_points, fit_alike, reason_against
 from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 
 FACTS = ("target_epsilon", "spent_epsilon", "noise_multiplier")
 """What the model's buffer `privacy` holds, in this order; −1 stands for what was not promised (ε = ∞)."""
-
-
-@dataclass(frozen=True)
-class DpEngine:
-    """`ghost`: all members at once; `opacus`: one after another, and why."""
-
-    name: Literal["ghost", "opacus"]
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,29 +130,27 @@ class DpSgd:
         return self._signed(loop.model(), budget, budget.n_steps)
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        """Members with equally many steps side by side, where the architecture is known to `dp_ghost`.
+        """Members with equally many steps as one stack, where the architecture is known to `GhostStack`.
 
         Steps per epoch decide q, their number and σ; of members with nearly as many points only ⌊q n⌋ differs.
         """
-        fitted: dict[int, nn.Module] = {}
-        per_epoch = [batches_per_epoch(len(p), self.batch_size) for p in points]
-        for n_batches in sorted(set(per_epoch)):
-            members = [i for i, own in enumerate(per_epoch) if own == n_batches]
-            group = [points[i] for i in members], [streams[i] for i in members]
-            if self.engine(group[0]).name == "ghost":
-                made = self._fit_together(*group)
-            else:
-                made = [self.fit(p, s) for p, s in zip(*group, strict=True)]
-            fitted.update(zip(members, made, strict=True))
-        return [fitted[i] for i in range(len(points))]
 
-    def engine(self, points: Sequence[Points]) -> DpEngine:
-        """What `fit_many` would train models on these points with."""
+        def fit(points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+            if self.engine(points).name == "ghost":
+                return self._fit_stacked(points, streams)
+            return [self.fit(p, s) for p, s in zip(points, streams, strict=True)]
+
+        return fit_alike([batches_per_epoch(len(p), self.batch_size) for p in points], points, streams, fit)
+
+    def engine(self, points: Sequence[Points]) -> Engine:
+        """What `fit_many` would train models on these points with, and why not as a stack."""
         one = points[0].inputs_at(torch.from_numpy(points[0].index[:1]))
-        reason = why_apart(points) or why_no_ghost(self.build(points[0], 0).train(), one)
-        return DpEngine("ghost") if reason is None else DpEngine("opacus", reason)
+        reason = reason_against(check_points, points) or reason_against(
+            check_ghost, self.build(points[0], 0).train(), one
+        )
+        return Engine("ghost") if reason is None else Engine("opacus", reason)
 
-    def _fit_together(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+    def _fit_stacked(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         budgets = [self.budget(len(p)) for p in points]  # alike but for ⌊q n⌋
         models = [self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)]
         stack = GhostStack(models, points[0].task)

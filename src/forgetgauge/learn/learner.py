@@ -43,7 +43,7 @@ class Learner(Protocol):
         ...
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        """One trained model for each set of points, together where that is faster.
+        """One trained model for each set of points, as a stack where that is faster.
 
         The sets are of one data set, but may differ in size and, in the IC test, in what their points are labelled.
         """

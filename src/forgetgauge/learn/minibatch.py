@@ -1,4 +1,4 @@
-"""The default learner: a torch model, an optimiser, a schedule; `fit` trains one, `fit_many` many of them together."""
+"""The default learner: a torch model, an optimiser, a schedule; `fit` trains one, `fit_many` many as a stack."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from forgetgauge.learn.descent import (
     own_randomness,
 )
 from forgetgauge.learn.device import products_in
-from forgetgauge.learn.engines import Engine, choose_engine, on_streams
-from forgetgauge.learn.fleet import Feed, batches_of, descend_together
-from forgetgauge.learn.members import own_labels
-from forgetgauge.learn.stack import Stack
-from forgetgauge.learn.twin import Precision, Twin
+from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
+from forgetgauge.learn.stacked.members import fit_alike, own_labels
+from forgetgauge.learn.stacked.traced import Precision, TracedStack
+from forgetgauge.learn.stacked.trainer import Feed, batches_of, descend_together
+from forgetgauge.learn.stacked.vmap import VmapStack
 from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 
@@ -89,7 +89,7 @@ class Minibatch:
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         """Members of one stack by the engine that `engine` names; of several sizes where the engine allows it."""
         how: dict[str, Callable[[Sequence[Points], Sequence[Streams]], list[nn.Module]]] = {
-            "twin": self._fit_twin,
+            "traced": self._fit_traced,
             "vmap": self._fit_vmap,
             "streams": self._fit_on_streams,
             "solo": lambda points, streams: [self.fit(p, s) for p, s in zip(points, streams, strict=True)],
@@ -99,12 +99,8 @@ class Minibatch:
         engine = self.engine(points)
         if engine.mixes_sizes:
             return how[engine.name](points, streams)
-        fitted: dict[int, nn.Module] = {}
-        for size in sorted({len(p) for p in points}):
-            members = [i for i, p in enumerate(points) if len(p) == size]
-            group = [points[i] for i in members], [streams[i] for i in members]
-            fitted.update(zip(members, how[self.engine(group[0]).name](*group), strict=True))
-        return [fitted[i] for i in range(len(points))]
+        sizes = [len(p) for p in points]
+        return fit_alike(sizes, points, streams, lambda points, streams: how[self.engine(points).name](points, streams))
 
     def engine(self, points: Sequence[Points]) -> Engine:
         """What `fit_many` would train models on these points with, and why with nothing faster."""
@@ -123,15 +119,15 @@ class Minibatch:
             self.warmup,
         )
 
-    def _fit_twin(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        twin = Twin(
+    def _fit_traced(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+        stack = TracedStack(
             [self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)], self.precision
         )
         feeds = [self._feed(p, s) for p, s in zip(points, streams, strict=True)]
         widest = min(self.batch_size, max(len(p) for p in points))
         with self._products():
-            descend_together(twin, points[0], feeds, self.steps, batch_size=widest, augment=self.augment)
-        return [model.eval() for model in twin.members([feed.n_steps for feed in feeds])]
+            descend_together(stack, points[0], feeds, self.steps, batch_size=widest, augment=self.augment)
+        return [model.eval() for model in stack.members([feed.n_steps for feed in feeds])]
 
     def _products(self) -> AbstractContextManager[None]:
         return products_in(tf32=self.precision == "tf32")
@@ -148,7 +144,7 @@ class Minibatch:
         return Feed(batches, self._n_steps(points), streams.generator("augment"))
 
     def _fit_vmap(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
-        stack = Stack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
+        stack = VmapStack([self.build(p, s.seed("init")).train() for p, s in zip(points, streams, strict=True)])
         index = torch.from_numpy(np.stack([p.index for p in points]))  # (K, n)
         labels, moves = own_labels(points), [s.generator("augment") for s in streams]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,8 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.fleet import logits_together
-from forgetgauge.learn.members import alike
-from forgetgauge.learn.twin import why_no_twin
+from forgetgauge.learn.stacked.members import NotStackable, check_alike, check_points
+from forgetgauge.learn.stacked.trainer import logits_together
 
 BATCH = 1024
 
@@ -32,14 +32,12 @@ def outputs_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
 def outputs_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
-    stackable = _of_one_data_set(points) and alike(models)
-    if points[0].device.type == "cuda" and stackable and why_no_twin(models[0]) is None:
-        return logits_together(models, points)
+    if points[0].device.type == "cuda":
+        with suppress(NotStackable):
+            check_points(points)
+            check_alike(models)
+            return logits_together(models, points)
     return [outputs_of(model, its) for model, its in zip(models, points, strict=True)]
-
-
-def _of_one_data_set(points: Sequence[Points]) -> bool:
-    return all(p.whole_inputs is points[0].whole_inputs for p in points)
 
 
 def utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float:

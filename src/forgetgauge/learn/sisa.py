@@ -23,7 +23,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment
 from forgetgauge.learn.descent import Optimiser, Schedule
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.twin import Precision
+from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.streams import Streams
 
 _HASH_KEY = b"forgetgauge sisa shard"

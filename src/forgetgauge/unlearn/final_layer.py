@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.twin import Twin
-from forgetgauge.learn.unstackable import Unstackable
+from forgetgauge.learn.stacked.members import NotStackable
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.models.head import features_of, head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.together import features_together, unlearn_together
+from forgetgauge.unlearn.stacked import stacked_features, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -46,11 +46,11 @@ class FineTuneFinal:
         return _tune_head(copy.deepcopy(model), retain, context, self)
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked, "float32")
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked, "float32")
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
-        return _tune_heads(twin, requests, self)
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
+        return _tune_heads(stack, requests, self)
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class RetrainFinal:
         return _tune_head(model, retain, context, self)
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked, "float32")
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked, "float32")
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
-        for model, request in zip(twin.models, requests, strict=True):
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
+        for model, request in zip(stack.models, requests, strict=True):
             _begin_anew(model, request.context.streams)
-        return _tune_heads(twin, requests, self)
+        return _tune_heads(stack, requests, self)
 
 
 def _begin_anew(model: nn.Module, streams: Streams) -> None:
@@ -109,20 +109,20 @@ def _tune_head(model: nn.Module, retain: Points, context: Context, how: FineTune
     return model.eval()
 
 
-def _tune_heads(twin: Twin, requests: Sequence[Request], how: FineTuneFinal | RetrainFinal) -> list[nn.Module]:
-    """The heads alone are a twin of their own, whose data are the features: each member learns from its own rows.
+def _tune_heads(stack: TracedStack, requests: Sequence[Request], how: FineTuneFinal | RetrainFinal) -> list[nn.Module]:
+    """The heads alone are a stack of their own, whose data are the features: each member learns from its own rows.
 
-    The body's twin computes the features and is not asked for its members, so that only the heads change.
+    The body's stack computes the features and is not asked for its members, so that only the heads change.
     """
     if how.batch_norm != "frozen":
-        raise Unstackable("the bodies' running statistics move while the heads are tuned")
+        raise NotStackable("the bodies' running statistics move while the heads are tuned")
     retained = [r.retain for r in requests]
-    points = Points.of(features_together(twin, retained), torch.cat([part.y for part in retained]))
+    points = Points.of(stacked_features(stack, retained), torch.cat([part.y for part in retained]))
     starts = np.cumsum([len(part) for part in retained])[:-1]
     rows = [points.subset(index) for index in np.split(points.index, starts)]
-    heads = Twin([nn.Sequential(head_of(model)) for model in twin.models])
-    _passes(how).together(heads, requests, rows, train=False)
-    return twin.models
+    heads = TracedStack([nn.Sequential(head_of(model)) for model in stack.models])
+    _passes(how).stacked(heads, requests, rows, train=False)
+    return stack.models
 
 
 def _passes(how: FineTuneFinal | RetrainFinal) -> Passes:

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import own_randomness
-from forgetgauge.learn.fleet import logits_together, squares_together
 from forgetgauge.learn.predict import outputs_of
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.stacked.trainer import logits_together, squares_together
 from forgetgauge.models.head import head_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.squared_gradients import (
@@ -31,7 +31,7 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_score_under_the_model,
     trainable,
 )
-from forgetgauge.unlearn.together import unlearn_together
+from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 # The published code's numbers.
@@ -70,8 +70,8 @@ class Fisher:
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
     def _information(self, model: nn.Module, parameters: Tensors, retain: Points, context: Context) -> Tensors:
         context.n_gradients += self._cost(retain)
@@ -92,7 +92,7 @@ class Fisher:
                 noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device)
                 parameter += variance.sqrt().to(parameter.dtype) * noise
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, twin: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
         if self.labels == "all":
             squares = squares_together(twin, retained, _scores_under_the_models)

@@ -11,9 +11,9 @@ from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.together import unlearn_together
+from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -40,12 +40,12 @@ class NegGrad:
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         forgotten = [r.forget for r in requests]
-        return self._passes.together(twin, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
+        return self._passes.stacked(stack, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
 
     @property
     def _passes(self) -> Passes:

@@ -1,4 +1,4 @@
-"""So many passes over one part of the data: the descent most methods are, of one model or of all members of a twin.
+"""So many passes over one part of the data: the descent most methods are, of one model or of all members of a stack.
 
 Orders and dropout come from the streams of the request either way, and the gradients are counted in its context.
 """
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch, descend, own_randomness
-from forgetgauge.learn.fleet import Feed, batches_of
-from forgetgauge.learn.twin import Twin
-from forgetgauge.unlearn.together import descended
+from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.stacked.trainer import Feed, batches_of
+from forgetgauge.unlearn.stacked import descended
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -34,9 +34,9 @@ class Passes:
             descend(loss, parameters, self._order(part, context), self.steps, n_steps=self._n_steps(part))
         context.n_gradients += self.epochs * len(part)
 
-    def together(
+    def stacked(
         self,
-        twin: Twin,
+        stack: TracedStack,
         requests: Sequence[Request],
         parts: Sequence[Points],
         *,
@@ -53,7 +53,7 @@ class Passes:
             batches = batches_of(part, self._order(part, request.context), None if labels is None else labels[k])
             feeds.append(Feed(batches, self._n_steps(part)))
             request.context.n_gradients += self.epochs * len(part)
-        return descended(twin, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
+        return descended(stack, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
 
     def _order(self, part: Points, context: Context) -> Iterator[Positions]:
         return batch_positions(len(part), self.batch_size, self.epochs, context.streams.generator("order"))

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.together import unlearn_together
+from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -46,13 +46,13 @@ class RandomRelabel:
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         parts = [_relabelled(r.retain, r.forget, r.context) for r in requests]
-        return self._passes.together(
-            twin,
+        return self._passes.stacked(
+            stack,
             requests,
             [both for both, _ in parts],
             train=self.batch_norm == "train",

@@ -26,11 +26,11 @@ from forgetgauge.learn.descent import (
     descend,
     own_randomness,
 )
-from forgetgauge.learn.fleet import Batch, Feed
-from forgetgauge.learn.twin import Twin
-from forgetgauge.learn.unstackable import Unstackable
+from forgetgauge.learn.stacked.members import NotStackable
+from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.stacked.trainer import Batch, Feed
 from forgetgauge.unlearn.squared_gradients import Tensors, trainable
-from forgetgauge.unlearn.together import descended, gradients_together, unlearn_together
+from forgetgauge.unlearn.stacked import descended, stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -96,35 +96,37 @@ class SalUn:
         return model.eval()
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         parts, train = [p for r in requests for p in (r.forget, r.retain)], self.batch_norm == "train"
-        if train and twin.statistics and any(self._has_single(part) for part in parts):
-            raise Unstackable("a batch of one point is not to move running statistics, the others are")
-        frozen, began = ~self._masks(twin, requests), twin.weights.clone()
+        if train and stack.statistics and any(self._has_single(part) for part in parts):
+            raise NotStackable("a batch of one point is not to move running statistics, the others are")
+        frozen, began = ~self._masks(stack, requests), stack.weights.clone()
 
         def restore(weights: Tensor, velocity: Tensor) -> None:
             weights.copy_(torch.where(frozen, began, weights))
             velocity.masked_fill_(frozen, 0.0)
 
         feeds = [Feed(self._batches(r), self._n_steps(r.retain, r.forget)) for r in requests]
-        models = descended(twin, parts, feeds, self._steps, batch_size=self.batch_size, train=train, after_step=restore)
+        models = descended(
+            stack, parts, feeds, self._steps, batch_size=self.batch_size, train=train, after_step=restore
+        )
         for r in requests:
             r.context.n_gradients += self._cost(r.retain, r.forget)
         return models
 
-    def _masks(self, twin: Twin, requests: Sequence[Request]) -> Tensor:
+    def _masks(self, stack: TracedStack, requests: Sequence[Request]) -> Tensor:
         """(K, P) each member's `most_salient`, in the model's own order (of equal gradients the first are kept)."""
         batches = [np.split(r.forget.index, range(self.batch_size, len(r.forget), self.batch_size)) for r in requests]
-        total = torch.zeros_like(twin.weights)
-        for gradient in gradients_together(twin, [r.forget for r in requests], batches):
+        total = torch.zeros_like(stack.weights)
+        for gradient in stacked_gradients(stack, [r.forget for r in requests], batches):
             total += gradient
         masks = []
-        for model, table in zip(twin.models, twin.tables_of(total), strict=True):
+        for model, table in zip(stack.models, stack.tables_of(total), strict=True):
             masks.append(most_salient({name: table[name] for name, _ in model.named_parameters()}, self.fraction))
-        return twin.rows_of(masks) > 0
+        return stack.rows_of(masks) > 0
 
     def _batches(self, request: Request) -> Iterator[Batch]:
         retain, forget, streams = request.retain, request.forget, request.context.streams

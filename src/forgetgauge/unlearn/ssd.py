@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
-from forgetgauge.learn.fleet import squares_together
-from forgetgauge.learn.twin import Twin
+from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.stacked.trainer import squares_together
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     loss_directions,
@@ -26,7 +26,7 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_loss_gradient,
     trainable,
 )
-from forgetgauge.unlearn.together import gradients_together, unlearn_together
+from forgetgauge.unlearn.stacked import stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -68,8 +68,8 @@ class SSD:
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
-        """All of them in one stack, where their models have a twin."""
-        return unlearn_together(requests, self, self._stacked)
+        """All of them in one stack, where their models can be one."""
+        return unlearn_stacked(requests, self, self._stacked)
 
     def _importance(self, model: nn.Module, part: Points, n_forget: int, context: Context) -> Tensors:
         if self.importance == "per-sample":
@@ -79,7 +79,7 @@ class SSD:
         context.n_gradients += sum(map(len, batches))
         return mean_squared_batch_gradients(model, part, batches)
 
-    def _stacked(self, twin: Twin, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, twin: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
         on_forget = self._importances(twin, requests, [r.forget for r in requests])
         on_all = self._importances(twin, requests, whole)
@@ -87,7 +87,7 @@ class SSD:
         twin.weights.mul_(factor.to(twin.weights.dtype))
         return twin.members()
 
-    def _importances(self, twin: Twin, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
+    def _importances(self, twin: TracedStack, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
         if self.importance == "per-sample":
             squares = squares_together(twin, parts, loss_directions(parts[0].task))
@@ -102,7 +102,7 @@ class SSD:
             sizes[: len(batches), member, 0] = torch.tensor([len(at) for at in batches], device=twin.device)
         total = torch.zeros_like(twin.weights, dtype=torch.float64)
         chosen = [[own.index[at] for at in batches] for own, batches in zip(parts, cut, strict=True)]
-        for gradient, size in zip(gradients_together(twin, parts, chosen), sizes, strict=True):
+        for gradient, size in zip(stacked_gradients(twin, parts, chosen), sizes, strict=True):
             total += (gradient.double() / size).square()
         return total / torch.tensor([len(batches) for batches in cut], device=twin.device)[:, None]
 

@@ -35,7 +35,7 @@ class Context:
     facts: dict[str, float] = field(default_factory=dict)
     """Numbers about what was done, by name, that should stand in the result (averaged over models)."""
     engine: str = ""
-    """What many requests were answered with, where an unlearner says so (learn/engines.py has the names)."""
+    """What many requests were answered with, where an unlearner says so (learn/stacked/engines.py has the names)."""
 
 
 @runtime_checkable
@@ -81,7 +81,7 @@ class FunctionUnlearner:
 
 @runtime_checkable
 class StackedUnlearner(Protocol):
-    """An unlearner that treats many models at once; company may change a model by a rounding error."""
+    """An unlearner that treats many models at once; being one of many may change a model by a rounding error."""
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
         """One new model for each request."""

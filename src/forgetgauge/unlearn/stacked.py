@@ -1,0 +1,140 @@
+"""Many requests of one method at once: what the methods share where the requests' models are one stack.
+
+A method brings a function that moves all members of a stack. Where the models or the function are `NotStackable`, each
+request is answered alone. Orders, labels and noise come from the same streams either way, so a model differs by
+rounding only (and on a GPU by the learner's precision, in which a stack computes).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.descent import Positions, Steps
+from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
+from forgetgauge.learn.stacked.traced import Precision, TracedStack
+from forgetgauge.learn.stacked.trainer import AfterStep, Feed, descend_together, rectangle
+from forgetgauge.models.head import head_of
+from forgetgauge.unlearn.unlearner import Request, Unlearner
+
+DEVICES: tuple[str, ...] = ("cuda",)
+"""Where stacks are made: their kernels are for a GPU. On a CPU they work too, which is how they are tested."""
+
+FEATURES_AT_ONCE = 256
+
+Stacked = Callable[[TracedStack, Sequence[Request]], list[nn.Module]]
+"""Moves the members of a stack, which are copies of the requests' models, and returns them."""
+
+
+def unlearn_stacked(
+    requests: Sequence[Request], unlearner: Unlearner, stacked: Stacked, precision: Precision | None = None
+) -> list[nn.Module]:
+    """By `stacked` where the models can be one stack, else one after another."""
+    with suppress(NotStackable):
+        done = [model.eval() for model in stacked(stack_of(requests, precision), requests)]
+        for request in requests:
+            request.context.engine = "traced"
+        return done
+    return [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+
+
+def stack_of(requests: Sequence[Request], precision: Precision | None = None) -> TracedStack:
+    """Of copies of the requests' models, in the learner's precision unless another is named."""
+    if not requests:
+        raise NotStackable("nothing is requested")
+    if requests[0].retain.device.type not in DEVICES:
+        raise NotStackable("the kernels are for a GPU")
+    _check_points(requests)
+    _check_models([r.model for r in requests])
+    return TracedStack([copy.deepcopy(r.model) for r in requests], precision or _precision_of(requests[0]))
+
+
+def _check_points(requests: Sequence[Request]) -> None:
+    """One tensor of inputs for all of them, and for each request one version of the labels, whichever it is."""
+    first = requests[0].retain
+    for r in requests:
+        for p in (r.retain, r.forget):
+            if p.whole_inputs is not first.whole_inputs or p.scaling != first.scaling:
+                raise NotStackable("the points are of different data sets")
+            if p.whole_labels is not r.retain.whole_labels:
+                raise NotStackable("the points to keep and those to forget are labelled differently")
+
+
+def _check_models(models: Sequence[nn.Module]) -> None:
+    """One graph serves them all, and every weight may move: a stack has no frozen weights, and no doubles."""
+    shapes = [[(name, p.shape, p.device) for name, p in model.named_parameters()] for model in models]
+    if any(other != shapes[0] for other in shapes):
+        raise NotStackable("the models are of different architectures")
+    check_alike(models)
+    if not all(p.requires_grad and p.dtype == torch.float32 for model in models for p in model.parameters()):
+        raise NotStackable("some parameters are frozen, or not float32")
+
+
+def _precision_of(request: Request) -> Precision:
+    """The learner's where it has one; a CPU computes in float32."""
+    wanted: Precision = getattr(request.context.learner, "precision", "float32")
+    return wanted if request.retain.device.type == "cuda" and wanted in get_args(Precision) else "float32"
+
+
+# -- descents ----------------------------------------------------------------------------------------------------------
+
+
+def descended(
+    twin: TracedStack,
+    parts: Sequence[Points],
+    feeds: Sequence[Feed],
+    steps: Steps,
+    *,
+    batch_size: int,
+    train: bool,
+    sign: float = 1.0,
+    after_step: AfterStep | None = None,
+) -> list[nn.Module]:
+    """The members after their feeds, whose batches are of these parts; with `train`, batch norms moved too."""
+    widest = min(batch_size, max(len(part) for part in parts))
+    descend_together(twin, parts[0], feeds, steps, batch_size=widest, train=train, sign=sign, after_step=after_step)
+    return twin.members([feed.n_steps for feed in feeds] if train else None)
+
+
+# -- gradients and features --------------------------------------------------------------------------------------------
+
+
+def stacked_gradients(
+    twin: TracedStack, points: Sequence[Points], batches: Sequence[Sequence[Positions]]
+) -> Iterator[Tensor]:
+    """(K, P) for each place in the members' lists: the gradient of that batch's summed loss, in eval mode.
+
+    `points` is for each member any part of its data, with the labels it was taught. 0 for a member whose list has
+    ended. The tensor is the twin's own, and overwritten by the next.
+    """
+    nothing, labels = np.zeros(0, dtype=np.int64), own_labels(points)
+    for place in range(max(len(own) for own in batches)):
+        here = [own[place] if place < len(own) else nothing for own in batches]
+        at, n_valid = rectangle(here, twin.device)
+        logits, play = twin.forward(points[0].inputs_at(at), n_valid, keep=True)
+        valid = torch.arange(at.shape[1], device=twin.device) < n_valid[:, None]
+        twin.backward(play, points[0].task.loss_gradient(logits, labels(at)) * valid[..., None])
+        yield twin.gradient
+
+
+def stacked_features(twin: TracedStack, parts: Sequence[Points]) -> Tensor:
+    """(Σ n, d) what the head is given, in eval mode: the points of the first member's part, then the second's, …"""
+    last: Any = twin.steps[-1]
+    model = twin.models[0]
+    head = next(name for name, module in model.named_modules() if module is head_of(model))
+    if getattr(last, "weight", None) is not twin.slots[f"{head}.weight"]:
+        raise NotStackable("its head is not its last layer")
+    at, _ = rectangle([part.index for part in parts], twin.device)
+    caught = []
+    for some in torch.split(at, FEATURES_AT_ONCE, dim=1):
+        _, play = twin.forward(parts[0].inputs_at(some))
+        caught.append(play.read(last.reads).float())
+    features = torch.cat(caught, dim=1)  # (K, longest, d)
+    return torch.cat([features[k, : len(part)] for k, part in enumerate(parts)])

@@ -78,14 +78,14 @@ def evaluate(
 
     `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
     competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
-    parameters. `learner` is a name, a mapping of the run file's `[learner]`
-    table, or an object with the methods of `Learner`. `model` is the learner's: a name, a class or function that makes
-    a torch module, or a module, whose weights every training then begins with. `data` is a name, a `Dataset`, or a pair
-    (inputs, labels); `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class ->
-    weight, or one weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's
-    `[metrics]` table; they stand in each method's `metrics`. With `out` the run can be continued, scored and
-    reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
-    `cuda:1`.
+    parameters. `learner` is a name, a mapping of the run file's `[learner]` table, or an object with the methods of
+    `Learner`. `model` is the learner's: a name, a class or function that makes a torch module, or a module, whose
+    weights every training then begins with. `data` is a name, a `Dataset`, or a pair (inputs, labels); `data_params` go
+    to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
+    `metrics` are names of rivals to set beside Q, or a mapping of the run file's `[metrics]` table; they stand in each
+    method's `metrics`. `progress` is called with where the run stands, after every assignment. With `out` the run can
+    be continued, scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there
+    is one), `cpu`, `cuda` or `cuda:1`.
 
     Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
     later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and

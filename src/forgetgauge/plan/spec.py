@@ -23,14 +23,14 @@ DEFAULT_ADVERSARIES = (
 """The declared class of a run that names none, from a file or from Python."""
 
 
-class _Table:
+class _RunFileTable:
     """A table of a run file; keys that it does not know are refused."""
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}  # read in `runfile`; nothing here imports pydantic
 
 
 @dataclass(frozen=True)
-class DataSpec(_Table):
+class DataSpec(_RunFileTable):
     """Which data the game is played on."""
 
     name: str = declared(
@@ -58,7 +58,7 @@ class DataSpec(_Table):
 
 
 @dataclass(frozen=True)
-class SensitivitySpec(_Table):
+class SensitivitySpec(_RunFileTable):
     """P_D: how often the oracle shows each point. Neither field: uniform."""
 
     by_class: dict[str, float] | None = None
@@ -68,7 +68,7 @@ class SensitivitySpec(_Table):
 
 
 @dataclass(frozen=True)
-class GameSpec(_Table):
+class GameSpec(_RunFileTable):
     """The game itself."""
 
     alpha: float = declared(
@@ -108,7 +108,7 @@ class GameSpec(_Table):
 
 
 @dataclass(frozen=True)
-class StatisticsSpec(_Table):
+class StatisticsSpec(_RunFileTable):
     """How sure the numbers are, and what that rests on."""
 
     interval: Literal["student", "bounded"] = declared(
@@ -121,7 +121,7 @@ class StatisticsSpec(_Table):
 
 
 @dataclass(frozen=True)
-class ShadowSpec(_Table):
+class ShadowSpec(_RunFileTable):
     """The shadow models on which adversaries are fitted."""
 
     count: int = declared(
@@ -142,7 +142,7 @@ class ShadowSpec(_Table):
 
 
 @dataclass(frozen=True)
-class StrongSpec(_Table):
+class StrongSpec(_RunFileTable):
     """Strong adversaries: every score attack again, with several oracle queries under one secret bit."""
 
     queries: list[int] = declared(
@@ -163,7 +163,7 @@ class StrongSpec(_Table):
 
 
 @dataclass(frozen=True)
-class MetricsSpec(_Table):
+class MetricsSpec(_RunFileTable):
     """What others measure unlearning by, set beside Q; only `ic` needs models of its own."""
 
     ic: bool = declared(
@@ -184,7 +184,7 @@ class MetricsSpec(_Table):
 
 
 @dataclass(frozen=True)
-class UntilSpec(_Table):
+class UntilSpec(_RunFileTable):
     """Add pairs until the intervals of all advantages are narrow enough (Stein's two-stage rule)."""
 
     half_width: float = declared(
@@ -198,7 +198,7 @@ class UntilSpec(_Table):
 
 
 @dataclass(frozen=True)
-class SweepSpec(_Table):
+class SweepSpec(_RunFileTable):
     """One game for each value of one key."""
 
     key: str = declared("", "one game for each value of this key, e.g. `game.alpha`", written="–", **_APART)
@@ -206,7 +206,7 @@ class SweepSpec(_Table):
 
 
 @dataclass(frozen=True)
-class RunSpec(_Table):
+class RunSpec(_RunFileTable):
     """A whole run file."""
 
     seed: int = declared(0, "the root of all randomness, fixed beforehand", within=Range(least=0))

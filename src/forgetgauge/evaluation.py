@@ -78,14 +78,14 @@ def evaluate(
 
     `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
     competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
-    parameters. `learner` is a name, a mapping of the run file's `[learner]`
-    table, or an object with the methods of `Learner`. `model` is the learner's: a name, a class or function that makes
-    a torch module, or a module, whose weights every training then begins with. `data` is a name, a `Dataset`, or a pair
-    (inputs, labels); `data_params` go to the function that a name stands for. `sensitivity` is `"uniform"`, class ->
-    weight, or one weight per point. `metrics` are names of rivals to set beside Q, or a mapping of the run file's
-    `[metrics]` table; they stand in each method's `metrics`. With `out` the run can be continued, scored and
-    reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
-    `cuda:1`.
+    parameters. `learner` is a name, a mapping of the run file's `[learner]` table, or an object with the methods of
+    `Learner`. `model` is the learner's: a name, a class or function that makes a torch module, or a module, whose
+    weights every training then begins with. `data` is a name, a `Dataset`, or a pair (inputs, labels); `data_params` go
+    to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
+    `metrics` are names of rivals to set beside Q, or a mapping of the run file's `[metrics]` table; they stand in each
+    method's `metrics`. `progress` is called with where the run stands, after every assignment. With `out` the run can
+    be continued, scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there
+    is one), `cpu`, `cuda` or `cuda:1`.
 
     Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
     later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and
@@ -97,9 +97,7 @@ def evaluate(
     """
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
-    options = RunOptions(
-        executor=executor, device=device, time_limit_s=time_limit_s, trial=on_failure == "raise", progress=progress
-    )
+    options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", progress)
     raw = _tables(plain)
     raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
     raw["learner"] = _learner_table(learner, model)
@@ -114,16 +112,20 @@ def evaluate(
         _refuse_bound(campaign, options)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         ending, result = play(campaign, folder, options)
-        if result is not None and out is None:
-            result = _with_tracebacks(result, folder)
+        result = _with_tracebacks(result, folder) if result is not None and out is None else result
+    return _concluded(ending, result, out, on_failure)
+
+
+def _concluded(ending: Ending, result: Result | None, out: str | Path | None, on_failure: str) -> Result:
+    """The result, with warnings; unless jobs failed and that is to be raised, or the time was up."""
     for note in ending.notes:
-        warnings.warn(f"{out}: {note}", stacklevel=2)
+        warnings.warn(f"{out}: {note}", stacklevel=3)
     if ending.failed and on_failure == "raise":
         raise RunFailed(_what_failed(ending), result) from next(iter(ending.failed.values())).error
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
     for line in _doubts(result):
-        warnings.warn(line, DoubtfulResult, stacklevel=2)
+        warnings.warn(line, DoubtfulResult, stacklevel=3)
     return result
 
 

@@ -37,7 +37,7 @@ from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.plan.subjects import Halves, Shadow
 from forgetgauge.run.algorithms import make_learner
 from forgetgauge.run.campaign import Campaign
-from forgetgauge.run.weights import pour_weights
+from forgetgauge.run.model_jobs import pour_weights
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner

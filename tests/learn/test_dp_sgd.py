@@ -24,7 +24,7 @@ from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.models.building import build_model
 from forgetgauge.models.head import head_of
 from forgetgauge.plan.runfile import complete_params
-from forgetgauge.run.weights import pour_weights, weights_of
+from forgetgauge.run.model_jobs import pour_weights, weights_of
 from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.neg_grad import NegGrad

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from forgetgauge.metrics.checks import Steps, is_grounded, mean_tau, steps_of
+from forgetgauge.metrics.checks import SweepSteps, is_grounded, mean_tau, steps_of
 from forgetgauge.metrics.scores import over_pairs
 
 
@@ -75,11 +75,11 @@ def test_in_the_papers_own_tables_q_is_more_consistent_and_more_monotone_than_it
 def test_steps_are_counted_and_those_beyond_intervals_apart():
     falling = [(0.9, (0.85, 0.95)), (0.7, (0.65, 0.75)), (0.68, (0.6, 0.76))]
     rising = [(0.1, (0.0, 0.2)), (0.5, (0.4, 0.6)), (0.5, (0.4, 0.6))]
-    assert steps_of([falling, rising]) == Steps(rises=1, falls=2, sure_rises=1, sure_falls=1, total=4)
+    assert steps_of([falling, rising]) == SweepSteps(rises=1, falls=2, sure_rises=1, sure_falls=1, total=4)
 
 
 def test_without_intervals_no_step_is_sure():
-    assert steps_of([[(0.1, None), (0.9, None)]]) == Steps(1, 0, 0, 0, 1)
+    assert steps_of([[(0.1, None), (0.9, None)]]) == SweepSteps(1, 0, 0, 0, 1)
 
 
 def test_grounded_is_an_interval_that_holds_the_ideal():

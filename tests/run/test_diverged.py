@@ -9,7 +9,7 @@ import torch
 
 import forgetgauge
 from forgetgauge.plan.jobs import Job
-from forgetgauge.run import signals
+from forgetgauge.run import model_jobs
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.scheduler import execute
 from forgetgauge.run.worker import Worker
@@ -32,13 +32,13 @@ def test_a_model_that_diverged_is_asked_once_and_those_asked_with_it_are_not_ask
     global calls
     calls = iter(range(100))
     asked: Counter[int] = Counter()
-    ask = signals.outputs_of_many
+    ask = model_jobs.outputs_of_many
 
     def counted(models, points):
         asked[len(models)] += 1
         return ask(models, points)
 
-    monkeypatch.setattr(signals, "outputs_of_many", counted)
+    monkeypatch.setattr(model_jobs, "outputs_of_many", counted)
     monkeypatch.setattr(Worker, "_units", lambda self, jobs: [tuple(jobs)])  # as on a GPU
     result = forgetgauge.evaluate(
         unlearner={"mine": diverges_on_some}, adversaries="correctness", on_failure="record", **TINY

@@ -9,7 +9,7 @@ import scipy.stats
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import ComparisonResult
-from forgetgauge.suites.compare import cell, compare_suite, mean_tau, over_none, remarks, text_table
+from forgetgauge.suites.compare import cell, compare_suite, mean_tau_of_columns, over_none, remarks, text_table
 from forgetgauge.suites.paper import Value, paper_table
 from forgetgauge.suites.records import Invocation, Ours, read_comparison
 from forgetgauge.suites.strengths import remark
@@ -45,10 +45,10 @@ def test_nothing_agrees_where_the_paper_gives_no_spread_or_we_did_not_run():
 
 def test_tau_is_taken_over_the_rows_that_both_columns_have():
     one, other = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 0.0}, {"c": 1.0, "b": 2.0, "a": 3.0}
-    assert mean_tau([one, other]) == pytest.approx(-1)
-    assert mean_tau([one, one, other]) == pytest.approx((1 - 1 - 1) / 3)
-    assert mean_tau([one]) is None
-    assert mean_tau([one, {"a": 1.0, "b": 2.0}]) is None  # two rows are no ranking
+    assert mean_tau_of_columns([one, other]) == pytest.approx(-1)
+    assert mean_tau_of_columns([one, one, other]) == pytest.approx((1 - 1 - 1) / 3)
+    assert mean_tau_of_columns([one]) is None
+    assert mean_tau_of_columns([one, {"a": 1.0, "b": 2.0}]) is None  # two rows are no ranking
 
 
 @pytest.fixture

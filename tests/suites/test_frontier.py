@@ -33,7 +33,7 @@ from forgetgauge.suites.strengths import (
     variant_name,
     variants,
 )
-from forgetgauge.suites.tables import SCALES, Column, Suite, frontier_game, suite
+from forgetgauge.suites.tables import SCALES, Suite, TableColumn, frontier_game, suite
 from tests.suites.conftest import method, result_of
 
 SHOWN = [name for name, family in FAMILIES.items() if family.grids]
@@ -67,7 +67,7 @@ def test_the_game_is_table_1s_with_other_methods(scale):
 
 def test_no_model_is_trained_for_it_and_the_tables_value_is_not_played_again():
     table1 = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign
-    column = Column("all", frontier_game(SCALES["smoke"]), "digits")
+    column = TableColumn("all", frontier_game(SCALES["smoke"]), "digits")
     first = plan_suite(Suite("strengths", "", "", (column,), "quality", "smoke", ())).campaign
     new = [job for key, job in first.jobs.items() if key not in table1.jobs]
     assert {job.kind for job in new} == {"unlearn", "signals", "decide"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forgetgauge import plugins
-from forgetgauge.suites.compare import mean_tau
+from forgetgauge.suites.compare import mean_tau_of_columns
 from forgetgauge.suites.paper import KEYS, Value, paper_source, paper_table
 
 SHEET = Path(__file__).parents[3] / "shared/paper/tables.json"
@@ -52,7 +52,7 @@ def test_no_table_has_holes():
 def test_the_papers_rankings_agree_between_its_columns_as_far_as_they_are_known_to(table, tau):
     printed = paper_table(table)
     columns = [{row: cells[column].mean for row, cells in printed.rows.items()} for column in printed.columns]
-    assert mean_tau(columns) == pytest.approx(tau, abs=0.005)
+    assert mean_tau_of_columns(columns) == pytest.approx(tau, abs=0.005)
 
 
 def test_the_source_is_named():

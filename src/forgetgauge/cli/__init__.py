@@ -12,7 +12,7 @@ import typer
 
 from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
-from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of
+from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of, shown_progress
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
 
@@ -57,7 +57,6 @@ def run(
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.options import RunOptions
-    from forgetgauge.run.progress import shown_progress
 
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = _run_folder(file, out)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, seconds_of
+from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, seconds_of, shown_progress
 from forgetgauge.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -138,7 +138,6 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     """Run one and show it; True where jobs failed."""
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
-    from forgetgauge.run.progress import shown_progress
     from forgetgauge.suites.invocation import command_line
 
     if name == TOY:
@@ -146,7 +145,7 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     if name == ACCURACY:
         return _accuracy(scale, folder, columns, options, quiet)
     with started_ahead(options), shown_progress(quiet) as progress:
-        play, text = _player(name, columns)
+        play, text = _how_to_run(name, columns)
         invoked, found = play(scale, folder, options=replace(options, progress=progress), command=command_line())
         if found is not None:
             typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
@@ -158,7 +157,7 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     return bool(ending.failed)
 
 
-def _player(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable[[Any], str]]:
+def _how_to_run(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable[[Any], str]]:
     """How it is run, which gives the invocation and what was found (None where jobs are left); and how that reads."""
     if name == SPLITTING:
         from forgetgauge.suites.splits_page import splits_text
@@ -276,7 +275,6 @@ def swap_vs_random(
 ) -> None:
     """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
     from forgetgauge.run.options import RunOptions
-    from forgetgauge.run.progress import shown_progress
     from forgetgauge.suites import swap_vs_random as experiment
     from forgetgauge.suites.splits_page import splits_text
 

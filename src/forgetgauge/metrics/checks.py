@@ -24,7 +24,7 @@ def is_grounded(interval: Bounds, ideal: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Steps:
+class SweepSteps:
     """From one swept value to the next, over all methods."""
 
     rises: int
@@ -36,11 +36,11 @@ class Steps:
     total: int
 
 
-def steps_of(ways: Sequence[Sequence[tuple[float, Bounds | None]]]) -> Steps:
+def steps_of(ways: Sequence[Sequence[tuple[float, Bounds | None]]]) -> SweepSteps:
     """Each way is one method's (score, interval) at the swept values in order; without intervals no step is sure."""
     steps = [(before, after) for way in ways for before, after in pairwise(way)]
     sure = [(old[1], new[1]) for old, new in steps if old[1] is not None and new[1] is not None]
-    return Steps(
+    return SweepSteps(
         rises=sum(new[0] > old[0] for old, new in steps),
         falls=sum(new[0] < old[0] for old, new in steps),
         sure_rises=sum(new[0] > old[1] for old, new in sure),

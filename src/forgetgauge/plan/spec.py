@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, TypedDict
 
 from forgetgauge.plan.parameters import Parameter, Range, declared, parameters_of
 
-_STRICT = {"extra": "forbid"}  # read by pydantic in `runfile`; nothing here imports it
 _COUNT = Range(least=1)
 _APART: dict[str, None] = {"argument": None, "in_game": None}
 """Of keys that reach `evaluate` and `Game` as a part of something else, or not at all."""
@@ -24,11 +23,16 @@ DEFAULT_ADVERSARIES = (
 """The declared class of a run that names none, from a file or from Python."""
 
 
+class _RunFileTable:
+    """A table of a run file; keys that it does not know are refused."""
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}  # read in `runfile`; nothing here imports pydantic
+
+
 @dataclass(frozen=True)
-class DataSpec:
+class DataSpec(_RunFileTable):
     """Which data the game is played on."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     name: str = declared(
         "digits",
         "a data set of `forgetgauge ls data`, your own `module:function`, or a path of `.npz` files",
@@ -54,10 +58,9 @@ class DataSpec:
 
 
 @dataclass(frozen=True)
-class SensitivitySpec:
+class SensitivitySpec(_RunFileTable):
     """P_D: how often the oracle shows each point. Neither field: uniform."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     by_class: dict[str, float] | None = None
     """Weight of each class; classes not named weigh 1."""
     file: str | None = None
@@ -65,10 +68,9 @@ class SensitivitySpec:
 
 
 @dataclass(frozen=True)
-class GameSpec:
+class GameSpec(_RunFileTable):
     """The game itself."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     alpha: float = declared(
         0.1,
         "α = |F| / |R ∪ F|",
@@ -106,10 +108,9 @@ class GameSpec:
 
 
 @dataclass(frozen=True)
-class StatisticsSpec:
+class StatisticsSpec(_RunFileTable):
     """How sure the numbers are, and what that rests on."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     interval: Literal["student", "bounded"] = declared(
         "student",
         'the interval of Q: `"student"` takes pairs as roughly normal, `"bounded"` assumes no distribution and is much'
@@ -120,10 +121,9 @@ class StatisticsSpec:
 
 
 @dataclass(frozen=True)
-class ShadowSpec:
+class ShadowSpec(_RunFileTable):
     """The shadow models on which adversaries are fitted."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     count: int = declared(
         8,
         "shadow models on the shadow half, on which the adversaries are fitted",
@@ -142,10 +142,9 @@ class ShadowSpec:
 
 
 @dataclass(frozen=True)
-class StrongSpec:
+class StrongSpec(_RunFileTable):
     """Strong adversaries: every score attack again, with several oracle queries under one secret bit."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     queries: list[int] = declared(
         [1, 4, 16, 64],
         "numbers of oracle queries of the strong adversaries; the report draws Q against them",
@@ -164,10 +163,9 @@ class StrongSpec:
 
 
 @dataclass(frozen=True)
-class MetricsSpec:
+class MetricsSpec(_RunFileTable):
     """What others measure unlearning by, set beside Q; only `ic` needs models of its own."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     ic: bool = declared(
         False,
         "the interclass confusion test beside Q: one more model per pair, taught wrong labels",
@@ -186,10 +184,9 @@ class MetricsSpec:
 
 
 @dataclass(frozen=True)
-class UntilSpec:
+class UntilSpec(_RunFileTable):
     """Add pairs until the intervals of all advantages are narrow enough (Stein's two-stage rule)."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     half_width: float = declared(
         0.02,
         "with a table `[until]`, pairs are added until the simultaneous intervals have this half width (Stein's"
@@ -201,19 +198,17 @@ class UntilSpec:
 
 
 @dataclass(frozen=True)
-class SweepSpec:
+class SweepSpec(_RunFileTable):
     """One game for each value of one key."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     key: str = declared("", "one game for each value of this key, e.g. `game.alpha`", written="–", **_APART)
     values: list[Any] = declared([], "its values, in the order of the result's games", written="–", **_APART)
 
 
 @dataclass(frozen=True)
-class RunSpec:
+class RunSpec(_RunFileTable):
     """A whole run file."""
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
     seed: int = declared(0, "the root of all randomness, fixed beforehand", within=Range(least=0))
     keep: Literal["signals", "weights"] = declared(
         "signals",

@@ -148,7 +148,7 @@ class StrongView:
 
 
 @dataclass(frozen=True)
-class GameView:
+class ShownGame:
     """One game as the template shows it."""
 
     title: str
@@ -185,8 +185,8 @@ class GameView:
         return max(1, min(_HEAT_LEVELS, round(_HEAT_LEVELS * abs(advantage) / self.heat_top)))
 
 
-def _view(game: GameResult, result: Result) -> GameView:
-    return GameView(
+def _view(game: GameResult, result: Result) -> ShownGame:
+    return ShownGame(
         title="" if result.sweep is None else f"{result.sweep} = {setting(game.value)}",
         game=game,
         verdict=verdict(game),

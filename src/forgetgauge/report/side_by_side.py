@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.metrics.checks import Steps, is_grounded, mean_tau, steps_of
+from forgetgauge.metrics.checks import SweepSteps, is_grounded, mean_tau, steps_of
 from forgetgauge.results.record import GameResult, MethodResult, Result, role_of
 from forgetgauge.wording import bracket, plain, setting, tau_text
 
@@ -131,7 +131,7 @@ METRICS = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class MetricReading:
     """What a metric says of a method."""
 
     value: float
@@ -140,7 +140,7 @@ class Reading:
     adversary: str | None
 
 
-def reading(method: MethodResult | None, metric: Metric) -> Reading | None:
+def reading(method: MethodResult | None, metric: Metric) -> MetricReading | None:
     """None where it was not measured."""
     if method is None:
         return None
@@ -148,9 +148,9 @@ def reading(method: MethodResult | None, metric: Metric) -> Reading | None:
         if method.quality is None or method.adversary is None:
             return None
         by_pair = [1 - abs(advantage) for advantage in method.by_adversary[method.adversary].by_pair]
-        return Reading(method.quality, method.interval, by_pair, method.adversary)
+        return MetricReading(method.quality, method.interval, by_pair, method.adversary)
     found = method.metrics.get(metric.key)
-    return None if found is None else Reading(found.value, found.interval, found.by_pair, found.adversary)
+    return None if found is None else MetricReading(found.value, found.interval, found.by_pair, found.adversary)
 
 
 def shown_metrics(games: Sequence[GameResult]) -> list[Metric]:
@@ -166,8 +166,8 @@ class Check:
     """One metric's record in one game."""
 
     metric: Metric
-    retrain: Reading | None
-    none: Reading | None
+    retrain: MetricReading | None
+    none: MetricReading | None
     grounded: bool | None
     """Whether Retrain's interval holds the ideal; None without one, or where it does by construction."""
     reach: tuple[float, float] | None
@@ -184,7 +184,7 @@ def checks_of(game: GameResult) -> list[Check]:
 
 
 def _check(game: GameResult, metric: Metric) -> Check:
-    references: dict[str, Reading | None] = {"retrain": None, "none": None}
+    references: dict[str, MetricReading | None] = {"retrain": None, "none": None}
     for name, method in game.methods.items():
         role = role_of(game, name)
         if role in references and references[role] is None:
@@ -218,7 +218,7 @@ class SweepCheck:
     """One metric's record over a sweep."""
 
     metric: Metric
-    steps: Steps
+    steps: SweepSteps
     tau: float | None
     """Mean of Kendall's τ between the rankings of the methods at every two values."""
 
@@ -236,13 +236,13 @@ def sweep_checks(result: Result) -> list[SweepCheck]:
     return [_sweep_check(metric, [found[i] for found in whole]) for i, metric in enumerate(metrics)]
 
 
-def _way(games: Sequence[GameResult], name: str, metric: Metric) -> list[Reading]:
+def _way(games: Sequence[GameResult], name: str, metric: Metric) -> list[MetricReading]:
     """Through the games; shorter than these where it was not measured."""
     found = [reading(game.methods.get(name), metric) for game in games]
     return [one for one in found if one is not None]
 
 
-def _sweep_check(metric: Metric, ways: Sequence[Sequence[Reading]]) -> SweepCheck:
+def _sweep_check(metric: Metric, ways: Sequence[Sequence[MetricReading]]) -> SweepCheck:
     steps = steps_of([[(one.value, one.interval) for one in way] for way in ways])
     return SweepCheck(metric, steps, mean_tau(np.array([[one.value for one in way] for way in ways]).T))
 
@@ -302,7 +302,7 @@ def _check_row(check: Check) -> list[str]:
     return [check.metric.head, ideal, *references, spread, tau_text(check.tau)]
 
 
-def _cell(found: Reading | None) -> str:
+def _cell(found: MetricReading | None) -> str:
     if found is None:
         return "–"
     return plain(found.value) if found.interval is None else f"{plain(found.value)} {_bracket(found.interval)}"

@@ -242,6 +242,6 @@ class _RunGame:
             "utility_by_pair": means_by_group((cell.pair, fact["utility"]) for cell, fact in known.items()),
             "n_gradients": mean([fact["n_gradients"] for fact in facts]) if facts else None,
             "seconds": round(mean(seconds), 6) if seconds else None,
-            "facts": mean_of_each([fact.get("told", {}) for fact in facts]),
+            "facts": mean_of_each([fact.get("stated", {}) for fact in facts]),
             "metrics": self._rivals.of(method, list(self.outcomes[method]), retrained),
         }

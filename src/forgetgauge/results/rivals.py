@@ -73,7 +73,7 @@ class Rivals:
                 said = [self.run.look_up(key).arrays for key in keys]
                 answers = [(predicted(one["outputs"]), one["labels"]) for one in said]
                 found["ic"].append(mean([ic_score(*answer, (first, second)) for answer in answers]))
-                found["ic_right"].append(mean([float(np.mean(told == true)) for told, true in answers]))
+                found["ic_right"].append(mean([float(np.mean(said == true)) for said, true in answers]))
                 found["ic_accuracy"].append(mean([self.run.facts(key)["utility"]["unseen"] for key in keys]))
         return found
 

@@ -56,8 +56,8 @@ def damage(game: GameResult) -> str | None:
     if not lost:
         return None
     worse = "Less accurate" if game.utility_name == "accuracy" else f"Of a lower {game.utility_name}"
-    told = ", ".join(f"{name} by {points(loss)}" for name, loss in lost.items())
-    return f"{worse} than {yardsticks(game)}: {told}. Such a Q is in part that of a damaged model."
+    by_method = ", ".join(f"{name} by {points(loss)}" for name, loss in lost.items())
+    return f"{worse} than {yardsticks(game)}: {by_method}. Such a Q is in part that of a damaged model."
 
 
 def points(loss: float) -> str:
@@ -83,7 +83,7 @@ def uneven_accuracy(game: GameResult) -> str | None:
     """
     if game.utility_name != "accuracy":
         return None
-    told = []
+    uneven = []
     for name, method in game.methods.items():
         part = unseen_part(method.utility_by_pair)
         if part is None:
@@ -92,10 +92,10 @@ def uneven_accuracy(game: GameResult) -> str | None:
         usual = median(found)
         least = max(APART, SURELY * _error(game, part, usual, 1)) + 1e-9
         if any(abs(own - usual) > least for own in found):
-            told.append(f"{name} {plain(min(found))} to {plain(max(found))} ({NAMES[part]})")
-    if not told:
+            uneven.append(f"{name} {plain(min(found))} to {plain(max(found))} ({NAMES[part]})")
+    if not uneven:
         return None
-    return f"Accuracy differs from pair to pair: {', '.join(told)}. What was not learnt cannot be forgotten."
+    return f"Accuracy differs from pair to pair: {', '.join(uneven)}. What was not learnt cannot be forgotten."
 
 
 def _error(game: GameResult, part: str, accuracy: float, n_pairs: int) -> float:

@@ -258,6 +258,6 @@ def _sweep_damage(result: Result) -> list[str]:
 
 def _sweep_grounding(result: Result, astray: Sequence[str]) -> str:
     if not astray:
-        return "Retrain’s interval holds 1 in every game. Which differences are real is told game by game below."
+        return "Retrain’s interval holds 1 in every game. Which differences are real stands game by game below."
     where = f"{result.sweep} = {listed(astray)}"
     return f"Retrain’s interval does not hold 1, or it has none, at {where}: read these with care."

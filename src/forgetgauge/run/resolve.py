@@ -309,7 +309,7 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
     from forgetgauge.learn.learner import Learner
-    from forgetgauge.run.weights import mould
+    from forgetgauge.run.model_jobs import mould
 
     made = plugins.learners.load(learner.name)
     made = made(**learner.params) if isinstance(made, type) else made

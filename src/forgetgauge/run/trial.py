@@ -226,18 +226,18 @@ class _Models:
         self._some = functools.cache(lambda few: _Some(data, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
-        from forgetgauge.run.weights import untrained, weights_of
+        from forgetgauge.run.model_jobs import untrained, weights_of
 
         points = self._some(few).on_device(self.subject.halves).points
         return Artefact(weights_of(untrained(make_learner(self.job.unlearn.learner), points, 1)[0]), {})
 
     def fitted(self, few: bool) -> Artefact:
-        from forgetgauge.run.training import train
+        from forgetgauge.run.model_jobs import train
 
         return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], self._some(few))[0])
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
-        from forgetgauge.run.training import unlearn
+        from forgetgauge.run.model_jobs import unlearn
 
         part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
         given = {"model": model} if name in self.job.from_original else {}
@@ -245,7 +245,7 @@ class _Models:
 
     def _looked_at(self, few: bool, made: Artefact) -> Artefact:
         """The model as it is stored, once it has answered for some points."""
-        from forgetgauge.run.signals import take_signals
+        from forgetgauge.run.model_jobs import take_signals
 
         stored = decode(encode(made.arrays, made.facts))
         part = SignalsJob(self.subject, self._learner(few), PAIR, self.job.columns)
@@ -327,7 +327,7 @@ def _copied(points: Points, index: npt.NDArray[np.int64]) -> Points:
 
 
 def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
-    """It is fitted to made-up signals, in which members are told with more confidence, stored, read and asked."""
+    """It is fitted to made-up signals, in which members are called with more confidence, stored, read and asked."""
     rng, n_classes, needs = Streams(job.key).generator("signals"), job.fit.n_classes, job.needs
     n = min(job.n_points, max(N_POINTS, N_PER_CLASS * n_classes), 10 * N_POINTS) if few else job.n_points
     task = plugins.tasks.load(job.fit.task)

@@ -132,15 +132,15 @@ def _made(
         case "initialise":
             return [initialise(job, data) for job in jobs]
         case "train":
-            from forgetgauge.run.training import train
+            from forgetgauge.run.model_jobs import train
 
             return train(jobs, data)
         case "unlearn":
-            from forgetgauge.run.training import unlearn
+            from forgetgauge.run.model_jobs import unlearn
 
             return unlearn(jobs, given, data)
         case "signals":
-            from forgetgauge.run.signals import take_signals
+            from forgetgauge.run.model_jobs import take_signals
 
             return take_signals(jobs, given, data)
         case "fit":

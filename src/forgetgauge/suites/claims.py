@@ -17,7 +17,7 @@ from typing import Literal
 from scipy import special
 
 from forgetgauge.suites.accuracy import FullData, paper_accuracy
-from forgetgauge.suites.compare import mean_tau
+from forgetgauge.suites.compare import mean_tau_of_columns
 from forgetgauge.suites.findings import EMBEDDED, Findings, Stored
 from forgetgauge.suites.paper import PRINTED, paper_table, table_name
 from forgetgauge.suites.rankings import LEVEL, ByMethod, Couples, Tau, bootstrap_tau, every_two
@@ -144,7 +144,7 @@ def _paper_tau(table: str, couples: Callable[[int], Couples]) -> float | None:
     printed = paper_table(table)
     rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
     columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]
-    return mean_tau(columns, couples(len(columns)))
+    return mean_tau_of_columns(columns, couples(len(columns)))
 
 
 def _by_tau(

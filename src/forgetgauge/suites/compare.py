@@ -23,7 +23,7 @@ from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
-from forgetgauge.suites.tables import Column, Layout, Suite
+from forgetgauge.suites.tables import Layout, Suite, TableColumn
 from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket, tau_text
 
 IC_ACCURACY = "ic_accuracy"
@@ -64,12 +64,12 @@ IDEALS: dict[Layout, float] = {"quality": 1.0, "advantage": 0.0, "mia": 0.5}
 """What Retrain's interval should hold."""
 
 
-def column_values(layout: Layout, column: Column, game: GameResult) -> dict[str, Ours]:
+def column_values(layout: Layout, column: TableColumn, game: GameResult) -> dict[str, Ours]:
     """Our values of one column, by row."""
     return _READERS[layout](column, game)
 
 
-def _quality(column: Column, game: GameResult) -> dict[str, Ours]:
+def _quality(column: TableColumn, game: GameResult) -> dict[str, Ours]:
     return {
         name: Ours(method.quality_plugin, method.interval)
         for name, method in game.methods.items()
@@ -77,7 +77,7 @@ def _quality(column: Column, game: GameResult) -> dict[str, Ours]:
     }
 
 
-def _advantage(column: Column, game: GameResult) -> dict[str, Ours]:
+def _advantage(column: TableColumn, game: GameResult) -> dict[str, Ours]:
     found = _quality(column, game).get(column.method)
     if found is None:
         return {}
@@ -85,7 +85,7 @@ def _advantage(column: Column, game: GameResult) -> dict[str, Ours]:
     return {"advantage": Ours(1 - found.value, ends)}
 
 
-def _accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
+def _accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]:
     """Of None, whose models are the originals; T where the data have no official test set."""
     none = game.methods["none"]
     found = unseen_accuracy(none)
@@ -96,20 +96,20 @@ def _accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
     return {"accuracy": Ours(found[1], interval)}
 
 
-def _metric(name: str) -> Callable[[Column, GameResult], dict[str, Ours]]:
-    def read(column: Column, game: GameResult) -> dict[str, Ours]:
+def _metric(name: str) -> Callable[[TableColumn, GameResult], dict[str, Ours]]:
+    def read(column: TableColumn, game: GameResult) -> dict[str, Ours]:
         found = {method: result.metrics.get(name) for method, result in game.methods.items()}
         return {method: Ours(one.value, one.interval) for method, one in found.items() if one is not None}
 
     return read
 
 
-def _confused_accuracy(column: Column, game: GameResult) -> dict[str, Ours]:
+def _confused_accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]:
     found = game.methods["none"].metrics.get(IC_ACCURACY)
     return {} if found is None else {"accuracy": Ours(found.value, found.interval)}
 
 
-_READERS: dict[Layout, Callable[[Column, GameResult], dict[str, Ours]]] = {
+_READERS: dict[Layout, Callable[[TableColumn, GameResult], dict[str, Ours]]] = {
     "quality": _quality,
     "advantage": _advantage,
     "accuracy": _accuracy,
@@ -124,7 +124,7 @@ Values = Mapping[str, float]
 
 def compare_suite(
     suite: Suite,
-    shown: Sequence[Column],
+    shown: Sequence[TableColumn],
     result: Result | None,
     not_run: Mapping[str, str],
     invocations: Sequence[Invocation],
@@ -149,8 +149,8 @@ def compare_suite(
             for row in (*paper.rows, *further)
         },
         tau={label: _tau(printed[label], points[label]) for label in labels},
-        tau_between_columns=mean_tau([points[label] for label in ours]),
-        tau_between_columns_paper=mean_tau(list(printed.values())),
+        tau_between_columns=mean_tau_of_columns([points[label] for label in ours]),
+        tau_between_columns_paper=mean_tau_of_columns(list(printed.values())),
         grounding={label: _grounded(suite, label, ours.get(label, {})) for label in labels},
         not_run=dict(not_run),
         notes=[*suite.notes, *dict.fromkeys(column.note for column in shown if column.note)],
@@ -198,7 +198,7 @@ _ROUNDING = 0.0005
 """The paper prints three digits."""
 
 
-def mean_tau(columns: Sequence[Values], couples: Couples | None = None) -> float | None:
+def mean_tau_of_columns(columns: Sequence[Values], couples: Couples | None = None) -> float | None:
     """Kendall's τ_b of couples of columns, every two without, each over the rows both have, averaged."""
     couples = every_two(len(columns)) if couples is None else couples
     found = [tau for one, other in couples if (tau := _tau(columns[one], columns[other])) is not None]

@@ -37,7 +37,7 @@ from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
-from forgetgauge.suites.tables import SCALES, Column, Raw, Suite, image_family
+from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
 from forgetgauge.version import VERSION
 
 READ_FROM = {"mnist-3-8": "mnist"}
@@ -53,11 +53,11 @@ VARIABLE = "FORGETGAUGE_COMMIT"
 class Planned:
     """The columns of a table that can be played here, and why the others cannot."""
 
-    columns: list[Column]
+    columns: list[TableColumn]
     campaign: Campaign
     """Of these columns, in their order."""
     not_run: dict[str, str]
-    before: list[tuple[Column, Graph]]
+    before: list[tuple[TableColumn, Graph]]
     """Columns that are not asked for, but were finished in an earlier invocation: the table has them all the same."""
 
 
@@ -79,10 +79,10 @@ def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) 
     for label in only:
         if label not in [column.label for column in suite.columns]:
             raise UserError(f"{suite.name}: " + unknown_name("column", label, [c.label for c in suite.columns]))
-    chosen: list[Column] = []
+    chosen: list[TableColumn] = []
     parts: list[Resolved] = []
     not_run: dict[str, str] = {}
-    before: list[tuple[Column, Graph]] = []
+    before: list[tuple[TableColumn, Graph]] = []
     for column in suite.columns:
         if only and column.label not in only:
             finished = _finished_before(suite, column, out)
@@ -130,7 +130,7 @@ def play_single(
 ) -> Invoked:
     """Do what is missing of a game on images that is no table of the paper; `OUT/NAME` has its result and report."""
     start = time.monotonic()
-    column = Column("all", raw, image_family(SCALES[scale]))
+    column = TableColumn("all", raw, image_family(SCALES[scale]))
     campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
     remember_games(out, name, campaign)
     folder = table_folder(out, name)
@@ -142,7 +142,7 @@ def play_single(
     return Invoked(ending, campaign, folder, result, invocations)
 
 
-def _settle(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Resolved] | str:
+def _settle(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableColumn, Resolved] | str:
     """The column or what stands in for it, resolved; or why neither can be played here."""
     try:
         refuse_download(column.raw["data"]["name"])
@@ -162,7 +162,7 @@ def refuse_download(name: str) -> None:
         raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
 
 
-def _joined(suite: Suite, columns: Sequence[Column], parts: Sequence[Resolved]) -> Resolved:
+def _joined(suite: Suite, columns: Sequence[TableColumn], parts: Sequence[Resolved]) -> Resolved:
     """One campaign; every column is one game, under its label."""
     games = [replace(part.games[0], value=column.label) for column, part in zip(columns, parts, strict=True)]
     datasets = {digest: data for part in parts for digest, data in part.sources.datasets.items()}
@@ -170,7 +170,7 @@ def _joined(suite: Suite, columns: Sequence[Column], parts: Sequence[Resolved]) 
     return Resolved(games, suite.variable or None, keep, Sources(datasets), parts[0].environment)
 
 
-def _finished_before(suite: Suite, column: Column, out: Path | None) -> tuple[Column, Graph] | None:
+def _finished_before(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableColumn, Graph] | None:
     """The column, or what stood in for it, where an earlier invocation finished it."""
     known = None if out is None else remembered(out, suite.name, column)
     if known is not None:
@@ -178,7 +178,7 @@ def _finished_before(suite: Suite, column: Column, out: Path | None) -> tuple[Co
     return None if column.instead is None else _finished_before(suite, column.instead, out)
 
 
-def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bool) -> list[tuple[Column, Graph]]:
+def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bool) -> list[tuple[TableColumn, Graph]]:
     """The columns that have a result, in the order of the table: so it grows over several invocations."""
     state = folder.open_ledger().state
     here = list(zip(planned.columns, planned.campaign.graphs, strict=True))
@@ -249,7 +249,7 @@ def read_invocations(path: Path) -> list[Invocation]:
         raise UserError(f"{path}: damaged: {error}") from None
 
 
-def remembered(out: Path, name: str, column: Column) -> Resolved | None:
+def remembered(out: Path, name: str, column: TableColumn) -> Resolved | None:
     """The column's game as another machine resolved it, where all its signals and decisions are in the folder."""
     folder = RunFolder(out)
     if not folder.run_file.exists():
@@ -262,7 +262,7 @@ def remembered(out: Path, name: str, column: Column) -> Resolved | None:
     return None
 
 
-def is_of(game: Game, column: Column) -> bool:
+def is_of(game: Game, column: TableColumn) -> bool:
     """Whether the game is what the column says, as far as that can be told without resolving it."""
     raw = column.raw
     learner = {key: value for key, value in expand_preset(raw["learner"]).items() if key != "name"}

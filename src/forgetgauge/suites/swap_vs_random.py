@@ -84,7 +84,7 @@ def play_splitting(scale: str, out: Path, **how: Any) -> tuple[Invoked, SwapVsRa
 
 def _written(graph: Graph, folder: RunFolder, result: Result, target: Path) -> SwapVsRandom:
     """Compare, and write record, figure and page."""
-    found = compare(split_advantages(graph, folder), graph.game, result)
+    found = compare_groupings(split_advantages(graph, folder), graph.game, result)
     files = {"json": found.to_json(), "svg": splits_figure(found), "html": splits_page(found)}
     for suffix, text in files.items():
         folder.write_text(target / f"{NAME}.{suffix}", text)
@@ -111,7 +111,7 @@ def _embedded() -> dict[str, Any]:
     return tomllib.loads(resources.files(__package__).joinpath("swap_vs_random.toml").read_text("utf-8"))
 
 
-def compare(advantages: SplitAdvantages, game: Game, result: Result) -> SwapVsRandom:
+def compare_groupings(advantages: SplitAdvantages, game: Game, result: Result) -> SwapVsRandom:
     """Both groupings of every method and adversary."""
     methods = {name: _method(by_split.mean(axis=1), game) for name, by_split in advantages.by_method.items()}
     means = {

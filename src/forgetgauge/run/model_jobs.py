@@ -1,0 +1,237 @@
+"""The work of jobs about models: to train them, to make them forget, to ask them about points.
+
+Between jobs a model is an artefact: all of its state as arrays, which go back into a model of the same architecture.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.learn.device import describe
+from forgetgauge.learn.learner import Learner
+from forgetgauge.learn.predict import outputs_of_many, utility_of
+from forgetgauge.learn.white_box import COLUMNS
+from forgetgauge.models.building import few_of, torch_seeded
+from forgetgauge.models.outputs import answering_like, with_plain_outputs
+from forgetgauge.plan.graph import CONFUSED, PAIR
+from forgetgauge.plan.jobs import SignalsJob, TrainJob, UnlearnJob
+from forgetgauge.plan.subjects import Helper, Target
+from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
+from forgetgauge.run.point_sets import SubjectPoints, WorkerData
+from forgetgauge.store.objects import Artefact
+from forgetgauge.streams import Streams
+from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
+
+
+def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module]:
+    """Models to pour weights into: drawn once and copied, for 11 million random numbers take a tenth of a second."""
+    first = mould(learner, points)
+    return [first, *(copy.deepcopy(first) for _ in range(n_models - 1))]
+
+
+def mould(learner: Learner, points: Points) -> nn.Module:
+    """A model to pour weights into, which gives plain outputs whoever wrote the learner."""
+    model = learner.build(points, 0)
+    if not isinstance(model, nn.Module):
+        raise UserError(f"learner '{type(learner).__name__}' built a {type(model).__name__}, not a torch module")
+    model = model.to(points.device)
+    if type(learner).__module__.startswith("forgetgauge."):
+        return model
+    with torch_seeded(0):
+        return with_plain_outputs(type(model).__name__, model, few_of(points), points.task, points.n_outputs)
+
+
+def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """All of a model's state as arrays."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
+
+
+def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """The weights of what an unlearner gave back, which must be a model of the same architecture."""
+    if not isinstance(model, nn.Module):
+        raise WrongOutput(f"the unlearner gave back a {type(model).__name__}, not a model")
+    if "forward" in vars(model):
+        raise WrongOutput("the unlearner replaced the model's forward: only its weights and buffers are kept")
+    shapes = {name: tensor.shape for name, tensor in original.state_dict().items()}
+    if {name: tensor.shape for name, tensor in model.state_dict().items()} != shapes:
+        raise WrongOutput("the unlearner gave back a model of another architecture")
+    return weights_of(model)
+
+
+@torch.no_grad()
+def refuse_what_is_not_kept(model: nn.Module, fresh: nn.Module, x: Tensor) -> None:
+    """WrongOutput where a model answers otherwise than one of its architecture with its weights and buffers.
+
+    These alone are stored: a hook, an exchanged layer or an attribute that forward reads would be lost without a word,
+    and the model that is attacked would not be the one that was made.
+    """
+    fresh.load_state_dict(model.state_dict())
+    model = answering_like(model, fresh)
+    first = next(model.parameters(), None)
+    here = x if first is None else x.to(first.device)
+    answers, again, kept = model.eval()(here).cpu(), model(here).cpu(), fresh.eval()(x).cpu()
+    if not torch.equal(answers.nan_to_num(), again.nan_to_num()):
+        return  # it answers at random
+    size = float(kept.nan_to_num().abs().max()) + 1e-6
+    if answers.shape != kept.shape or not torch.allclose(answers, kept, rtol=1e-3, atol=1e-3 * size, equal_nan=True):
+        raise WrongOutput(
+            "the model answers otherwise than its weights and buffers say, and these alone are kept: put what hooks, "
+            "exchanged layers, attributes or buffers with persistent=False do into parameters or persistent buffers"
+        )
+
+
+def pour_weights(model: nn.Module, weights: Artefact) -> None:
+    """Stored weights into a model of the same architecture."""
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.arrays.items()})
+    model.eval()
+
+
+N_ASKED = 16
+"""Points of each set on which a model of the user's is compared with what is kept of it."""
+
+
+def train(jobs: Sequence[TrainJob], data: WorkerData) -> list[Artefact]:
+    """One model for each job, all by the learner of the first."""
+    learner = make_learner(jobs[0].learner)
+    with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
+        points = [data.points_of(job.subject, whole).training for job in jobs]
+        models = learner.fit_many(points, [Streams(job.key) for job in jobs])
+        engine = learner.engine(points).name if hasattr(learner, "engine") else ""
+        if makes_own_models(jobs[0]):
+            _refuse_what_is_not_kept(models, [[own] for own in points], learner, whole)
+    ran = _how_it_ran(data, len(jobs), engine)
+    return [
+        Artefact(
+            weights_of(model),
+            {"n_gradients": learner.n_gradients(len(p)), "ran": ran, "stated": _facts_of(learner, model)},
+        )
+        for model, p in zip(models, points, strict=True)
+    ]
+
+
+def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]], data: WorkerData) -> list[Artefact]:
+    """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
+    learner, unlearner = make_learner(jobs[0].learner), make_unlearner(jobs[0].unlearner)
+    with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
+        models = untrained(learner, whole, len(jobs))
+        point_sets = [data.points_of(job.subject, whole) for job in jobs]
+        requests = [_request(*one, learner) for one in zip(jobs, given, models, point_sets, strict=True)]
+        if isinstance(unlearner, StackedUnlearner):
+            models = unlearner.unlearn_many(requests)
+            ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
+        else:
+            models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+            ran = _how_it_ran(data, 1)
+        weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
+        if makes_own_models(jobs[0]):
+            _refuse_what_is_not_kept(models, [[r.retain, r.forget] for r in requests], learner, whole)
+    made = []
+    for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
+        facts = {"n_gradients": request.context.n_gradients, "ran": ran}
+        facts["stated"] = {**_facts_of(learner, model), **request.context.facts}
+        if "model" in inputs:
+            facts["original_ran"] = inputs["model"].facts.get("ran")
+        made.append(Artefact(arrays, facts))
+    return made
+
+
+def _refuse_what_is_not_kept(
+    models: Sequence[nn.Module], sets: Sequence[Sequence[Points]], learner: Learner, whole: Points
+) -> None:
+    """Of every set some points are asked about: what is done to F alone would not show on R."""
+    fresh = untrained(learner, whole, 1)[0]
+    for model, own in zip(models, sets, strict=True):
+        asked = np.concatenate([points.index[:N_ASKED] for points in own])
+        refuse_what_is_not_kept(model, fresh, whole.inputs_at(torch.from_numpy(asked)))
+
+
+def _request(
+    job: UnlearnJob, inputs: Mapping[str, Artefact], model: nn.Module, point_sets: SubjectPoints, learner: Learner
+) -> Request:
+    if "model" in inputs:
+        pour_weights(model, inputs["model"])
+    context = Context(learner, Streams(job.key), validation=point_sets.elsewhere)
+    return Request(model, point_sets.retain, point_sets.forget, context)
+
+
+def _how_it_ran(data: WorkerData, width: int, engine: str = "") -> dict[str, Any]:
+    """Which engine, in a stack how wide, where: a resumed run may have pieces of several sorts."""
+    return {
+        "device": describe(data.device),
+        "engine": engine or ("solo" if width == 1 else "stack"),
+        "width": width,
+    }
+
+
+def _facts_of(learner: Learner, model: Any) -> dict[str, float]:
+    """What a learner has to say about a model, for the result."""
+    return dict(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}
+
+
+def take_signals(
+    jobs: Sequence[SignalsJob], given: Sequence[Mapping[str, Artefact]], data: WorkerData
+) -> list[Artefact | ValueError]:
+    """What models say, all of them in one pass where they are alike; an error in the place of one that diverged."""
+    with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
+        models = untrained(make_learner(jobs[0].learner), whole, len(jobs))
+    for model, inputs in zip(models, given, strict=True):
+        pour_weights(model, inputs["model"])
+    asked = [_asked(job, data) for job in jobs]
+    said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
+    for name in asked[0]:
+        for own, outputs in zip(said, outputs_of_many(models, [sets[name] for sets in asked]), strict=True):
+            own[name] = outputs
+    return [_signals(data, *one) for one in zip(jobs, given, models, asked, said, strict=True)]
+
+
+def _asked(job: SignalsJob, data: WorkerData) -> dict[str, Points]:
+    """The sets a model is asked about: those that adversaries see, and those that show the utility of a target or
+    of a model of the IC test."""
+    point_sets, dataset = data.points_of(job.subject), data.on_device(job.halves)
+    sets = {"seen": point_sets.look_at(job.look_at)}
+    if _shows_utility(job):
+        sets |= {"retain": point_sets.retain, "forget": point_sets.forget, "unseen": point_sets.unseen}
+        if dataset.test is not None:
+            sets["test"] = dataset.test
+    return sets
+
+
+def _shows_utility(job: SignalsJob) -> bool:
+    return job.look_at in (PAIR, CONFUSED)
+
+
+def _signals(
+    data: WorkerData,
+    job: SignalsJob,
+    inputs: Mapping[str, Artefact],
+    model: nn.Module,
+    asked: Mapping[str, Points],
+    said: Mapping[str, npt.NDArray[np.float32]],
+) -> Artefact | ValueError:
+    point_sets, points = data.points_of(job.subject), asked["seen"]
+    arrays: dict[str, npt.NDArray[Any]] = {"outputs": said["seen"], "labels": points.y.cpu().numpy()}
+    if not np.isfinite(arrays["outputs"]).all():
+        return ValueError("the model's outputs hold NaN or infinite values")
+    for column in job.columns:
+        arrays[f"column {column}"] = COLUMNS[column](model, points)
+    known = inputs["model"].facts  # kept here, since the weights may be dropped
+    facts: dict[str, Any] = {name: known[name] for name in ("ran", "original_ran") if name in known}
+    if isinstance(job.subject, Helper):
+        role = point_sets.role_of_each(points, unlearned=job.subject.forget is not None)
+        return Artefact({**arrays, "role": role}, facts)
+    if not _shows_utility(job):
+        return Artefact(arrays, facts)
+    utility = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
+    facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": known.get("stated", {})}
+    return Artefact(
+        {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts
+    )

@@ -389,3 +389,17 @@ def test_data_that_changed_since_the_plan_is_that_jobs_failure(tmp_path):
     )
     ending, _ = play(changed, RunFolder(tmp_path / "run"))
     assert all("changed since the run was planned" in failure.line for failure in ending.failed.values())
+
+
+def test_a_folder_of_another_format_is_refused_and_left_as_it_is(tiny_file, tmp_path, call):
+    folder = tmp_path / "run"
+    assert call("run", tiny_file, "--out", folder, "--executor", "inline")[0] == 0
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**record, "format": record["format"] - 1}))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for command in (("run", tiny_file, "--out", folder), ("score", folder, "--adversary", "loss"), ("status", folder)):
+        code, _, err = call(*command)
+        assert code == 2
+        assert "but this version of forgetgauge reads" in err
+        assert len(err.splitlines()) == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

@@ -21,7 +21,7 @@ CODE_VERSION: dict[Kind, int] = {
     "initialise": 2,
     "train": 1,
     "unlearn": 1,
-    "signals": 2,
+    "signals": 1,
     "fit": 2,
     "decide": 2,
     "try-model": 1,

@@ -14,7 +14,8 @@ from forgetgauge.errors import UserError
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore, full_disk_is_one_line, write_atomically
 
-RUN_FORMAT = 1
+RUN_FORMAT = 2
+"""Raised when what is inside artefacts changes: a folder of another format is neither continued nor read."""
 
 
 class RunFolder:
@@ -90,7 +91,10 @@ class RunFolder:
         except ValueError as error:
             raise UserError(f"{self.run_file}: not valid JSON: {error}") from None
         if run.get("format") != RUN_FORMAT:
-            raise UserError(f"{self.run_file}: format {run.get('format')!r}, but this version reads {RUN_FORMAT}")
+            raise UserError(
+                f"{self.run_file}: format {run.get('format')!r}, but this version of forgetgauge reads {RUN_FORMAT}; name "
+                "another folder, or use the version that made this one"
+            )
         return run
 
     def write_text(self, path: Path, text: str) -> None:

@@ -92,8 +92,8 @@ class RunFolder:
             raise UserError(f"{self.run_file}: not valid JSON: {error}") from None
         if run.get("format") != RUN_FORMAT:
             raise UserError(
-                f"{self.run_file}: format {run.get('format')!r}, but this version of forgetgauge reads {RUN_FORMAT}; name "
-                "another folder, or use the version that made this one"
+                f"{self.run_file}: format {run.get('format')!r}, but this version of forgetgauge reads {RUN_FORMAT}; "
+                "name another folder, or use the version that made this one"
             )
         return run
 

@@ -1,0 +1,200 @@
+"""What one unlearned model shows: an exact test, and a lower bound of ε, from one random draw of F.
+
+Let U be a set of points, F a uniformly random part of it, T the rest, and let the adversary and every choice of
+training be made without knowing which is which. A model that was trained on R alone is then independent of the draw:
+given its answers, how many of the points that were called forgotten lie in F is a hypergeometric number (binomial for
+matched pairs; for groups of points the sum over a random choice of groups). So p is exact for one model, whatever the
+dependence between points, and where removal is (ε, δ)-certified, P(p ≤ t) ≤ e^ε t + δ: with confidence 1 − β,
+ε ≥ ln((β − δ)/p). Tails are taken as logarithms, because p may be smaller than the smallest number of a computer.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import betaincinv, gammaln
+
+from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
+
+_LARGEST_TABLE = 4e8
+"""Steps of the exact distribution of a sum over groups; where it would take more, the groups' means are rounded."""
+_FINEST = 60
+"""Groups' means are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, or more coarsely."""
+
+
+@dataclass(frozen=True)
+class ModelTest:
+    """One adversary's answers about one model, against chance."""
+
+    n_right: int
+    """Points of F that were called forgotten, and points of T that were not; of matched pairs, those told rightly."""
+    n_asked: int
+    """How many answers that is of."""
+    advantage: float
+    """The share of F that was called forgotten minus that of T, each drawn unit weighing the same."""
+    log_p_above: float
+    """ln of the chance of at least as many right answers, if the model is independent of the draw."""
+    log_p_below: float
+    """ln of the chance of at most as many: a model that was made to answer wrongly shows F as well."""
+
+    @property
+    def log_p(self) -> float:
+        """ln of the two-sided p."""
+        return min(0.0, math.log(2) + min(self.log_p_above, self.log_p_below))
+
+
+def half_test(says_forget: Bools, in_forget: Bools) -> ModelTest:
+    """Of points of which F was drawn as a random part, |F| fixed beforehand: hypergeometric."""
+    says, forget = _checked(says_forget, in_forget)
+    n, n_forget, n_said = len(says), int(forget.sum()), int(says.sum())
+    in_both = int((says & forget).sum())
+    least = max(0, n_said + n_forget - n)
+    tails = _tails(in_both - least, _log_hypergeometric(n, n_forget, n_said))
+    right = in_both + (n - n_forget) - (n_said - in_both)
+    return ModelTest(right, n, float(says[forget].mean() - says[~forget].mean()), *tails)
+
+
+def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
+    """Of the points with the largest scores alone, where low rates of false positives are decided: hypergeometric too.
+
+    `n_top` is fixed beforehand. Of points that tie for the last places the first ones are taken, so the order of the
+    points must say nothing.
+    """
+    values = frozen_floats(scores, "scores")
+    if not 0 < n_top <= len(values):
+        raise ValueError(f"the top {n_top} of {len(values)} scores cannot be taken")
+    top = np.zeros(len(values), dtype=np.bool_)
+    top[np.argsort(-values, kind="stable")[:n_top]] = True
+    found = half_test(top, in_forget)
+    n_right = int((top & np.asarray(in_forget)).sum())
+    return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below)
+
+
+def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
+    """Of matched pairs, one point of each drawn into F by a fair coin: binomial over the pairs that were told apart."""
+    says, forget = _checked(says_forget, in_forget)
+    ids, place = np.unique(pair, return_inverse=True)
+    if not (np.bincount(place) == 2).all() or not (np.bincount(place, weights=forget) == 1).all():
+        raise ValueError("each pair must have two points, one of F and one of T")
+    told = np.bincount(place, weights=says) == 1
+    right = np.bincount(place, weights=says & forget) == 1
+    n_told, n_right = int(told.sum()), int((told & right).sum())
+    advantage = (2 * n_right - n_told) / len(ids)
+    return ModelTest(n_right, n_told, advantage, *_tails(n_right, _log_binomial(n_told)))
+
+
+def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
+    """Of groups of points (a person's records), F a random choice of groups: each group counts by its mean answer.
+
+    The means are rounded to a grid that is fixed by the number of groups, so that the distribution of their sum over a
+    random choice of groups can be computed exactly.
+    """
+    says, forget = _checked(says_forget, in_forget)
+    ids, place = np.unique(group, return_inverse=True)
+    sizes = np.bincount(place)
+    of_forget = np.bincount(place, weights=forget)
+    if not ((of_forget == 0) | (of_forget == sizes)).all():
+        raise ValueError("the points of a group must all be in F or all in T")
+    means, chosen = np.bincount(place, weights=says) / sizes, of_forget > 0
+    n, n_chosen = len(ids), int(chosen.sum())
+    finest = int(min(_FINEST, max(1, _LARGEST_TABLE // (n * n_chosen * n_chosen))))
+    values = np.rint(means * finest).astype(np.int64)
+    tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
+    right = int((says & forget).sum() + (~says & ~forget).sum())
+    return ModelTest(right, len(says), float(means[chosen].mean() - means[~chosen].mean()), *tails)
+
+
+# -- what follows from it ----------------------------------------------------------------------------------------------
+
+
+def log_p_of_best(tests: Sequence[ModelTest]) -> float:
+    """ln p of the most telling of several adversaries, corrected for the choice among them (Bonferroni)."""
+    if not tests:
+        raise ValueError("the best of no adversaries is nobody")
+    return min(0.0, math.log(len(tests)) + min(test.log_p for test in tests))
+
+
+def log_p_of_models(log_ps: Sequence[float]) -> float:
+    """ln p of several models together, however they depend on each other: twice the median of their p."""
+    if not log_ps:
+        raise ValueError("no model was tested")
+    ordered = sorted(log_ps)
+    return min(0.0, math.log(2) + ordered[len(ordered) // 2])  # of an even number the larger one in the middle
+
+
+def group_epsilon(log_p: float, *, level: float = 0.95, delta: float = 0.0, n_models: int = 1) -> float:
+    """With confidence `level`, any (ε, δ)-certified removal of all of F has at least this ε: ln((1 − level − δ)/p).
+
+    Of several models p is twice their median, and δ counts twice: by Markov's inequality the chance that half of them
+    have p ≤ t/2 is at most 2(e^ε t/2 + δ).
+    """
+    room = 1 - level - (delta if n_models == 1 else 2 * delta)
+    return max(0.0, math.log(room) - log_p) if room > 1e-12 else 0.0
+
+
+def point_epsilon(test: ModelTest, *, level: float = 0.95) -> float:
+    """With confidence `level`, an unlearner that hides each point by ε and δ = 0 has at least this ε.
+
+    For matched pairs alone: exchanging the points of one pair costs 2ε, so the right answers are at most
+    Binomial(n, e^{2ε}/(1 + e^{2ε})), of which the exact lower confidence bound is taken.
+    """
+    right = max(test.n_right, test.n_asked - test.n_right)  # turned round it tells as much, at twice the chance
+    if test.n_asked == 0 or 2 * right == test.n_asked:
+        return 0.0
+    rate = float(betaincinv(right, test.n_asked - right + 1, (1 - level) / 2))
+    return 0.5 * math.log(rate / (1 - rate)) if rate > 0.5 else 0.0
+
+
+# -- exact distributions -----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _log_hypergeometric(n: int, n_marked: int, n_drawn: int) -> Floats:
+    """ln P(x marked among the drawn), x from the smallest possible to the largest."""
+    x = np.arange(max(0, n_drawn + n_marked - n), min(n_marked, n_drawn) + 1)
+    return _log_choose(n_marked, x) + _log_choose(n - n_marked, n_drawn - x) - _log_choose(n, n_drawn)
+
+
+@lru_cache(maxsize=64)
+def _log_binomial(n: int) -> Floats:
+    return _log_choose(n, np.arange(n + 1)) - n * math.log(2)
+
+
+def _log_choose(n: int, k: Ints | int) -> Floats:
+    result: Floats = gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1)
+    return result
+
+
+def _log_sum_over_choice(values: Ints, n_chosen: int) -> Floats:
+    """ln P(sum = 0, 1, …) of the values of a uniformly random choice; below 1e-308 a chance counts as that."""
+    n, most = len(values), int(np.sort(values)[len(values) - n_chosen :].sum())
+    table = np.zeros((n_chosen + 1, most + 1))  # chance of (how many are chosen so far, their sum)
+    table[0, 0] = 1
+    for seen, value in enumerate(values.tolist()):
+        chance = ((n_chosen - np.arange(n_chosen + 1)) / (n - seen)).clip(0, 1)[:, None]
+        joined = table[:-1, : most + 1 - value] * chance[:-1]
+        table *= 1 - chance
+        table[1:, value:] += joined
+    result: Floats = np.log(np.maximum(table[n_chosen], np.finfo(np.float64).tiny))
+    return result
+
+
+def _tails(at: int, log_chances: Floats) -> tuple[float, float]:
+    """(ln P(X ≥ at), ln P(X ≤ at)), each at most 0."""
+    return _log_of_sum(log_chances[at:]), _log_of_sum(log_chances[: at + 1])
+
+
+def _log_of_sum(log_chances: Floats) -> float:
+    largest = float(log_chances.max())
+    return min(0.0, largest + math.log(float(np.exp(log_chances - largest).sum())))
+
+
+def _checked(says_forget: Bools, in_forget: Bools) -> tuple[Bools, Bools]:
+    says, forget = frozen_bools(says_forget, "answers"), frozen_bools(in_forget, "the draw")
+    if says.shape != forget.shape or says.ndim != 1:
+        raise ValueError(f"{says.shape} answers do not fit a draw of {forget.shape} points")
+    if forget.all() or not forget.any():
+        raise ValueError("a draw needs points in F and points in T")
+    return says, forget

@@ -1,0 +1,233 @@
+"""The exact test of one model: against scipy's tails, by enumeration of every draw, and by simulation."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from forgetgauge.game.one_model import (
+    ModelTest,
+    group_epsilon,
+    groups_test,
+    half_test,
+    log_p_of_best,
+    log_p_of_models,
+    pairs_test,
+    point_epsilon,
+    top_test,
+)
+
+
+def draw(n: int, n_forget: int, rng: np.random.Generator) -> np.ndarray:
+    forget = np.zeros(n, dtype=bool)
+    forget[rng.choice(n, n_forget, replace=False)] = True
+    return forget
+
+
+# -- tails -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_forget"), [(8, 4), (31, 10), (600, 300), (4546, 2273)])
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.5, 1.0])
+def test_the_tails_of_a_half_are_scipys(n, n_forget, rate):
+    rng = np.random.default_rng(n)
+    forget = draw(n, n_forget, rng)
+    says = rng.random(n) < np.where(forget, min(1.0, rate + 0.2), rate)
+    found = half_test(says, forget)
+    x, law = (says & forget).sum(), stats.hypergeom(n, n_forget, says.sum())
+    assert found.log_p_above == pytest.approx(law.logsf(x - 1), rel=1e-6, abs=1e-9)
+    assert found.log_p_below == pytest.approx(law.logcdf(x), rel=1e-6, abs=1e-9)
+    assert found.n_right == (says == forget).sum()
+    assert found.advantage == pytest.approx(says[forget].mean() - says[~forget].mean())
+
+
+def test_a_tail_below_the_smallest_number_of_a_computer_is_still_told():
+    forget = np.arange(10_000) % 2 == 0
+    exact = -math.log(math.comb(10_000, 5_000))  # all answers right: one draw of that many
+    assert half_test(forget, forget).log_p_above == pytest.approx(exact, rel=1e-9)
+    assert exact < math.log(np.finfo(float).tiny)
+
+
+@pytest.mark.parametrize("n_pairs", [1, 9, 400])
+def test_the_tails_of_pairs_are_binomial_over_those_told_apart(n_pairs):
+    rng = np.random.default_rng(n_pairs)
+    pair, forget = np.repeat(np.arange(n_pairs), 2), np.tile([True, False], n_pairs)
+    says = rng.random(2 * n_pairs) < np.where(forget, 0.6, 0.4)
+    found = pairs_test(says, forget, pair)
+    first, second = says[::2], says[1::2]
+    n_told, right = (first != second).sum(), (first & ~second).sum()
+    assert (found.n_right, found.n_asked) == (right, n_told)
+    law = stats.binom(n_told, 0.5)
+    assert found.log_p_above == pytest.approx(law.logsf(right - 1), rel=1e-6, abs=1e-9)
+    assert found.log_p_below == pytest.approx(law.logcdf(right), rel=1e-6, abs=1e-9)
+    assert found.advantage == pytest.approx(first.mean() - second.mean())
+
+
+def by_enumeration(means: np.ndarray, chosen: np.ndarray) -> tuple[float, float]:
+    observed = means[chosen].sum()
+    sums = [means[list(some)].sum() for some in combinations(range(len(means)), int(chosen.sum()))]
+    return np.mean([s >= observed - 1e-9 for s in sums]), np.mean([s <= observed + 1e-9 for s in sums])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_tails_of_groups_are_those_over_every_choice_of_groups(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, 10)  # means are sixtieths, which nothing rounds
+    group = np.repeat(np.arange(10), sizes)
+    says, chosen = rng.random(len(group)) < 0.4, draw(10, 5, rng)
+    found = groups_test(says, chosen[group], group)
+    means = np.array([says[group == g].mean() for g in range(10)])
+    above, below = by_enumeration(means, chosen)
+    assert math.exp(found.log_p_above) == pytest.approx(above, abs=1e-9)
+    assert math.exp(found.log_p_below) == pytest.approx(below, abs=1e-9)
+    assert found.advantage == pytest.approx(means[chosen].mean() - means[~chosen].mean())
+
+
+def test_groups_of_one_point_are_points():
+    rng = np.random.default_rng(0)
+    forget, says = draw(80, 40, rng), rng.random(80) < 0.4
+    alone, grouped = half_test(says, forget), groups_test(says, forget, np.arange(80))
+    assert grouped.log_p_above == pytest.approx(alone.log_p_above, rel=1e-9)
+    assert grouped.log_p_below == pytest.approx(alone.log_p_below, rel=1e-9)
+
+
+def test_the_top_scores_are_tested_like_answers():
+    rng = np.random.default_rng(0)
+    forget, scores = draw(60, 30, rng), rng.normal(size=60)
+    found = top_test(scores, forget, 7)
+    top = np.argsort(-scores)[:7]
+    assert (found.n_right, found.n_asked) == (forget[top].sum(), 7)
+    assert found.log_p_above == pytest.approx(stats.hypergeom(60, 30, 7).logsf(forget[top].sum() - 1), rel=1e-9)
+
+
+# -- the level, over every draw ----------------------------------------------------------------------------------------
+
+
+def exceeds_its_level(p_values: list[float]) -> bool:
+    """Whether P(p ≤ t) > t for some t, over equally likely draws."""
+    ordered = np.sort(p_values)
+    return bool((np.arange(1, len(ordered) + 1) / len(ordered) > ordered + 1e-9).any())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_blind_model_answers_p_keeps_its_level_over_all_draws(seed):
+    rng = np.random.default_rng(seed)
+    answers, scores = rng.random((3, 10)) < rng.random((3, 1)), rng.normal(size=10)
+    tests: dict[str, list[float]] = {"one": [], "best": [], "top": [], "groups": []}
+    group = rng.integers(0, 10, 30)
+    group[:10] = np.arange(10)
+    of_groups = rng.random(30) < 0.5
+    for some in combinations(range(10), 5):
+        forget = np.isin(np.arange(10), some)
+        each = [half_test(says, forget) for says in answers]
+        tests["one"].append(math.exp(each[0].log_p))
+        tests["best"].append(math.exp(log_p_of_best(each)))
+        tests["top"].append(math.exp(top_test(scores, forget, 3).log_p))
+        tests["groups"].append(math.exp(groups_test(of_groups, forget[group], group).log_p))
+    assert {name for name, found in tests.items() if exceeds_its_level(found)} == set()
+
+
+def test_whatever_a_blind_model_answers_p_of_pairs_keeps_its_level_over_all_coins():
+    rng = np.random.default_rng(0)
+    pair = np.repeat(np.arange(7), 2)
+    for _ in range(5):
+        says, found = rng.random(14) < 0.5, []
+        for coins in product([0, 1], repeat=7):
+            forget = np.zeros(14, dtype=bool)
+            forget[2 * np.arange(7) + np.array(coins)] = True
+            found.append(math.exp(pairs_test(says, forget, pair).log_p))
+        assert not exceeds_its_level(found)
+
+
+def test_twice_the_median_keeps_its_level_for_models_that_depend_on_each_other():
+    """Copies, independent ones, and the worst case: half of them small at once."""
+    rng = np.random.default_rng(0)
+    n, k = 20_000, 5
+    copies = np.repeat(rng.random((n, 1)), k, axis=1)
+    worst = np.where(
+        (np.arange(n) < n // 2)[:, None] & (np.arange(k) < 3), rng.random((n, k)) * 0.5, rng.random((n, k))
+    )
+    for found in (copies, rng.random((n, k)), worst):
+        p = np.array([math.exp(log_p_of_models(np.log(row).tolist())) for row in found])
+        for t in (0.01, 0.05, 0.2):
+            assert (p <= t).mean() <= t + 3 * math.sqrt(t / n)
+
+
+# -- ε -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.2])
+def test_epsilon_stays_below_the_truth_for_a_mechanism_whose_epsilon_is_known(share):
+    """It names F with this chance, else a random half: with N halves, ε = ln(1 + share · (N − 1)), δ = 0."""
+    rng = np.random.default_rng(0)
+    n_points, n_draws = 12, 2000
+    truth = math.log(1 + share * (math.comb(n_points, n_points // 2) - 1))
+    too_high = 0
+    for _ in range(n_draws):
+        forget = draw(n_points, n_points // 2, rng)
+        says = forget if rng.random() < share else draw(n_points, n_points // 2, rng)
+        too_high += group_epsilon(half_test(says, forget).log_p) > truth + 1e-9
+    assert too_high / n_draws <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_draws)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7])
+def test_epsilon_of_a_point_stays_below_the_truth_for_independent_coins(epsilon):
+    """Each pair is answered rightly with the largest chance that 2ε allows: e^{2ε}/(1 + e^{2ε})."""
+    rng = np.random.default_rng(1)
+    rate, n_draws = math.exp(2 * epsilon) / (1 + math.exp(2 * epsilon)), 2000
+    pair, forget = np.repeat(np.arange(60), 2), np.tile([True, False], 60)
+    too_high, found = 0, []
+    for _ in range(n_draws):
+        right = rng.random(60) < rate
+        says = np.where(np.repeat(right, 2), forget, ~forget)
+        found.append(point_epsilon(pairs_test(says, forget, pair)))
+        too_high += found[-1] > epsilon + 1e-12
+    assert too_high / n_draws <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_draws)
+    assert epsilon < 0.5 or np.mean(found) > 0.5 * epsilon  # it says something
+
+
+def test_epsilon_is_the_logarithm_of_what_p_leaves_and_zero_where_it_leaves_nothing():
+    assert group_epsilon(math.log(1e-6)) == pytest.approx(math.log(0.05 / 1e-6))
+    assert group_epsilon(math.log(1e-6), delta=0.01) == pytest.approx(math.log(0.04 / 1e-6))
+    assert group_epsilon(math.log(1e-6), delta=0.01, n_models=3) == pytest.approx(math.log(0.03 / 1e-6))
+    assert group_epsilon(math.log(0.2)) == 0
+    assert group_epsilon(-500.0, delta=0.05) == 0
+    assert group_epsilon(-2000.0) == pytest.approx(math.log(0.05) + 2000)
+
+
+def test_the_published_table_of_one_run_is_met():
+    """Balanced answers, 299 and 2,273 points in each set, at the advantages whose p was computed elsewhere."""
+    for n, advantage, p in [(299, 0.1, 0.011), (299, 0.2, 1e-6), (2273, 0.05, 4.5e-4), (2273, 0.1, 1e-11)]:
+        hits = round(n * (1 + advantage) / 2)
+        forget = np.arange(2 * n) < n
+        says = np.concatenate([np.arange(n) < hits, np.arange(n) < n - hits])
+        assert half_test(says, forget).log_p_above == pytest.approx(math.log(p), abs=0.6)
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda: half_test(np.ones(4, bool), np.ones(4, bool)), "points in F and points in T"),
+        (lambda: half_test(np.ones(3, bool), np.array([True, False])), "do not fit"),
+        (lambda: half_test(np.ones(2), np.array([True, False])), "must be booleans"),
+        (lambda: pairs_test(np.ones(3, bool), np.array([1, 0, 1], bool), np.array([0, 0, 1])), "two points"),
+        (
+            lambda: groups_test(np.ones(3, bool), np.array([1, 0, 1], bool), np.array([0, 0, 1])),
+            "all be in F or all in T",
+        ),
+        (lambda: top_test(np.zeros(4), np.array([1, 0, 1, 0], bool), 5), "top 5 of 4"),
+        (lambda: log_p_of_best([]), "nobody"),
+        (lambda: log_p_of_models([]), "no model"),
+    ],
+)
+def test_what_is_no_test_is_refused(call, why):
+    with pytest.raises(ValueError, match=why):
+        call()
+
+
+def test_a_two_sided_p_is_at_most_one():
+    assert ModelTest(2, 4, 0.0, math.log(0.8), math.log(0.7)).log_p == 0

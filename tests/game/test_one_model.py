@@ -18,6 +18,7 @@ from forgetgauge.game.one_model import (
     log_p_of_models,
     pairs_test,
     point_epsilon,
+    ranks_test,
     top_test,
 )
 
@@ -104,6 +105,39 @@ def test_the_top_scores_are_tested_like_answers():
     assert found.log_p_above == pytest.approx(stats.hypergeom(60, 30, 7).logsf(forget[top].sum() - 1), rel=1e-9)
 
 
+def test_the_ranks_of_a_score_are_those_of_mann_and_whitney():
+    rng = np.random.default_rng(0)
+    for n, n_forget in [(8, 4), (13, 5), (40, 20)]:
+        forget, scores = draw(n, n_forget, rng), rng.normal(size=n)
+        found = ranks_test(scores, forget)
+        exact = stats.mannwhitneyu(scores[forget], scores[~forget], alternative="greater", method="exact")
+        assert found.n_right == exact.statistic
+        assert found.n_asked == n_forget * (n - n_forget)
+        assert math.exp(found.log_p_above) == pytest.approx(exact.pvalue, abs=1e-9)  # n ≤ 60: nothing is rounded
+
+
+def test_the_ranks_of_a_score_with_ties_are_those_over_every_draw():
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        forget, scores = draw(10, 5, rng), rng.integers(0, 4, 10).astype(float)
+        middle = stats.rankdata(scores) - 1
+        above, below = by_enumeration(middle, forget)
+        found = ranks_test(scores, forget)
+        assert math.exp(found.log_p_above) == pytest.approx(above, abs=1e-9)
+        assert math.exp(found.log_p_below) == pytest.approx(below, abs=1e-9)
+        assert ranks_test(np.zeros(10), forget).log_p == 0  # a score that says nothing
+
+
+def test_ranks_see_more_than_answers_and_in_large_draws_at_least_as_much():
+    rng = np.random.default_rng(2)
+    for n in (200, 4000):
+        forget = draw(n, n // 2, rng)
+        scores = rng.normal(size=n) + (0.5 if n == 200 else 0.15) * forget
+        top = np.zeros(n, dtype=bool)
+        top[np.argsort(-scores)[: n // 2]] = True
+        assert ranks_test(scores, forget).log_p_above <= half_test(top, forget).log_p_above + 1e-6
+
+
 # -- the level, over every draw ----------------------------------------------------------------------------------------
 
 
@@ -117,7 +151,7 @@ def exceeds_its_level(p_values: list[float]) -> bool:
 def test_whatever_a_blind_model_answers_p_keeps_its_level_over_all_draws(seed):
     rng = np.random.default_rng(seed)
     answers, scores = rng.random((3, 10)) < rng.random((3, 1)), rng.normal(size=10)
-    tests: dict[str, list[float]] = {"one": [], "best": [], "top": [], "groups": []}
+    tests: dict[str, list[float]] = {"one": [], "best": [], "top": [], "ranks": [], "groups": []}
     group = rng.integers(0, 10, 30)
     group[:10] = np.arange(10)
     of_groups = rng.random(30) < 0.5
@@ -127,6 +161,7 @@ def test_whatever_a_blind_model_answers_p_keeps_its_level_over_all_draws(seed):
         tests["one"].append(math.exp(each[0].log_p))
         tests["best"].append(math.exp(log_p_of_best(each)))
         tests["top"].append(math.exp(top_test(scores, forget, 3).log_p))
+        tests["ranks"].append(math.exp(ranks_test(scores, forget).log_p))
         tests["groups"].append(math.exp(groups_test(of_groups, forget[group], group).log_p))
     assert {name for name, found in tests.items() if exceeds_its_level(found)} == set()
 

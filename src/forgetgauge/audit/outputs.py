@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.signals import Signals
+from forgetgauge.audit.draw import Draw
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.tasks.classification import are_probabilities
 
@@ -112,8 +113,8 @@ def meant_set(given: str, valid: Sequence[str]) -> str:
     return "".join(f"; did you mean {name!r}?" for name in valid if name.replace("-", "") == plain)
 
 
-def read_audit_file(path: Path) -> AuditFile:
-    """Read `.npz` or `.csv`; what is wrong with it is one line."""
+def read_audit_file(path: Path, draw: Draw | None = None) -> AuditFile:
+    """Read `.npz` or `.csv`; what is wrong with it is one line. With a draw, it is of one model and says no split."""
     from forgetgauge.audit.formats import FORMATS
 
     read = FORMATS.get(path.suffix.lower())
@@ -125,14 +126,17 @@ def read_audit_file(path: Path) -> AuditFile:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    return _Reader(str(path), read(path)).file(digest)
+    raw = read(path)
+    if draw is None:
+        return _Reader(str(path), raw).file(digest)
+    return _Reader(str(path), of_the_draw(raw, draw, str(path)), needs_shadows=False).file(digest)
 
 
 class _Reader:
     """Takes the named arrays of a file to pieces, refusing what does not fit."""
 
-    def __init__(self, source: str, raw: Raw) -> None:
-        self.source, self.raw = source, raw
+    def __init__(self, source: str, raw: Raw, *, needs_shadows: bool = True) -> None:
+        self.source, self.raw, self.needs_shadows = source, raw, needs_shadows
         self.notes: list[str] = []
 
     def file(self, digest: str) -> AuditFile:
@@ -178,6 +182,8 @@ class _Reader:
             if given:
                 self._refuse(f"{given[0]} serves no purpose: own decisions are not fitted")
             return None
+        if "shadow_member" not in self.raw and not self.needs_shadows and not given:
+            return None
         if "shadow_member" not in self.raw:
             lacking = "no shadow block and no decision column" if outputs.decision is None else "no shadow block"
             self._refuse(
@@ -208,10 +214,9 @@ class _Reader:
         if outputs.logits is None:
             return seen
         n_classes = int(outputs.logits.shape[1])
-        assert shadows is not None
-        assert shadows.logits is not None
-        if shadows.logits.shape[1] != n_classes:
-            self._refuse(f"logits have {n_classes} classes, but shadow_logits have {shadows.logits.shape[1]}")
+        of_shadows = None if shadows is None else shadows.logits
+        if of_shadows is not None and of_shadows.shape[1] != n_classes:
+            self._refuse(f"logits have {n_classes} classes, but shadow_logits have {of_shadows.shape[1]}")
         if seen > n_classes:
             self._refuse(f"label {seen - 1} does not fit logits of {n_classes} classes (0 to {n_classes - 1})")
         return n_classes
@@ -349,3 +354,30 @@ class _Reader:
 
     def _refuse(self, what: str) -> NoReturn:
         raise UserError(f"{self.source}: {what}")
+
+
+def of_the_draw(raw: Raw, draw: Draw, source: str) -> Raw:
+    """The columns of a file about one model, with those that the draw says; rows of other points are left out."""
+    if "point" not in raw:
+        raise UserError(f"{source}: the column point is missing: it names the points as the draw does")
+    for name in ("pair", "side", "set"):
+        if name in raw:
+            raise UserError(f"{source}: {name} is what the draw says: leave the column out, or --draw")
+    names = raw["point"].astype(str)
+    sets = {**dict.fromkeys(draw.forget or (), "forget"), **dict.fromkeys(draw.unseen or (), "unseen")}
+    kept = np.array([name in sets for name in names.tolist()])
+    if not kept.any():
+        raise UserError(f"{source}: none of its points is in the draw; it has '{names[0] if len(names) else ''}'")
+    of_points = {
+        name: column[kept]
+        for name, column in raw.items()
+        if not name.startswith("shadow_") and column.ndim and len(column) == len(kept)
+    }
+    n = int(kept.sum())
+    return {
+        **raw,
+        **of_points,
+        "pair": np.zeros(n, dtype=np.int64),
+        "side": np.zeros(n, dtype=np.int64),
+        "set": np.array([sets[name] for name in names[kept].tolist()]),
+    }

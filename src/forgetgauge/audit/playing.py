@@ -93,7 +93,7 @@ class _Audit:
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
         game = judge(self, rules, spec=self._spec(), notes=[*file_warnings(self.file, self.rounds), *of_adversaries])
-        return Result(_environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
+        return Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
 
     @property
     def adversaries(self) -> Sequence[str]:
@@ -232,7 +232,8 @@ def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
     return {name: float(np.mean(share)) for name, share in shares.items()}
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Of the machine that an audit was done on."""
     return {
         "forgetgauge": VERSION,
         "python": platform.python_version(),

@@ -187,13 +187,63 @@ def audit(
     interval: Annotated[
         str, typer.Option(help="student (pairs roughly normal), or bounded (any distribution, much wider).")
     ] = "student",
+    draw: Annotated[
+        Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="δ of the certified removal whose ε is bounded from below.")] = 1e-5,
+    states: Annotated[
+        list[str] | None,
+        typer.Option(help="With --draw, what you state to hold: training, shadows, settings, validation, or all."),
+    ] = None,
 ) -> None:
-    """Judge the outputs of your own models: logits, scores or decisions on both sides of swap pairs."""
-    from forgetgauge.audit import audit_file
+    """Judge the outputs of your own models: on both sides of swap pairs, or with --draw of the one you have."""
+    from forgetgauge.audit import audit_file, audit_one_model
 
     target = out or Path("audits") / file.stem
-    audit_file(file, target, adversaries=adversary, level=level, interval=interval)
-    _show(_existing(target))
+    if draw is None:
+        if states:
+            raise UserError("--states is of a test of one model: it needs --draw")
+        audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
+        _show(_existing(target))
+        return
+    from forgetgauge.report.one_model import render_evidence
+    from forgetgauge.store.runfolder import RunFolder
+
+    found = audit_one_model(file, draw, adversaries=adversary, level=level, delta=delta, states=states or ())
+    folder = RunFolder(target)
+    folder.create()
+    folder.write_text(target / "evidence.json", found.to_json())
+    typer.echo(f"{render_evidence(found)}\n\nevidence: {target / 'evidence.json'}")
+
+
+@app.command(name="draw")
+def draw_points(
+    points: Annotated[
+        Path, typer.Argument(help="The points: a .csv with a header, or a text file with one id a line.")
+    ],
+    forget: Annotated[
+        int, typer.Option(help="How many points (with --by, groups) to forget; as many stay unseen.")
+    ] = 0,
+    by: Annotated[str | None, typer.Option(help="Column that keeps points together, as a person's records.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="Column of matched pairs: one point of each is forgotten.")] = None,
+    commit: Annotated[bool, typer.Option("--commit", help="Only commit to the list; the seed comes later.")] = False,
+    seed: Annotated[
+        str | None, typer.Option(help="Any text that you could not choose: a public beacon's value.")
+    ] = None,
+    seed_from: Annotated[str | None, typer.Option(help="Whose the seed is, in words.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the draw is kept.")] = Path("draw.json"),
+) -> None:
+    """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
+    from forgetgauge.audit import make_draw
+
+    made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
+    typer.echo(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
+    if made.forget is None or made.unseen is None:
+        typer.echo(f"Publish it, then give a seed that nobody could know before: {out}")
+        return
+    typer.echo(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
+    if made.is_own:
+        typer.echo("The seed is this computer's own: others must believe you that the draw was not repeated.")
 
 
 @app.command()

@@ -18,10 +18,10 @@ from scipy.special import betaincinv, gammaln
 
 from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
 
-_LARGEST_TABLE = 4e8
-"""Steps of the exact distribution of a sum over groups; where it would take more, the groups' means are rounded."""
+_LARGEST_TABLE = 1e9
+"""Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
 _FINEST = 60
-"""Groups' means are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, or more coarsely."""
+"""Groups' means and ranks are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, or more."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,26 @@ def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
     return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below)
 
 
+def ranks_test(scores: Floats, in_forget: Bools) -> ModelTest:
+    """Of scores without a threshold: the sum of F's ranks, as the test of Wilcoxon, Mann and Whitney has it, exactly.
+
+    Ranks are rounded to as many levels as the number of points allows. An answer is right where a point of F has a
+    larger score than one of T, so there are |F| · |T| of them, which depend on each other.
+    """
+    values, forget = frozen_floats(scores, "scores"), frozen_bools(in_forget, "the draw")
+    _checked(np.zeros(len(values), dtype=np.bool_), forget)
+    n, n_forget = len(values), int(forget.sum())
+    levels = _levels(n, n_forget)
+    _, kinds, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(counts) - (counts + 1) / 2)[kinds]  # ranks from 0, the mean of those that tie
+    rounded = 2 * middle if n <= levels else np.minimum((middle + 0.5) * (levels + 1) // n, levels)
+    rounded = rounded.astype(np.int64)
+    tails = _tails(int(rounded[forget].sum()), _log_sum_over_choice(rounded, n_forget))
+    n_couples = n_forget * (n - n_forget)
+    above = float(middle[forget].sum() - n_forget * (n_forget - 1) / 2)
+    return ModelTest(round(above), n_couples, 2 * above / n_couples - 1, *tails)
+
+
 def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
     """Of matched pairs, one point of each drawn into F by a fair coin: binomial over the pairs that were told apart."""
     says, forget = _checked(says_forget, in_forget)
@@ -99,8 +119,7 @@ def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
         raise ValueError("the points of a group must all be in F or all in T")
     means, chosen = np.bincount(place, weights=says) / sizes, of_forget > 0
     n, n_chosen = len(ids), int(chosen.sum())
-    finest = int(min(_FINEST, max(1, _LARGEST_TABLE // (n * n_chosen * n_chosen))))
-    values = np.rint(means * finest).astype(np.int64)
+    values = np.rint(means * _levels(n, n_chosen)).astype(np.int64)
     tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
     right = int((says & forget).sum() + (~says & ~forget).sum())
     return ModelTest(right, len(says), float(means[chosen].mean() - means[~chosen].mean()), *tails)
@@ -167,9 +186,18 @@ def _log_choose(n: int, k: Ints | int) -> Floats:
     return result
 
 
+def _levels(n: int, n_chosen: int) -> int:
+    """How finely values between 0 and 1 can be told in a sum over a choice, by the size of its table."""
+    return int(min(_FINEST, max(1, _LARGEST_TABLE // (n * n_chosen * n_chosen))))
+
+
 def _log_sum_over_choice(values: Ints, n_chosen: int) -> Floats:
     """ln P(sum = 0, 1, …) of the values of a uniformly random choice; below 1e-308 a chance counts as that."""
     n, most = len(values), int(np.sort(values)[len(values) - n_chosen :].sum())
+    if values.max(initial=0) <= 1:
+        n_ones = int(values.sum())
+        impossible = np.full(max(0, n_chosen + n_ones - n), -np.inf)
+        return np.concatenate([impossible, _log_hypergeometric(n, n_ones, n_chosen)])
     table = np.zeros((n_chosen + 1, most + 1))  # chance of (how many are chosen so far, their sum)
     table[0, 0] = 1
     for seen, value in enumerate(values.tolist()):

@@ -1,0 +1,206 @@
+"""`forgetgauge draw`: which points will be forgotten is drawn at random, before anything is trained.
+
+What makes the test of one model exact is that nobody chose F. A seed that one may choose can be tried until the draw
+pleases, so the list of points is committed to first, by a SHA-256 that is published, and the seed comes afterwards from
+somebody else or from a public beacon. The draw is then a fact that anyone can check without this program: of each unit
+(a point, or a group of points) take the SHA-256 of the text “commitment, seed, unit”, each in a line of its own; the K
+units with the smallest are F, the next K are T. Of matched pairs, F has the point of the smaller SHA-256.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from forgetgauge.errors import UserError
+from forgetgauge.records import Record, read_record
+from forgetgauge.streams import canonical_json
+
+Kind = Literal["points", "groups", "pairs"]
+OWN_SEED = "the tester's own computer"
+
+
+@dataclass(frozen=True)
+class Draw(Record):
+    """What was committed to and, once there is a seed, what it drew."""
+
+    kind: Kind
+    """What is drawn: points, whole groups of points, or one point of each matched pair."""
+    commitment: str
+    """SHA-256 of the list of points, of how they are grouped, and of how many are to be forgotten."""
+    n_units: int
+    """Points, groups or pairs in the list."""
+    n_forget: int
+    """How many of them are to be forgotten; of pairs, one point of each."""
+    by: str | None
+    """The column that groups or pairs the points."""
+    seed: str | None = None
+    seed_from: str | None = None
+    """Whose the seed is."""
+    forget: list[str] | None = None
+    """The points of F; None before there is a seed."""
+    unseen: list[str] | None = None
+    """The points of T, which no training may see."""
+    unit_of: dict[str, str] | None = None
+    """The group or pair of each drawn point."""
+    schema: int = 1
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the tester drew alone: then nobody else can know that the draw was not repeated until it pleased."""
+        return self.seed_from == OWN_SEED
+
+
+def committed(points: Mapping[str, str], n_forget: int, kind: Kind, by: str | None) -> Draw:
+    """The commitment to a list of points, each with its unit, before there is a seed."""
+    units = dict.fromkeys(points.values())
+    if kind == "pairs":
+        sizes = dict.fromkeys(units, 0)
+        for unit in points.values():
+            sizes[unit] += 1
+        wrong = next((unit for unit, size in sizes.items() if size != 2), None)
+        if wrong is not None:
+            raise UserError(f"draw: pair '{wrong}' has {sizes[wrong]} points, not two")
+        n_forget = n_forget or len(units)
+    if n_forget < 1:
+        raise UserError(f"draw: --forget {n_forget} is not at least 1")
+    needed = n_forget if kind == "pairs" else 2 * n_forget
+    if needed > len(units):
+        raise UserError(
+            f"draw: {n_forget} to forget and as many to keep unseen are {needed}, but there are {len(units)} {kind}"
+        )
+    listed = {"kind": kind, "forget": n_forget, "points": sorted(points.items())}
+    digest = hashlib.sha256(canonical_json(listed).encode()).hexdigest()
+    return Draw(kind, digest, len(units), n_forget, by)
+
+
+def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: str | None) -> Draw:
+    """The draw that a seed makes of what was committed to; without a seed, one of this computer's own."""
+    if seed is None:
+        if seed_from is not None:
+            raise UserError("draw: --seed-from says whose seed it is, but no --seed is given")
+        seed, seed_from = secrets.token_hex(16), OWN_SEED
+    if not seed.strip():
+        raise UserError("draw: the seed is empty")
+    members: dict[str, list[str]] = {}
+    for point, unit in points.items():
+        members.setdefault(unit, []).append(point)
+    ranked = sorted(members, key=lambda unit: _rank(made.commitment, seed, unit))
+    if made.kind == "pairs":
+        chosen = ranked[: made.n_forget]
+        both = [sorted(members[unit], key=lambda point: _rank(made.commitment, seed, point)) for unit in chosen]
+        forget, unseen = [first for first, _ in both], [second for _, second in both]
+    else:
+        chosen = ranked[: 2 * made.n_forget]
+        forget = [point for unit in chosen[: made.n_forget] for point in members[unit]]
+        unseen = [point for unit in chosen[made.n_forget :] for point in members[unit]]
+    units = None if made.kind == "points" else {point: points[point] for point in (*forget, *unseen)}
+    source = seed_from or "somebody who is not named"
+    return Draw(
+        made.kind,
+        made.commitment,
+        made.n_units,
+        made.n_forget,
+        made.by,
+        seed,
+        source,
+        sorted(forget),
+        sorted(unseen),
+        units,
+    )
+
+
+def _rank(commitment: str, seed: str, unit: str) -> bytes:
+    return hashlib.sha256(f"{commitment}\n{seed}\n{unit}".encode()).digest()
+
+
+def read_points(path: Path, by: str | None) -> dict[str, str]:
+    """Point -> unit: of a `.csv` with a header, the column `point` or else the first one; of other files, the lines."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    if path.suffix.lower() != ".csv":
+        if by is not None:
+            raise UserError(f"{path}: --by and --pairs name a column, so the list must be a .csv with a header")
+        rows = [(line.strip(), line.strip()) for line in text.splitlines() if line.strip()]
+    else:
+        rows = _csv_rows(path, text, by)
+    points: dict[str, str] = {}
+    for number, (point, unit) in enumerate(rows, 2 if path.suffix.lower() == ".csv" else 1):
+        if not point or not unit:
+            raise UserError(f"{path}: line {number} has an empty {'point' if not point else by}")
+        if point in points:
+            raise UserError(f"{path}: point '{point}' is listed twice")
+        points[point] = unit
+    if not points:
+        raise UserError(f"{path}: it lists no points")
+    return points
+
+
+def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
+    table = csv.DictReader(text.splitlines())
+    names: Sequence[str] = table.fieldnames or []
+    if not names:
+        raise UserError(f"{path}: it has no header")
+    for wanted in (by,):
+        if wanted is not None and wanted not in names:
+            raise UserError(f"{path}: there is no column '{wanted}'; there are {', '.join(names)}")
+    of_point = "point" if "point" in names else names[0]
+    return [((row[of_point] or "").strip(), (row[by or of_point] or "").strip()) for row in table]
+
+
+def make_draw(
+    path: Path,
+    n_forget: int,
+    out: Path,
+    *,
+    by: str | None = None,
+    pairs: str | None = None,
+    commit: bool = False,
+    seed: str | None = None,
+    seed_from: str | None = None,
+) -> Draw:
+    """Commit to a list (`commit`), or draw from it, and keep either in `out`.
+
+    A draw of a list that was committed to before must be of that list; a draw that was made is never made again.
+    """
+    if by is not None and pairs is not None:
+        raise UserError("draw: --by keeps groups together and --pairs tells them apart: give one of them")
+    kind: Kind = "groups" if by is not None else "pairs" if pairs is not None else "points"
+    points = read_points(path, by or pairs)
+    made = committed(points, n_forget, kind, by or pairs)
+    before = read_record(out, Draw) if out.exists() else None
+    if before is not None and before.forget is not None:
+        raise UserError(f"{out}: a draw was made there already; another try would not be random any more")
+    if before is not None and before.commitment != made.commitment:
+        raise UserError(f"{out}: it commits to another list of points (SHA-256 {before.commitment[:12]}…)")
+    if commit:
+        if seed is not None:
+            raise UserError("draw: --commit comes before the seed is known: leave --seed out")
+        found = made
+    else:
+        found = drawn(points, made, seed, seed_from)
+    try:
+        out.write_text(found.to_json(), "utf-8")
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+    return found
+
+
+def read_draw(path: Path) -> Draw:
+    """A draw that was made, whole; one that fits neither its own seed nor itself is refused."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file")
+    found = read_record(path, Draw)
+    if found.forget is None or found.unseen is None or found.seed is None:
+        raise UserError(f"{path}: a list of points was committed to, but nothing is drawn yet: give it a seed")
+    twice = set(found.forget) & set(found.unseen)
+    if twice or not found.forget or not found.unseen:
+        raise UserError(f"{path}: F and T are empty or overlap")
+    return found

@@ -1,0 +1,194 @@
+"""`audit FILE --draw draw.json`: the exact test of the one model that its owner has, by its outputs on F and T.
+
+No swap, no second training and no shadow models are needed. Where the file has shadow models, adversaries are fitted on
+them as in an audit of swap pairs; where it has none, every score is tested by the ranks that F has in it, which needs
+no threshold. Either way the answers are made without knowing which points are in F.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from forgetgauge.attack import signals as read
+from forgetgauge.attack.signals import Reading
+from forgetgauge.audit.adversaries import adversaries_of
+from forgetgauge.audit.draw import Draw, read_draw
+from forgetgauge.audit.outputs import AuditFile, read_audit_file
+from forgetgauge.audit.playing import environment
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.game.arrays import Bools, Floats, Ints
+from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
+from forgetgauge.plan.spec import PARAMETERS, GameSpec
+from forgetgauge.results.one_model import RESTS_ON, ModelResult, OneModelResult, judged_model
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.wording import listed
+
+TOP = 0.05
+"""The share of the largest scores that are tested by themselves: what an attacker sees who must seldom be wrong."""
+READINGS: dict[str, Reading] = {
+    "loss": read.NEGATIVE_LOSS,
+    "entropy": read.NEGATIVE_ENTROPY,
+    "modified-entropy": read.NEGATIVE_MODIFIED_ENTROPY,
+    "gap": read.GAP,
+}
+"""Scores of logits that need nothing to be fitted."""
+
+
+def audit_one_model(
+    path: Path,
+    draw: Path,
+    *,
+    adversaries: Sequence[str] | None = None,
+    level: float = GameSpec.level,
+    delta: float = GameSpec.delta,
+    states: Sequence[str] = (),
+) -> OneModelResult:
+    """Test the model, or each of several, whose outputs on the drawn points are in a `.npz` or `.csv` file.
+
+    The file has a column `point` with the ids of the draw, and one of `logits` (with `label`), `score`, `loss`,
+    `decision`. `states` are the names of what the tester states that the test may rest on, or `all`.
+    """
+    for key, value in {"game.level": level, "game.delta": delta}.items():
+        problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
+        if problem:
+            raise UserError(problem)
+    for name in states:
+        if name not in (*RESTS_ON, "all"):
+            raise UserError(unknown_name("statement", name, [*RESTS_ON, "all"]))
+    made = read_draw(draw)
+    file = read_audit_file(path, made)
+    audit = _Audit(file, made, adversaries, level, delta)
+    models = {method: audit.judged(method) for method in dict.fromkeys(file.outputs.method.tolist())}
+    assert made.seed is not None
+    assert made.seed_from is not None
+    return OneModelResult(
+        kind=made.kind,
+        n_forget=made.n_forget,
+        commitment=made.commitment,
+        seed=made.seed,
+        seed_from=made.seed_from,
+        own_draw=made.is_own,
+        digests={"file": file.digest, "draw": hashlib.sha256(draw.read_bytes()).hexdigest()},
+        level=level,
+        delta=delta,
+        stated={name: name in states or "all" in states for name in RESTS_ON},
+        models=models,
+        environment=environment(),
+        warnings=[*file.notes, *audit.notes],
+    )
+
+
+class _Audit:
+    """A checked file, the draw that it is judged by, and who plays."""
+
+    def __init__(
+        self, file: AuditFile, draw: Draw, adversaries: Sequence[str] | None, level: float, delta: float
+    ) -> None:
+        self.file, self.draw, self.level, self.delta = file, draw, level, delta
+        if file.shadows is None and adversaries:
+            raise UserError(
+                f"{file.source}: '{adversaries[0]}' is fitted on shadow models, of which the file has none; "
+                f"without them {listed([*READINGS])} are read from logits"
+            )
+        self.declared = None if file.shadows is None else adversaries_of(file, adversaries)
+        self.notes: list[str] = []
+
+    def judged(self, method: str) -> ModelResult:
+        """Every adversary's answers about one model."""
+        rows = self._rows(method)
+        in_forget, units = self.file.outputs.in_forget[rows], self._units(rows)
+        tests: dict[str, ModelTest] = {}
+        for name, says, score in self._answers(method, rows):
+            tests[name] = self._test(says, score, in_forget, units)
+            n_top = round(TOP * len(rows))
+            if score is not None and self.draw.kind == "points" and n_top >= 1:
+                tests[f"{name}, top {TOP:.0%}"] = top_test(score, in_forget, n_top)
+        paired = self.draw.kind == "pairs"
+        utility = self._utility(rows, in_forget)
+        n_units = self.draw.n_forget
+        return judged_model(tests, n_units, level=self.level, delta=self.delta, is_paired=paired, utility=utility)
+
+    def _rows(self, method: str) -> Ints:
+        """Of one model, in the order of the points' ids, each drawn point once."""
+        outputs = self.file.outputs
+        rows = np.flatnonzero(outputs.method == method)
+        names = outputs.point[rows].astype(str)
+        order = np.argsort(names, kind="stable")
+        names, rows = names[order], rows[order]
+        again = np.flatnonzero(names[1:] == names[:-1])
+        if len(again):
+            raise UserError(f"{self.file.source}: {method}: point {names[again[0]]} appears more than once")
+        drawn = np.array([*(self.draw.forget or ()), *(self.draw.unseen or ())])
+        missing = np.setdiff1d(drawn, names)
+        if len(missing):
+            raise UserError(
+                f"{self.file.source}: {method}: point {missing[0]} of the draw is missing; what is left out must not "
+                "depend on what the model says"
+            )
+        return rows
+
+    def _units(self, rows: Ints) -> Ints:
+        """(n,) the group or pair of each row, as numbers."""
+        names = self.file.outputs.point[rows].astype(str)
+        of = self.draw.unit_of or {}
+        units: Ints = np.unique([of.get(name, name) for name in names.tolist()], return_inverse=True)[1]
+        return units
+
+    def _answers(self, method: str, rows: Ints) -> list[tuple[str, Bools | None, Floats | None]]:
+        """(adversary, whom it calls forgotten, its scores) of everyone who plays; one of the two may be missing."""
+        outputs = self.file.outputs
+        if self.declared is not None:
+            fitted = self.declared.fitted_for(method)
+            self.notes += [line for one in fitted for line in one.notes if line not in self.notes]
+            return [
+                (name, one.decide(rows), None if one.margin is None else one.margin(rows))
+                for name, one in zip(self.declared.names, fitted, strict=True)
+            ]
+        scores: dict[str, Floats] = {}
+        if outputs.logits is not None:
+            seen = outputs.signals(rows)
+            scores |= {name: reading(seen) for name, reading in READINGS.items()}
+        scores |= {f"own {name}": (-1 if name == "loss" else 1) * own[rows] for name, own in outputs.scores.items()}
+        found: list[tuple[str, Bools | None, Floats | None]] = [(name, None, score) for name, score in scores.items()]
+        if outputs.decision is not None:
+            found.append(("own decisions", outputs.decision[rows], None))
+        return found
+
+    def _test(self, says: Bools | None, score: Floats | None, in_forget: Bools, units: Ints) -> ModelTest:
+        if self.draw.kind == "pairs" and score is not None:
+            return pairs_test(_above_its_partner(score, units), in_forget, units)
+        if says is None:
+            assert score is not None
+            if self.draw.kind == "points":
+                return ranks_test(score, in_forget)
+            says = _largest(score, int(in_forget.sum()))
+        if self.draw.kind == "points":
+            return half_test(says, in_forget)
+        return (groups_test if self.draw.kind == "groups" else pairs_test)(says, in_forget, units)
+
+    def _utility(self, rows: Ints, in_forget: Bools) -> dict[str, float]:
+        outputs = self.file.outputs
+        if outputs.logits is None:
+            return {}
+        parts: Mapping[str, Ints] = {"forget": rows[in_forget], "unseen": rows[~in_forget]}
+        return {name: CLASSIFICATION.utility(outputs.logits[part], outputs.label[part]) for name, part in parts.items()}
+
+
+def _largest(score: Floats, n: int) -> Bools:
+    """Who is among the n largest; of equal ones the first in the order of ids, which says nothing of the draw."""
+    says: Bools = np.zeros(len(score), dtype=np.bool_)
+    says[np.argsort(-score, kind="stable")[:n]] = True
+    return says
+
+
+def _above_its_partner(score: Floats, pair: Ints) -> Bools:
+    """Who has the larger score of its pair; of equal ones nobody."""
+    order = np.argsort(pair, kind="stable")
+    first, second = order[::2], order[1::2]
+    says: Bools = np.zeros(len(score), dtype=np.bool_)
+    says[first], says[second] = score[first] > score[second], score[second] > score[first]
+    return says

@@ -1,0 +1,258 @@
+"""`draw` and `audit --draw`: from a list of points to a verdict on the one model that its owner has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from forgetgauge.audit import audit_one_model, make_draw
+from forgetgauge.audit.draw import OWN_SEED, Draw, read_draw
+from forgetgauge.errors import UserError
+from forgetgauge.records import read_record
+from forgetgauge.results.one_model import OneModelResult, resolution_of
+
+N = 240
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """A list of points, each of one of 60 persons, and of one of 120 matched pairs."""
+    path = tmp_path / "points.csv"
+    lines = [f"p{i},person {i % 60},{i // 2}" for i in range(N)]
+    path.write_text("\n".join(["point,person,pair", *lines]))
+    return path
+
+
+def make(listed, n_forget=60, **how) -> Draw:
+    return make_draw(listed, n_forget, listed.parent / "draw.json", **{"seed": "s", **how})
+
+
+def outputs(draw: Draw, shift: float, seed: int = 0, **columns) -> dict[str, np.ndarray]:
+    """Scores of the drawn points, those of F larger by `shift` deviations."""
+    rng = np.random.default_rng(seed)
+    names = np.array([*draw.forget, *draw.unseen])
+    score = rng.normal(size=len(names)) + shift * np.isin(names, draw.forget)
+    order = rng.permutation(len(names))
+    return {"point": names[order], "score": score[order], **columns}
+
+
+def audited(listed, columns, **how) -> OneModelResult:
+    np.savez(listed.parent / "file.npz", **columns)
+    return audit_one_model(listed.parent / "file.npz", listed.parent / "draw.json", **how)
+
+
+# -- the draw ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_draw_can_be_checked_without_this_program(listed):
+    found = make(listed, seed="beacon 17", seed_from="a beacon")
+    points = [f"p{i}" for i in range(N)]
+    ranked = sorted(points, key=lambda p: hashlib.sha256(f"{found.commitment}\nbeacon 17\n{p}".encode()).digest())
+    assert (set(found.forget), set(found.unseen)) == (set(ranked[:60]), set(ranked[60:120]))
+    assert read_draw(listed.parent / "draw.json") == found
+
+
+def test_groups_stay_together_and_pairs_are_told_apart(listed):
+    grouped = make(listed, 20, by="person")
+    persons = [{grouped.unit_of[point] for point in side} for side in (grouped.forget, grouped.unseen)]
+    assert [len(side) for side in persons] == [20, 20]
+    assert not persons[0] & persons[1]
+    (listed.parent / "draw.json").unlink()
+    paired = make(listed, 0, pairs="pair")
+    assert sorted(paired.unit_of[p] for p in paired.forget) == sorted(paired.unit_of[p] for p in paired.unseen)
+    assert len(paired.forget) == N // 2
+
+
+def test_every_point_is_as_likely_to_be_forgotten_as_any_other(listed):
+    chosen = np.zeros(N)
+    for seed in range(200):
+        (listed.parent / "draw.json").unlink(missing_ok=True)
+        for point in make(listed, seed=str(seed)).forget:
+            chosen[int(point[1:])] += 1
+    assert abs(chosen - 50).max() < 5 * np.sqrt(200 * 0.25 * 0.75)
+
+
+def test_a_list_is_committed_to_before_the_seed_is_known_and_cannot_be_changed_after(listed):
+    first = make(listed, seed=None, commit=True)
+    assert first.forget is None
+    with pytest.raises(UserError, match="nothing is drawn yet"):
+        read_draw(listed.parent / "draw.json")
+    with pytest.raises(UserError, match="commits to another list"):
+        make(listed, 50)
+    assert make(listed).commitment == first.commitment
+    with pytest.raises(UserError, match="a draw was made there already"):
+        make(listed)
+
+
+def test_a_draw_of_ones_own_says_so(listed):
+    found = make(listed, seed=None)
+    assert found.is_own
+    assert found.seed_from == OWN_SEED
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "why"),
+    [
+        ("point\na\na\nb", {}, "point 'a' is listed twice"),
+        ("point\na\nb", {}, "120, but there are 2 points"),
+        ("", {}, "no header"),
+        ("point\n", {}, "lists no points"),
+        ("point,who\na,1\nb,", {"by": "who"}, "line 3 has an empty who"),
+        ("point\na\nb", {"by": "person"}, "no column 'person'"),
+        ("point,pair\na,1\nb,1\nc,1", {"pairs": "pair"}, "pair '1' has 3 points"),
+        ("point\na\nb", {"by": "x", "pairs": "y"}, "give one of them"),
+        ("point\na\nb", {"n_forget": -1}, "not at least 1"),
+        ("point\na\nb", {"n_forget": 1, "seed": " "}, "the seed is empty"),
+        ("point\na\nb", {"n_forget": 1, "seed": None, "seed_from": "me"}, "no --seed"),
+        ("point\na\nb", {"n_forget": 1, "commit": True}, "leave --seed out"),
+    ],
+)
+def test_what_is_no_list_is_refused_in_one_line(tmp_path, text, how, why):
+    (tmp_path / "points.csv").write_text(text)
+    with pytest.raises(UserError, match=why):
+        make(tmp_path / "points.csv", how.pop("n_forget", 60), **how)
+
+
+# -- the audit ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_remembers_is_still_visible_and_one_that_forgot_too_much_as_well(listed):
+    draw = make(listed)
+    for shift in (1.5, -1.5):
+        model = audited(listed, outputs(draw, shift)).models["model"]
+        assert model.verdict == "still visible"
+        assert model.log10_p < -6
+        assert model.epsilon > 5
+        assert np.sign(model.tests["own score"].advantage) == np.sign(shift)
+
+
+def test_a_blind_model_cannot_be_told_from_a_retrained_one_and_the_resolution_is_stated(listed):
+    draw = make(listed)
+    found = [audited(listed, outputs(draw, 0.0, seed)).models["model"] for seed in range(40)]
+    assert sum(model.verdict == "still visible" for model in found) <= 6
+    assert {model.verdict for model in found} <= {
+        "still visible",
+        "not distinguishable from retraining at this resolution",
+    }
+    assert found[0].resolution == pytest.approx(resolution_of(60, 2, 0.95))
+
+
+def test_ten_points_are_inconclusive(listed):
+    draw = make(listed, 5)
+    assert audited(listed, outputs(draw, 0.0)).models["model"].verdict == "inconclusive"
+
+
+def test_a_resolution_is_the_advantage_that_is_seen_four_times_of_five():
+    """Answers right in (1 + it)/2 of the points of each side, by simulation."""
+    rng = np.random.default_rng(0)
+    from forgetgauge.game.one_model import half_test
+
+    n, seen, in_forget = 150, 0, np.arange(300) < 150
+    advantage = resolution_of(n, 1, 0.95)
+    for _ in range(1000):
+        says = rng.random(2 * n) < np.where(in_forget, (1 + advantage) / 2, (1 - advantage) / 2)
+        seen += half_test(says, in_forget).log_p <= np.log(0.05)
+    assert seen / 1000 == pytest.approx(0.8, abs=0.06)
+
+
+@pytest.mark.parametrize("kind", ["groups", "pairs"])
+def test_groups_and_pairs_are_tested_as_they_were_drawn(listed, kind):
+    draw = make(listed, 20, by="person") if kind == "groups" else make(listed, 0, pairs="pair")
+    found = audited(listed, outputs(draw, 1.5), delta=0.0)
+    model = found.models["model"]
+    assert (found.kind, model.verdict) == (kind, "still visible")
+    assert (model.point_epsilon is not None) == (kind == "pairs")
+    if kind == "pairs":
+        assert 0 < model.point_epsilon < model.epsilon
+        assert audited(listed, outputs(draw, 1.5)).models["model"].point_epsilon is None  # δ > 0: not valid
+
+
+def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(listed):
+    draw = make(listed)
+    rng = np.random.default_rng(0)
+    columns = outputs(draw, 0.0)
+    columns.pop("score")
+    seen = np.isin(columns["point"], draw.forget)
+
+    def logits(member):
+        z = rng.normal(size=(len(member), 3))
+        z[:, 0] += 1 + 2 * member
+        return z.astype(np.float32)
+
+    columns |= {"label": np.zeros(len(seen), dtype=np.int64), "logits": logits(seen)}
+    alone = audited(listed, columns).models["model"]
+    assert "loss" in alone.tests
+    assert alone.verdict == "still visible"
+    assert alone.utility["forget"] > alone.utility["unseen"]
+    member = rng.random(400) < 0.5
+    shadows = {"shadow_label": np.zeros(400, dtype=np.int64), "shadow_member": member, "shadow_logits": logits(member)}
+    fitted = audited(listed, columns | shadows).models["model"]
+    assert {"shadow", "confidence"} <= set(fitted.tests)
+    assert fitted.verdict == "still visible"
+    with pytest.raises(UserError, match="'shadow' is fitted on shadow models, of which the file has none"):
+        audited(listed, columns, adversaries=["shadow"])
+
+
+def test_what_it_rests_on_is_recorded_and_what_is_not_stated_is_told(listed, call):
+    draw = make(listed, seed_from="a colleague")
+    np.savez(listed.parent / "file.npz", **outputs(draw, 0.0))
+    where = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--out", listed.parent / "out")
+    code, out, _ = call(*where, "--states", "training")
+    assert code == 0
+    assert "Evidence from one model, not Q" in out
+    assert "It rests on what nobody has stated yet: shadow models" in out
+    assert "Q =" not in out
+    stored = read_record(listed.parent / "out" / "evidence.json", OneModelResult)
+    assert stored.stated == {"training": True, "shadows": False, "settings": False, "validation": False}
+    assert "nobody has stated" not in call(*where, "--states", "all")[1]
+    code, _, err = call(*where, "--states", "trianing")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "did you mean 'training'" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda c: {k: v[:-1] for k, v in c.items()}, "of the draw is missing"),
+        (lambda c: {k: np.append(v, v[:1]) for k, v in c.items()}, "appears more than once"),
+        (lambda c: {**c, "side": np.zeros(len(c["point"]), int)}, "side is what the draw says"),
+        (lambda c: {"score": c["score"]}, "the column point is missing"),
+        (lambda c: {**c, "point": np.char.add("x", c["point"])}, "none of its points is in the draw"),
+        (lambda c: {"point": c["point"]}, "nothing to judge"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_draw_is_refused(listed, change, why):
+    with pytest.raises(UserError, match=why):
+        audited(listed, change(outputs(make(listed), 0.0)))
+
+
+def test_points_that_were_not_drawn_are_left_out(listed):
+    draw = make(listed)
+    columns = outputs(draw, 1.0)
+    more = {"point": np.append(columns["point"], "p999"), "score": np.append(columns["score"], 99.0)}
+    assert audited(listed, more).models == audited(listed, columns).models
+
+
+def test_the_commands_draw_and_audit_load_no_torch(listed):
+    make(listed)
+    np.savez(listed.parent / "file.npz", **outputs(read_draw(listed.parent / "draw.json"), 0.0))
+    code = (
+        "import sys; from pathlib import Path; from forgetgauge.audit import audit_one_model; "
+        "audit_one_model(Path('file.npz'), Path('draw.json')); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=listed.parent, check=False).returncode == 0
+
+
+def test_the_command_draws(listed, call):
+    out = listed.parent / "d.json"
+    code, text, _ = call("draw", listed, "--forget", 10, "--out", out)
+    assert code == 0
+    assert "10 points to forget, 10 to keep unseen" in text
+    assert "must believe you" in text
+    assert json.loads(out.read_text())["kind"] == "points"
+    assert call("draw", listed, "--forget", 10, "--out", out)[0] == 2

@@ -193,7 +193,13 @@ def _levels(n: int, n_chosen: int) -> int:
 
 def _log_sum_over_choice(values: Ints, n_chosen: int) -> Floats:
     """ln P(sum = 0, 1, …) of the values of a uniformly random choice; below 1e-308 a chance counts as that."""
-    n, most = len(values), int(np.sort(values)[len(values) - n_chosen :].sum())
+    return _log_sums(np.sort(values).tobytes(), n_chosen)  # their order is nothing to it: the same ranks are met again
+
+
+@lru_cache(maxsize=16)
+def _log_sums(ascending: bytes, n_chosen: int) -> Floats:
+    values = np.frombuffer(ascending, dtype=np.int64)
+    n, most = len(values), int(values[len(values) - n_chosen :].sum())
     if values.max(initial=0) <= 1:
         n_ones = int(values.sum())
         impossible = np.full(max(0, n_chosen + n_ones - n), -np.inf)

@@ -84,8 +84,8 @@ def ranks_test(scores: Floats, in_forget: Bools) -> ModelTest:
     levels = _levels(n, n_forget)
     _, kinds, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = (np.cumsum(counts) - (counts + 1) / 2)[kinds]  # ranks from 0, the mean of those that tie
-    rounded = 2 * middle if n <= levels else np.minimum((middle + 0.5) * (levels + 1) // n, levels)
-    rounded = rounded.astype(np.int64)
+    told = 2 * middle if n <= levels else np.minimum((middle + 0.5) * (levels + 1) // n, levels)
+    rounded: Ints = told.astype(np.int64)
     tails = _tails(int(rounded[forget].sum()), _log_sum_over_choice(rounded, n_forget))
     n_couples = n_forget * (n - n_forget)
     above = float(middle[forget].sum() - n_forget * (n_forget - 1) / 2)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from statistics import median, stdev
+from statistics import fmean, median, stdev
+
+from scipy.special import stdtrit
 
 from forgetgauge.results.record import GameResult, MethodResult, role_of
 from forgetgauge.wording import listed, plain
@@ -37,17 +39,42 @@ def lost_accuracy(game: GameResult) -> dict[str, float]:
 
     Retrain has fewer points to learn from, and that much may be lost; None may have learnt badly by itself.
     """
+    lost, error = _lost(game)
+    least = max(POINT, 3 * error) + 1e-9
+    tested = {name: loss for name, loss in lost.items() if role_of(game, name) == "tested"}
+    return {name: loss for name, loss in sorted(tested.items(), key=lambda one: -one[1]) if loss > least}
+
+
+def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
+    """How far a method is below the lower of Retrain and None: Student's interval over pairs at the game's level.
+
+    Where results do not have it by pair, give or take three standard errors; None where it is not known.
+    """
+    lost, error = _lost(game)
+    if method not in lost:
+        return None
+    usual = min(_references(game), key=lambda name: (unseen_accuracy(game.methods[name]) or ("", 0.0))[1])
+    part = unseen_part(game.methods[method].utility_by_pair)
+    own, theirs = (game.methods[name].utility_by_pair.get(part or "", []) for name in (method, usual))
+    if len(own) == len(theirs) >= 2:
+        by_pair = [less - more for less, more in zip(theirs, own, strict=True)]
+        wide = float(stdtrit(len(by_pair) - 1, (1 + game.spec.get("level", 0.95)) / 2))
+        reach = wide * stdev(by_pair) / math.sqrt(len(by_pair))
+        return fmean(by_pair) - reach, fmean(by_pair) + reach
+    return (lost[method] - 3 * error, lost[method] + 3 * error) if math.isfinite(error) else None
+
+
+def _lost(game: GameResult) -> tuple[dict[str, float], float]:
+    """(method -> how far it is below the lower of Retrain and None, standard error of that)."""
     known = {name: found for name, method in game.methods.items() if (found := unseen_accuracy(method)) is not None}
     if not _references(game):
-        return {}
+        return {}, math.inf
     part, usual_accuracy = min((known[name] for name in _references(game)), key=lambda found: found[1])
     if game.utility_name == "accuracy":
         error = math.sqrt(2) * _error(game, part, usual_accuracy, game.spec.get("pairs", 1))
     else:
         error = math.sqrt(2) * max(_error_over_pairs(game.methods[name], part) for name in _references(game))
-    lost = {name: usual_accuracy - own for name, (_, own) in known.items() if role_of(game, name) == "tested"}
-    least = max(POINT, 3 * error) + 1e-9
-    return {name: loss for name, loss in sorted(lost.items(), key=lambda one: -one[1]) if loss > least}
+    return {name: usual_accuracy - own for name, (_, own) in known.items()}, error
 
 
 def damage(game: GameResult) -> str | None:

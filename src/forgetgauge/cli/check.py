@@ -1,0 +1,60 @@
+"""The command `check`: a gate for pipelines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forgetgauge.errors import UserError
+
+
+def check(
+    result: Annotated[Path, typer.Argument(help="A result.json, or the folder that has one.")],
+    min_q: Annotated[float | None, typer.Option(help="Q must be at least this.")] = None,
+    at_chance: Annotated[bool, typer.Option("--at-chance", help="Attackers must do no better than chance.")] = False,
+    margin: Annotated[float, typer.Option(help="With --at-chance: how much better is still chance.")] = 0.05,
+    max_accuracy_loss: Annotated[
+        float | None, typer.Option(help="How much less accurate than Retrain and None a method may be: 0.01.")
+    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Judge this method alone; may be repeated.")] = None,
+    adversaries: Annotated[
+        list[str] | None, typer.Option("--adversaries", help="Who must have played; may be repeated.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Also write JUnit's XML here.")] = None,
+) -> None:
+    """Judge a stored result. Exit code 0: it holds; 1: it does not; 3: inconclusive; 2: it cannot be judged."""
+    from forgetgauge.report.table import align
+    from forgetgauge.results import gate
+    from forgetgauge.results.record import read_result
+
+    path = result / "result.json" if result.is_dir() else result
+    stored = read_result(path)
+    asked = gate.Conditions(
+        min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ())
+    )
+    findings = gate.check_result(stored, asked, str(path))
+    verdict, on = gate.overall(findings), gate.basis(stored)
+    rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
+    typer.echo(f"{verdict}\n\n{align(rows)}\n\n{on}")
+    if junit is not None:
+        _write(junit, gate.junit(findings, str(path)))
+    if os.environ.get("GITHUB_STEP_SUMMARY"):
+        _write(Path(os.environ["GITHUB_STEP_SUMMARY"]), gate.summary(findings, str(path), on), append=True)
+        for found in findings:
+            if found.state != "holds":
+                kind = "error" if found.state == "does not hold" else "warning"
+                typer.echo(
+                    f"::{kind} title=forgetgauge::{found.method}: {found.condition} {found.state}; {found.evidence}"
+                )
+    raise typer.Exit(gate.EXIT_CODES[verdict])
+
+
+def _write(path: Path, text: str, *, append: bool = False) -> None:
+    try:
+        with path.open("a" if append else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None

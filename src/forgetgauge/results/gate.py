@@ -1,0 +1,163 @@
+"""A gate: whether a stored result holds what is asked of it. It judges the ends of intervals, never the points.
+
+A condition *holds* where the whole interval meets it, *does not hold* where the whole interval misses it, and is
+*inconclusive* between the two: few pairs are wide intervals, so too little evidence never passes. A result that cannot
+be judged at all (failed jobs, too few pairs, adversaries missing that were asked for) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.sax.saxutils import escape, quoteattr
+
+from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
+from forgetgauge.results.utility import loss_interval
+from forgetgauge.wording import bracket, counted, listed, plain
+
+State = Literal["holds", "does not hold", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is asked of every method that is judged; None is not asked."""
+
+    min_quality: float | None = None
+    """Q is at least this."""
+    chance_margin: float | None = None
+    """The largest advantage is at most this: attackers do no better than guessing, up to the margin."""
+    max_utility_loss: float | None = None
+    """So much less accurate than Retrain and than None at most."""
+    methods: Sequence[str] = ()
+    """Who is judged; without names, everyone but the references."""
+    adversaries: Sequence[str] = ()
+    """Who must have played."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One condition on one method."""
+
+    method: str
+    condition: str
+    state: State
+    evidence: str
+
+
+def check_result(result: Result, conditions: Conditions, source: str) -> list[Finding]:
+    """What each condition comes to; UserError where the result cannot be judged."""
+    for name, value, least, most in (
+        ("--min-q", conditions.min_quality, 0, 1),
+        ("--margin", conditions.chance_margin, 0, 1),
+        ("--max-accuracy-loss", conditions.max_utility_loss, 0, 1),
+    ):
+        if value is not None and not least <= value <= most:
+            raise UserError(f"check: {name} {value:g} is not between {least} and {most}")
+    if conditions.min_quality is None and conditions.chance_margin is None and conditions.max_utility_loss is None:
+        raise UserError("check: nothing is asked: give --min-q, --at-chance or --max-accuracy-loss")
+    if result.failures:
+        raise UserError(f"{source}: {counted(len(result.failures), 'job')} failed, so it is not judged")
+    return [found for game in result.games for found in _check_game(game, result.sweep, conditions, source)]
+
+
+def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: str) -> list[Finding]:
+    where = f"{source}, {sweep} = {game.value}" if sweep is not None else source
+    absent = [name for name in asked.adversaries if name not in game.spec.get("adversaries", {})]
+    if absent:
+        raise UserError(f"{where}: {listed(absent)} did not play, so every Q may be too high; run it with them")
+    names = list(asked.methods) or [name for name in game.methods if role_of(game, name) == "tested"]
+    for name in names:
+        if name not in game.methods:
+            raise UserError(f"{where}: {unknown_name('method', name, game.methods)}")
+    if not names:
+        raise UserError(f"{where}: there is no method to judge beside the references; name one with --method")
+    found = []
+    for name in names:
+        method = game.methods[name]
+        if lacks_pairs(game, method) or method.n_pairs < MIN_PAIRS or method.interval is None:
+            raise UserError(
+                f"{where}: {name} has {counted(method.n_pairs, 'pair')}, but an interval over pairs needs all of at "
+                f"least {MIN_PAIRS}, and adversaries that decided"
+            )
+        label = name if sweep is None else f"{name} at {sweep} = {game.value}"
+        found += _findings(game, label, name, method, asked)
+    return found
+
+
+def _findings(game: GameResult, label: str, name: str, method: MethodResult, asked: Conditions) -> list[Finding]:
+    assert method.interval is not None
+    low, high = method.interval
+    evidence = f"Q is in {bracket(method.interval)}"
+    found = []
+    if asked.min_quality is not None:
+        state = _state(low >= asked.min_quality, high < asked.min_quality)
+        found.append(Finding(label, f"Q ≥ {asked.min_quality:g}", state, evidence))
+    if asked.chance_margin is not None:
+        least = 1 - asked.chance_margin
+        state = _state(low >= least - 1e-12, high < least - 1e-12)
+        what = f"attackers do at most {asked.chance_margin:g} better than chance"
+        found.append(Finding(label, what, state, f"their advantage is in {bracket((1 - high, 1 - low))}"))
+    if asked.max_utility_loss is not None:
+        lost = loss_interval(game, name)
+        if lost is None:
+            raise UserError(f"check: what {name} lost in {game.utility_name} is not known: it needs Retrain or None")
+        state = _state(lost[1] <= asked.max_utility_loss, lost[0] > asked.max_utility_loss)
+        what = f"at most {asked.max_utility_loss:g} of {game.utility_name} lost"
+        found.append(Finding(label, what, state, f"the loss is in {bracket(lost)}"))
+    return found
+
+
+def _state(holds: bool, fails: bool) -> State:
+    return "holds" if holds else "does not hold" if fails else "inconclusive"
+
+
+def overall(findings: Sequence[Finding]) -> State:
+    """Of all together: one that does not hold decides, then one that is inconclusive."""
+    states = {found.state for found in findings}
+    return next(state for state in ("does not hold", "inconclusive", "holds") if state in states)
+
+
+EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 3}
+
+
+def basis(result: Result) -> str:
+    """Against whom and on how much: one line for each game."""
+    lines = []
+    for game in result.games:
+        floor = "" if game.noise_floor is None else f"; by chance alone Q ≥ {plain(1 - game.noise_floor.q95)}"
+        players = list(game.spec.get("adversaries", {}))
+        lines.append(
+            f"{'' if result.sweep is None else f'{result.sweep} = {game.value}: '}"
+            f"{counted(int(game.spec.get('pairs', 0)), 'swap pair')}; adversaries {listed(players)}{floor}"
+        )
+    return "\n".join(lines)
+
+
+def junit(findings: Sequence[Finding], source: str) -> str:
+    """JUnit's XML: what does not hold is a failure, what is inconclusive an error."""
+    cases = []
+    for found in findings:
+        inside = {
+            "holds": "",
+            "does not hold": f"<failure message={quoteattr(found.evidence)}/>",
+            "inconclusive": f'<error type="inconclusive" message={quoteattr(found.evidence)}/>',
+        }[found.state]
+        cases.append(
+            f"<testcase classname={quoteattr(found.method)} name={quoteattr(found.condition)}>{inside}</testcase>"
+        )
+    n_failed = sum(found.state == "does not hold" for found in findings)
+    n_errors = sum(found.state == "inconclusive" for found in findings)
+    head = f'<testsuite name={quoteattr(f"forgetgauge check {source}")} tests="{len(findings)}" failures="{n_failed}"'
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n{head} errors="{n_errors}">\n' + "\n".join(cases) + "\n</testsuite>\n"
+    )
+
+
+def summary(findings: Sequence[Finding], source: str, on: str) -> str:
+    """Markdown, for a page that lists what a pipeline found."""
+    rows = "\n".join(f"| {f.method} | {f.condition} | **{f.state}** | {f.evidence} |" for f in findings)
+    head = f"### {escape(source)}: {overall(findings)}\n\n| method | asked | | found |\n|---|---|---|---|"
+    return f"{head}\n{rows}\n\n{on}\n"

@@ -1,0 +1,101 @@
+"""`check`: a gate that judges ends of intervals, and refuses what cannot be judged."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from forgetgauge.errors import UserError
+from forgetgauge.results.gate import Conditions, check_result, junit, overall
+from forgetgauge.results.record import FailureResult
+from tests.report.test_html import NO_PAIR, game, method, result
+
+BY_PAIR = [0.95, 0.96, 0.94, 0.95, 0.95, 0.96, 0.95, 0.94]
+
+
+def one(quality: float, width: float = 0.01, **changes):
+    return game({"retrain": method(0.995), "none": method(0.85), "mine": method(quality, width, **changes)})
+
+
+def state(made, **asked) -> str:
+    return overall(check_result(result(made), Conditions(**asked), "r"))
+
+
+@pytest.mark.parametrize(
+    ("quality", "width", "expected"),
+    [(0.97, 0.01, "holds"), (0.9, 0.01, "does not hold"), (0.95, 0.02, "inconclusive"), (0.99, 0.2, "inconclusive")],
+)
+def test_the_end_of_the_interval_decides_and_not_the_point(quality, width, expected):
+    assert state(one(quality, width), min_quality=0.95) == expected
+    assert state(one(quality, width), chance_margin=0.05) == expected
+
+
+def test_what_does_not_hold_decides_over_what_is_inconclusive():
+    made = game({"retrain": method(0.995), "bad": method(0.5), "unsure": method(0.95, 0.02)})
+    assert state(made, min_quality=0.95) == "does not hold"
+    assert state(made, min_quality=0.95, methods=["unsure"]) == "inconclusive"
+    assert state(made, min_quality=0.95, methods=["retrain"]) == "holds"
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(0.0, "holds"), (0.1, "does not hold"), (0.011, "inconclusive")])
+def test_utility_lost_is_judged_over_pairs(lost, expected):
+    own = [value - lost + jitter for value, jitter in zip(BY_PAIR, [0.004, -0.004] * 4, strict=True)]
+    methods = {
+        "retrain": method(0.99, utility_by_pair={"unseen": BY_PAIR}),
+        "none": method(0.8, utility={"unseen": 0.99}, utility_by_pair={"unseen": [0.99] * 8}),
+        "mine": method(0.9, utility={"unseen": sum(own) / 8}, utility_by_pair={"unseen": own}),
+    }
+    assert state(game(methods), max_utility_loss=0.01) == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "why"),
+    [
+        (result(one(0.9)), {}, "nothing is asked"),
+        (result(one(0.9)), {"min_quality": 1.5}, "--min-q 1.5 is not between 0 and 1"),
+        (result(one(0.9)), {"min_quality": 0.9, "methods": ["mien"]}, "did you mean 'mine'"),
+        (result(one(0.9)), {"min_quality": 0.9, "adversaries": ["lira-online"]}, "lira-online did not play"),
+        (result(one(0.9, n_pairs=4)), {"min_quality": 0.9}, "mine has 4 pairs"),
+        (result(game({"mine": NO_PAIR})), {"min_quality": 0.9}, "mine has 0 pairs"),
+        (result(game({"retrain": method(0.99)})), {"min_quality": 0.9}, "no method to judge"),
+        (result(one(0.9), failures=[FailureResult("a job", "boom", "")]), {"min_quality": 0.9}, "1 job failed"),
+        (result(game({"mine": method(0.9)})), {"max_utility_loss": 0.01}, "it needs Retrain or None"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(made, asked, why):
+    with pytest.raises(UserError, match=why):
+        check_result(made, Conditions(**asked), "r")
+
+
+def test_a_sweep_is_judged_game_by_game():
+    made = result(one(0.97), one(0.5), sweep="game.alpha")
+    found = check_result(made, Conditions(min_quality=0.95), "r")
+    assert [f.state for f in found] == ["holds", "does not hold"]
+
+
+def test_junit_counts_failures_and_errors():
+    made = game({"retrain": method(0.995), "a<b": method(0.5), "unsure": method(0.95, 0.02), "fine": method(0.97)})
+    suite = ET.fromstring(junit(check_result(result(made), Conditions(min_quality=0.95), "r"), "r"))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert [case.get("classname") for case in suite if case.find("failure") is not None] == ["a<b"]
+
+
+@pytest.mark.parametrize(
+    ("quality", "width", "code"), [(0.97, 0.01, 0), (0.9, 0.01, 1), (0.95, 0.02, 3), (0.9, 0.01, 2)]
+)
+def test_the_command_says_it_by_its_exit_code_and_where_pipelines_look(
+    tmp_path, monkeypatch, call, quality, width, code
+):
+    result(one(quality, width)).save(tmp_path / "result.json")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    asked = ("--min-q", "0.95") if code != 2 else ()
+    found, out, err = call("check", tmp_path, *asked, "--junit", tmp_path / "junit.xml")
+    assert found == code
+    if code == 2:
+        assert len(err.splitlines()) == 1
+        return
+    assert "8 swap pairs; adversaries correctness and entropy; by chance alone Q ≥ 0.986" in out
+    assert ("::error" in out, "::warning" in out) == (code == 1, code == 3)
+    assert "| mine | Q ≥ 0.95 |" in (tmp_path / "summary.md").read_text()
+    assert "<testsuite" in (tmp_path / "junit.xml").read_text()

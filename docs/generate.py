@@ -1,11 +1,14 @@
-"""Writes docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints, the table of keys in
-docs/run-files.md from their declarations, and from the source the table and the picture of docs/architecture.md.
+"""Writes what can be read from the source into the documentation, so that it cannot go stale.
+
+docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints; in docs/run-files.md the
+tables of keys and of unlearners' parameters; in docs/architecture.md the table of rooms and their picture.
 
 `make docs` runs it; a test compares the committed pages with what it would write.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Container
 from pathlib import Path
@@ -20,6 +23,7 @@ from forgetgauge.plugins.catalogue import Catalogue, Entry
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- rooms: written by `python docs/generate.py` -->", "<!-- end of rooms -->"
+UNLEARNERS = "| unlearner | parameters and defaults |\n|---|---|\n"
 KEYS = "<!-- The keys: written by `python docs/generate.py` from plan/spec.py; do not edit. -->\n\n"
 
 METHODS = """\
@@ -60,7 +64,7 @@ def pages() -> dict[Path, str]:
         DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES),
         DOCS / "architecture.md": _with_table(DOCS / "architecture.md", rooms.table()),
         DOCS / "pictures" / "rooms.svg": rooms.picture(),
-        DOCS / "run-files.md": _with_keys((DOCS / "run-files.md").read_text("utf-8")),
+        DOCS / "run-files.md": _with_parameters(_with_keys((DOCS / "run-files.md").read_text("utf-8"))),
     }
 
 
@@ -87,6 +91,21 @@ def _with_keys(page: str) -> str:
     before, after = page.split(KEYS)
     rows = ["| key | default | meaning |", "|---|---|---|", *map(_row, PARAMETERS.values())]
     return "\n".join([before + KEYS + "\n".join(rows), "", after.split("\n\n", 1)[1]])
+
+
+def _with_parameters(page: str) -> str:
+    """The page with the table of unlearners' parameters written anew."""
+    before, after = page.split(UNLEARNERS)
+    rows = [f"| `{name}` | {_parameters(plugins.unlearners.load(name))} |" for name in plugins.unlearners.entries]
+    return before + UNLEARNERS + "\n".join(rows) + "\n\n" + after.split("\n\n", 1)[1]
+
+
+def _parameters(method: type) -> str:
+    shown = []
+    for one in dataclasses.fields(method):
+        default = f'"{one.default}"' if isinstance(one.default, str) else repr(one.default).replace("e-05", "e-5")
+        shown.append(f"`{one.name} = {default}`")
+    return ", ".join(shown) or "–"
 
 
 def _row(one: Parameter) -> str:

@@ -33,10 +33,17 @@ def test_every_key_of_a_run_file_is_documented_with_its_default(key, default):
 
 @pytest.mark.parametrize("name", plugins.unlearners.entries)
 def test_every_parameter_of_every_unlearner_is_documented_with_its_default(name):
-    row = re.search(rf"^\| `{name}` \|.*$", RUN_FILES, re.M)[0]
+    found = re.search(rf"^\| `{name}` \|.*$", RUN_FILES, re.M)
+    assert found, f"docs/run-files.md has no row for {name}: run `python docs/generate.py`"
+    row = found[0]
     for field in dataclasses.fields(plugins.unlearners.load(name)):
         value = f'"{field.default}"' if isinstance(field.default, str) else f"{field.default!r}".replace("e-05", "e-5")
         assert f"`{field.name} = {value}`" in row
+
+
+@pytest.mark.parametrize("name", plugins.data.entries)
+def test_every_data_set_is_documented(name):
+    assert f"| `{name}` |" in (ROOT / "docs/data.md").read_text(), f"docs/data.md has no row for {name}"
 
 
 @pytest.mark.parametrize("document", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))])

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import torch
 
-from forgetgauge.data.three_eight import load_digits_three_eight
+from forgetgauge.data.digits import load_digits_three_eight
 from forgetgauge.learn.certified_linear import LOSSES, CertifiedLinear, signed_rows
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.removal_budget import removal_budget

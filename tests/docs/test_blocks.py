@@ -22,7 +22,7 @@ from forgetgauge.run.resolve import resolve
 from .fences import DOCUMENTS, FENCE, ROOT, blocks_of, commands_in, with_blocks
 
 SMALL = {"pairs=8": "pairs=2, shadows=2, references=4, fraction=0.2, learner={'epochs': 1}"}  # in seconds
-EMBEDDED = ("digits", "digits-3-8", "diabetes")
+EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)
 QUICK = ("ls", "plan", "validate")  # commands that are run, not only read
 
 

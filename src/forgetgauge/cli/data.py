@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from forgetgauge import plugins
+
 app = typer.Typer(name="data", help="Look for data sets and fetch them.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -42,11 +44,15 @@ def get(
 ) -> None:
     """Download data sets; what broke off is continued, what is there and whole is left alone."""
     from forgetgauge.data.download import fetch
-    from forgetgauge.data.files import EMBEDDED, PART_OF, known_set
+    from forgetgauge.data.files import PART_OF, known_set
     from forgetgauge.data.folders import VARIABLE, data_folder
 
     root = to or data_folder()
-    wanted = {name: None if name in EMBEDDED else known_set(PART_OF.get(name, name)) for name in names}
+    entries = plugins.data.entries
+    wanted = {
+        name: None if name in entries and entries[name].embedded else known_set(PART_OF.get(name, name))
+        for name in names
+    }
     for name, known in wanted.items():
         where = fetch(known, root) if known else "embedded, nothing to download"
         typer.echo(f"{name}: {where}")

@@ -9,7 +9,7 @@ from typing import Literal
 from forgetgauge import plugins
 from forgetgauge.data.arrays import is_path
 from forgetgauge.data.doubts import doubts_of
-from forgetgauge.data.files import EMBEDDED, KNOWN, PART_OF, KnownSet
+from forgetgauge.data.files import KNOWN, PART_OF, KnownSet
 from forgetgauge.data.folders import damage, data_folder, find
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError
@@ -49,11 +49,15 @@ def examine(name: str) -> Finding:
         if name in plugins.data or not is_path(name):
             raise
         return Finding(name, "damaged" if Path(name).exists() else "absent", name, problem=str(error))
-    where = "embedded" if name in EMBEDDED else whole.where if whole else name
+    where = "embedded" if _is_embedded(name) else whole.where if whole else name
     n_test = None if dataset.test is None else len(dataset.test)
     n_classes = dataset.points.n_classes if dataset.task.has_classes else None
     problem = " ".join(doubts_of(dataset)) or None
     return Finding(name, "present", where, len(dataset.points), n_test, n_classes, problem)
+
+
+def _is_embedded(name: str) -> bool:
+    return name in plugins.data.entries and plugins.data.entries[name].embedded
 
 
 def _examine_files(known: KnownSet, root: Path) -> Finding:

@@ -178,8 +178,6 @@ SST5 = KnownSet(
 
 KNOWN: Mapping[str, KnownSet] = {known.name: known for known in (CIFAR10, CIFAR100, MNIST, FASHION_MNIST, SST5)}
 
-EMBEDDED = ("digits", "digits-3-8", "diabetes")
-"""Data sets that come with scikit-learn."""
 PART_OF: Mapping[str, str] = {"mnist-3-8": "mnist"}
 """Data sets that are read from another one's files."""
 

@@ -44,7 +44,7 @@ class DataSpec(_RunFileTable):
     )
     task: str | None = declared(
         None,
-        "what the labels of your own data mean: `classification` or `regression`; a data set of the catalogue knows",
+        "what the labels of your own data mean: a task of `forgetgauge ls tasks`; a data set of the catalogue knows",
         see="([tasks](tasks.md))",
         written="classification",
         in_game=None,

@@ -29,6 +29,8 @@ class Entry:
     """What it costs, in passes over the data."""
     cites: str = ""
     """Where it was published."""
+    embedded: bool = False
+    """Of data: a package that is installed anyway brings it, so that nothing is downloaded."""
 
 
 @dataclass

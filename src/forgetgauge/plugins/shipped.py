@@ -318,11 +318,13 @@ DATA: dict[str, Entry] = {
         "forgetgauge.data.digits:load_digits",
         "1,797 real handwritten digits, 8 × 8 pixels, embedded in scikit-learn",
         cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
+        embedded=True,
     ),
     "diabetes": Entry(
         "forgetgauge.data.diabetes:load_diabetes",
         "442 patients, ten measurements each, and how far their diabetes went: regression; embedded in scikit-learn",
         cites="Efron et al. 2004",
+        embedded=True,
     ),
     "cifar10": Entry(
         "forgetgauge.data.cifar:load_cifar10",
@@ -346,6 +348,7 @@ DATA: dict[str, Entry] = {
         "forgetgauge.data.digits:load_digits_three_eight",
         "357 threes and eights of the embedded digits, 8 × 8 pixels, centred, of norm 1",
         cites="Alpaydin and Kaynak 1998 (UCI optical recognition of handwritten digits)",
+        embedded=True,
     ),
     "mnist-3-8": Entry(
         "forgetgauge.data.digits:load_mnist_three_eight",
@@ -382,7 +385,7 @@ TASKS: dict[str, Entry] = {
 """What a data set's labels and a model's outputs mean."""
 
 EXECUTORS: dict[str, Entry] = {
-    "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one task after another"),
+    "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one assignment after another"),
     "processes": Entry("forgetgauge.run.executors:Processes", "one worker process for each core, one thread each"),
 }
 """Who does the work of a run."""

@@ -27,7 +27,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Executor(Protocol):
-    """Takes assignments while it has room, and gives back outcomes in the order they come."""
+    """Takes assignments while it has room, and gives back outcomes in the order they come.
+
+    It is made with (folder of artefacts, `Sources`, name of a device). One whose jobs are done by the running program
+    itself says `in_this_process = True`; one that can get ready while a run is planned has `started_ahead(device)`, a
+    context manager.
+    """
 
     def has_room(self, assignment: Assignment) -> bool:
         """Whether it can take this assignment now."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
@@ -77,7 +78,7 @@ def read_findings(results: Path) -> Findings:
     )
 
 
-EMBEDDED = ("digits", "digits-3-8", "diabetes")
+EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)
 """Data that stand in for the paper's: what they show counts for none of its claims."""
 
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 from forgetgauge.report.html import render_report
@@ -24,7 +25,18 @@ from forgetgauge.results.record import (
     StrongResult,
     WorstPairResult,
 )
-from forgetgauge.results.verdict import sweep_verdict, verdict
+from forgetgauge.results.verdict import (
+    INCONCLUSIVE,
+    LIKE_RETRAIN,
+    NOT_BETTER,
+    NOT_EVALUABLE,
+    STILL_VISIBLE,
+    resolution_on,
+    sweep_verdict,
+    verdict,
+    verdict_on,
+    with_verdicts,
+)
 from forgetgauge.wording import bound, listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")
@@ -303,7 +315,7 @@ def test_a_row_that_lacks_pairs_says_so_and_carries_no_verdict() -> None:
     whole = game(methods, pairs=6)
     lucky = dataclasses.replace(whole, comparisons=[c for c in whole.comparisons if "lucky" not in (c.first, c.second)])
     found = verdict(lucky)
-    assert found.headline.startswith("ssd was tested: Q")
+    assert found.headline.startswith("ssd was tested, and it is still visible: Q")
     assert "Not judged, since pairs are missing: lucky (1 of 6)." in found.remarks
     assert [name for name, _ in by_quality(methods)] == ["retrain", "ssd", "none", "lucky"]
     table, page = render_table(result(lucky)), Page(render_report(result(lucky))).text
@@ -461,7 +473,9 @@ def test_many_adversaries_are_a_matrix_with_the_rest_folded_away() -> None:
 
 def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -> None:
     methods = {"b": method(1.0, quality_plugin=0.98), "a": method(1.0, quality_plugin=0.97, epsilon=None)}
-    header, *rows, footer, bounds = render_table(result(game({"lost": NO_PAIR, **methods}))).splitlines()
+    header, *rows, seen, unjudged, footer, bounds = render_table(
+        result(game({"lost": NO_PAIR, **methods}))
+    ).splitlines()
     assert " ".join(header.split()) == (
         "method Q 95 % interval pairs worst pair ε ≥ adversary acc retain acc forget acc unseen s/model"
     )
@@ -470,6 +484,7 @@ def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -
     assert rows[1].split()[7] == "–"
     assert "no pair completed" in rows[2]
     assert "0 of 8" in rows[2]
+    assert (seen, unjudged) == ("Still visible: b and a.", "Not evaluable: lost.")
     assert footer.startswith("Q = 1: nothing left to see. Chance alone gives Q ≥ 0.986")
     assert footer.endswith("Intervals: over pairs (pairs taken as roughly normal).")
     assert bounds.startswith("Worst pair: ")
@@ -514,13 +529,55 @@ def said(played: GameResult) -> str:
 
 
 def test_the_verdict_names_the_best_tested_method_and_not_a_reference() -> None:
-    spoken = verdict(game({"retrain": method(0.995), "none": method(0.99), "a": method(0.8), "b": method(0.7)}))
-    assert spoken.headline.startswith("a leaves less to see than the other method tested: Q")
+    spoken = verdict(game({"retrain": method(0.995), "none": method(0.5), "a": method(0.8), "b": method(0.7)}))
+    assert spoken.headline.startswith("a leaves less to see than the other method tested, and it is still visible: Q")
+    assert "Retrain has 0.995" in spoken.headline
+    assert "None has 0.500" in spoken.headline
+
+
+def test_the_verdict_crowns_nobody_who_cannot_be_told_from_none() -> None:
+    spoken = verdict(game({"retrain": method(0.995), "none": method(0.8), "a": method(0.81), "b": method(0.7)}))
+    assert spoken.headline.startswith("No method is shown to be better than doing nothing: a has a Q of 0.810")
+    turned = game({"none": method(0.8), "a": method(0.9), "b": method(0.89)})
+    settled = [c if "a" not in (c.first, c.second) else dataclasses.replace(c, better=None) for c in turned.comparisons]
+    found = verdict(dataclasses.replace(turned, comparisons=settled))
+    assert found.headline.startswith("b has the highest Q of those that are better than None, and it is still visible:")
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (method(0.9), STILL_VISIBLE),
+        (method(0.86), NOT_BETTER),
+        (method(0.98, p_value=0.3), LIKE_RETRAIN),
+        (method(0.98, p_value=0.3, noise_floor=0.7), INCONCLUSIVE),
+        (NO_PAIR, NOT_EVALUABLE),
+        (method(0.9, n_pairs=3), NOT_EVALUABLE),
+    ],
+)
+def test_a_method_is_given_one_of_five_verdicts_the_same_everywhere(mine, said) -> None:
+    played = game({"retrain": method(0.995, p_value=0.5), "none": method(0.85), "mine": mine})
+    assert verdict_on(played, "mine") == said
+    assert with_verdicts(played).methods["mine"].verdict == said
+    assert f"{said[0].upper()}{said[1:]}: mine" in render_table(result(played))
+    assert verdict_on(played, "none") == STILL_VISIBLE
+    assert verdict_on(played, "retrain") == LIKE_RETRAIN
+
+
+def test_the_resolution_is_what_would_have_been_seen_four_times_of_five() -> None:
+    rng = np.random.default_rng(0)
+    by_pair = [0.02, -0.01, 0.03, 0.0, 0.01, -0.02, 0.02, 0.01]
+    played = game({"mine": method(0.98, noise_floor=0.05)})
+    told = dataclasses.replace(played.methods["mine"].by_adversary["entropy"], by_pair=by_pair)
+    changed = dataclasses.replace(played.methods["mine"], by_adversary={"entropy": told}, adversary="entropy")
+    found = resolution_on(dataclasses.replace(played, methods={"mine": changed}), "mine")
+    error = np.std(by_pair, ddof=1) / np.sqrt(8)
+    assert (rng.normal(found, error, 20_000) > 0.05).mean() == pytest.approx(0.8, abs=0.01)
 
 
 def test_the_verdict_says_whether_retrain_is_grounded() -> None:
-    assert "Retrain is grounded" in said(game({"retrain": method(0.995)}))
-    assert "Retrain is not grounded" in said(game({"retrain": method(0.9)}))
+    assert "Retrain is as it should be" in said(game({"retrain": method(0.995)}))
+    assert "Retrain is not as it should be" in said(game({"retrain": method(0.9)}))
     assert "Retrain has no Q here" in said(game({"mine": method(0.9)}))
     assert "by construction" in said(game({"retrain": method(1.0)}, share_retrain=True))
 
@@ -528,7 +585,7 @@ def test_the_verdict_says_whether_retrain_is_grounded() -> None:
 def test_the_verdict_knows_retrain_behind_another_id() -> None:
     played = game({"gold": method(0.995)})
     played.spec["methods"]["gold"]["unlearner"]["name"] = "retrain"
-    assert "Retrain is grounded" in said(played)
+    assert "Retrain is as it should be" in said(played)
 
 
 def test_better_is_said_only_where_a_comparison_says_so() -> None:

@@ -17,6 +17,7 @@ from forgetgauge.results.record import (
     pairs_behind,
 )
 from forgetgauge.results.utility import damage, uneven_accuracy
+from forgetgauge.results.verdict import verdict_lines
 from forgetgauge.wording import bound, interval_basis, listed
 
 
@@ -66,6 +67,7 @@ def _game_table(game: GameResult) -> str:
     header = ["method", "Q", f"{level} interval", "pairs", "worst pair", "ε ≥", "adversary", *accuracies, "s/model"]
     rows = [[name, *_cells(game, method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
+    lines += verdict_lines(game)
     reading = []
     if game.noise_floor is not None:
         reading.append(

@@ -32,6 +32,7 @@ from forgetgauge.results.doubts import Evidence, doubts, silence
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
+from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
 
 
@@ -119,7 +120,7 @@ def judge(
         not_covered=list(not_covered),
         utility_name=utility_name,
     )
-    return with_shared_retrain(result)
+    return with_verdicts(with_shared_retrain(result))
 
 
 def _method(played: Played, method: str, found: Assessment | None, silent: list[str]) -> MethodResult:

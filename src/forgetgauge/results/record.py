@@ -141,6 +141,10 @@ class MethodResult(Record):
     `epsilon` and a claim called refuted rest on it."""
     worst_pair: WorstPairResult | None = None
     """The single pair in which an adversary saw most."""
+    verdict: str | None = None
+    """In words, one of five (docs/statistics.md); None in results of earlier versions."""
+    resolution: float | None = None
+    """The advantage that would have been seen with a power of 80 %; None where nothing was."""
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,77 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import stdev
 
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.results.record import GameResult, Result, by_quality, lacks_pairs, pairs_behind, role_of
 from forgetgauge.results.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
-from forgetgauge.wording import JOINED, NARROW, bracket, listed, setting, tau_text
+from forgetgauge.wording import JOINED, NARROW, bracket, listed, plain, setting, tau_text
+
+COARSE = 0.5
+"""A resolution above this says nothing: three quarters of all answers could be right without being seen."""
+POWER_80 = 0.8416
+"""Standard errors above the noise floor at which four of five runs lie above it."""
+
+
+STILL_VISIBLE = "still visible"
+NOT_BETTER = "not shown to be better than doing nothing"
+LIKE_RETRAIN = "not distinguishable from retraining at this resolution"
+INCONCLUSIVE = "inconclusive"
+NOT_EVALUABLE = "not evaluable"
+VERDICTS = (STILL_VISIBLE, NOT_BETTER, LIKE_RETRAIN, INCONCLUSIVE, NOT_EVALUABLE)
+
+
+def verdict_on(game: GameResult, name: str) -> str:
+    """On one method; a later rule is asked where those before it say nothing.
+
+    Not evaluable: it has no Q, or lacks pairs. Visible: by relabelling F ∪ T its advantage is none of chance, at the
+    level of the game; *not shown to be better than doing nothing* where the paired comparison with None does not settle
+    it for the method, else *still visible*. Inconclusive: it is not visible, but an advantage of ½ might not have been.
+    """
+    method = game.methods[name]
+    seen = resolution_on(game, name)
+    if method.quality is None or method.p_value is None or seen is None or lacks_pairs(game, method):
+        return NOT_EVALUABLE
+    if method.p_value <= 1 - game.spec.get("level", 0.95) + 1e-12:
+        none = next((other for other in game.methods if role_of(game, other) == "none"), None)
+        beside = standings(game, name, [none]) if none is not None and role_of(game, name) == "tested" else {}
+        return NOT_BETTER if beside.get("open") or beside.get("worse") else STILL_VISIBLE
+    return INCONCLUSIVE if seen > COARSE else LIKE_RETRAIN
+
+
+def resolution_on(game: GameResult, name: str) -> float | None:
+    """The advantage that would have been seen with a power of 80 %: the noise floor, and 0.84 standard errors more."""
+    method = game.methods[name]
+    if method.noise_floor is None or method.adversary is None:
+        return None
+    best = method.by_adversary.get(method.adversary)
+    by_pair = [] if best is None else best.by_pair
+    error = stdev(by_pair) / math.sqrt(len(by_pair)) if len(by_pair) > 1 else 0.0
+    return min(1.0, method.noise_floor + POWER_80 * error)
+
+
+def with_verdicts(game: GameResult) -> GameResult:
+    """The same, its verdicts and resolutions written down."""
+    methods = {
+        name: replace(method, verdict=verdict_on(game, name), resolution=resolution_on(game, name))
+        for name, method in game.methods.items()
+    }
+    return replace(game, methods=methods)
+
+
+def verdict_lines(game: GameResult) -> list[str]:
+    """`Still visible: fisher and salun.`, a line for each verdict that is given to a tested method."""
+    given: dict[str, list[str]] = {said: [] for said in VERDICTS}
+    for name, _ in by_quality(game.methods):
+        if role_of(game, name) == "tested":
+            said, seen = verdict_on(game, name), resolution_on(game, name)
+            resolved = f" (an advantage of {plain(seen)} would have been seen)" if said == LIKE_RETRAIN and seen else ""
+            given[said].append(f"{name}{resolved}")
+    return [f"{said[0].upper()}{said[1:]}: {listed(names)}." for said, names in given.items() if names]
 
 
 @dataclass(frozen=True)
@@ -105,12 +169,22 @@ def standings(game: GameResult, method: str, others: Sequence[str]) -> dict[str,
 def _headline(game: GameResult, tested: Sequence[Known]) -> str:
     if not tested:
         return "Only reference methods have a Q: no unlearning method was measured."
-    best = tested[0]
-    among = _standing(game, tested) if len(tested) > 1 else "was tested"
-    interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
+    shown = [method for method in tested if verdict_on(game, method.name) != NOT_BETTER]
+    known = judged_methods(game)
+    references = {role: known_of(game, known, role) for role in ("retrain", "none")}
+    beside = listed([f"{role.capitalize()} has {found}" for role, found in references.items() if found is not None])
+    best = shown[0] if shown else tested[0]
     loss = lost_accuracy(game).get(best.name)
     price = "" if loss is None else f", but it is {points(loss)} less accurate than {yardsticks(game)}"
-    return f"{best.name} {among}: Q{JOINED}={JOINED}{best.quality:.3f}, {interval}{price}."
+    if not shown:
+        return f"No method is shown to be better than doing nothing: {best.name} has a Q of {best}{price}; {beside}."
+    among = "has the highest Q of those that are better than None" if best is not tested[0] else "was tested"
+    if best is tested[0] and len(tested) > 1:
+        among = _standing(game, tested)
+    interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
+    found = f"Q{JOINED}={JOINED}{best.quality:.3f}, {interval}{price}{f'; {beside}' if beside else ''}"
+    said = verdict_on(game, best.name)
+    return f"{best.name} {among}, and {'the evidence' if said == INCONCLUSIVE else 'it'} is {said}: {found}."
 
 
 def _standing(game: GameResult, tested: Sequence[Known]) -> str:
@@ -153,8 +227,8 @@ def _on_stability(game: GameResult) -> list[str]:
         return []
     tau = f"τ{JOINED}of{JOINED}{tau_text(game.rank_stability)}"
     return [
-        f"Single pairs rank the methods as the whole run does to a mean Kendall’s {tau}, where 1 means that all agree "
-        "and chance gives somewhat more than 0."
+        f"The rankings that single pairs give agree with this one to a mean Kendall’s {tau}: 1 is the same "
+        "ranking, 0 nothing in common."
     ]
 
 
@@ -166,10 +240,10 @@ def _on_retrain(game: GameResult, retrain: Known | None) -> list[str]:
             "Both sides of a pair share one retrained model: Retrain stands at 1 by construction and checks nothing."
         ]
     if retrain.holds_one():
-        return [f"Retrain is grounded: its interval {bracket((retrain.low, retrain.high))} holds 1."]
+        return [f"Retrain is as it should be: its interval {bracket((retrain.low, retrain.high))} holds 1."]
     return [
-        f"Retrain is not grounded: {retrain} lies below 1, although its models never saw the forget set. Either this "
-        "is one of the few runs whose interval misses, or something leaks; read every other row with care."
+        f"Retrain is not as it should be: {retrain} lies below 1, although its models never saw the forget set. Either "
+        "this is one of the few runs whose interval misses, or something leaks; read every other row with care."
     ]
 
 
@@ -224,7 +298,7 @@ def _on_basis(game: GameResult) -> list[str]:
 
 
 def sweep_verdict(result: Result) -> Verdict:
-    """Which method has the highest Q at which value, and whether Retrain is grounded at all of them."""
+    """Which method has the highest Q at which value, and whether Retrain’s interval holds 1 at all of them."""
     best: dict[str, list[str]] = {}
     astray = []
     for game in result.games:

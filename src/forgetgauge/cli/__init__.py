@@ -12,7 +12,7 @@ import typer
 
 from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
-from forgetgauge.cli.check import check
+from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of, shown_progress
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
@@ -35,6 +35,7 @@ app.add_typer(data.app)
 app.add_typer(reproduce.experiments)
 app.command()(reproduce.reproduce)
 app.command()(check)
+app.command()(verify)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]

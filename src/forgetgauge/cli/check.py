@@ -1,4 +1,4 @@
-"""The command `check`: a gate for pipelines."""
+"""The commands `check`, a gate for pipelines, and `verify`, which computes a result again."""
 
 from __future__ import annotations
 
@@ -50,6 +50,22 @@ def check(
                     f"::{kind} title=forgetgauge::{found.method}: {found.condition} {found.state}; {found.evidence}"
                 )
     raise typer.Exit(gate.EXIT_CODES[verdict])
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="A run folder, or a file that export made.")],
+) -> None:
+    """Compute a result again from what its run left behind. Exit code 0: all is as stored; 1: something differs."""
+    from forgetgauge.run.verify import verify as verified
+
+    found = verified(path)
+    for line in found.problems:
+        typer.echo(line)
+    if found.problems:
+        raise typer.Exit(1)
+    typer.echo(
+        f"verified: {found.n_artefacts} artefacts are whole, {found.n_values} values computed again are as stored"
+    )
 
 
 def _write(path: Path, text: str, *, append: bool = False) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,6 +199,42 @@ def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(liste
     assert fitted.verdict == "still visible"
     with pytest.raises(UserError, match="'shadow' is fitted on shadow models, of which the file has none"):
         audited(listed, columns, adversaries=["shadow"])
+
+
+@pytest.mark.parametrize("shadows", [False, True])
+def test_a_table_says_the_same_as_arrays(listed, shadows):
+    """Rows of shadow models say that they are; those of the model leave the set to the draw."""
+    draw = make(listed)
+    columns = outputs(draw, 1.0)
+    rng = np.random.default_rng(3)
+    member = rng.random(60) < 0.5
+    shown = rng.normal(size=60) + member
+    block = {"shadow_member": member, "shadow_score": shown} if shadows else {}
+    lines = [f"{point},{score!r},," for point, score in zip(columns["point"], columns["score"].tolist(), strict=True)]
+    if shadows:
+        sets = np.where(member, "shadow-in", "shadow-out")
+        lines += [f",{score!r},{where}," for score, where in zip(shown.tolist(), sets, strict=True)]
+    header = "point,score,set" if shadows else "point,score"
+    table = "\n".join(",".join(line.split(",")[: 3 if shadows else 2]) for line in lines)
+    (listed.parent / "file.csv").write_text(f"{header}\n{table}\n")
+    found = audit_one_model(listed.parent / "file.csv", listed.parent / "draw.json")
+    assert found.models == audited(listed, columns | block).models
+    assert found.models["model"].verdict == "still visible"
+
+
+def test_the_protocol_of_the_documentation_runs_command_by_command(tmp_path, monkeypatch, call):
+    """docs/deletion-request.md, its blocks in their order, on a list of 400 patients."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[1] / "docs/deletion-request.md").read_text("utf-8")
+    (tmp_path / "points.csv").write_text("\n".join(["point", *(f"patient {i}" for i in range(400))]))
+    for language, text in re.findall(r"^```(bash|python)\n(.*?)^```", page, re.M | re.S):
+        if language == "python":
+            exec(compile(text, "deletion-request.md", "exec"), {})
+            continue
+        for line in text.strip().splitlines():
+            code, out, err = call(*shlex.split(line)[1:])
+            assert (code, err) == (0, "")
+    assert out.startswith("model: ")
 
 
 def test_what_it_rests_on_is_recorded_and_what_is_not_stated_is_told(listed, call):

@@ -88,15 +88,16 @@ class _Table:
             raise UserError(f"{source}: the logit columns must be logit_0, logit_1, … without a gap")
 
     def raw(self) -> Raw:
-        if "set" not in self.columns:
-            raise UserError(f"{self.source}: the column set is missing")
-        sets, valid = self.columns["set"], (*IN_GAME, *_SHADOW_SETS)
+        n_rows = len(next(iter(self.columns.values()), []))
+        sets, valid = self.columns.get("set", [""] * n_rows), (*IN_GAME, *_SHADOW_SETS)
         for number, given in enumerate(sets, 1):
             if given not in valid and (hint := meant_set(given, valid)):
                 raise UserError(f"{self.source}: row {number}: unknown set {given!r}{hint}")
         shadow = [row for row, name in enumerate(sets) if name in _SHADOW_SETS]
         played = [row for row, name in enumerate(sets) if name not in _SHADOW_SETS]
-        raw = {name: self._column(name, played) for name in self.columns if name in (*REQUIRED, *OPTIONAL)}
+        unsaid = {"set"} if played and not any(sets[row] for row in played) else set()  # the draw says it
+        given = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
+        raw = {name: self._column(name, played) for name in given}
         if self.logits:
             raw["logits"] = self._logits(played)
         return raw | self._shadow(shadow) if shadow else raw

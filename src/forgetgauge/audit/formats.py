@@ -95,7 +95,7 @@ class _Table:
                 raise UserError(f"{self.source}: row {number}: unknown set {given!r}{hint}")
         shadow = [row for row, name in enumerate(sets) if name in _SHADOW_SETS]
         played = [row for row, name in enumerate(sets) if name not in _SHADOW_SETS]
-        unsaid = {"set"} if played and not any(sets[row] for row in played) else set()  # the draw says it
+        unsaid: set[str] = {"set"} if played and not any(sets[row] for row in played) else set()  # the draw says it
         given = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
         raw = {name: self._column(name, played) for name in given}
         if self.logits:

@@ -96,8 +96,8 @@ class _Table:
         shadow = [row for row, name in enumerate(sets) if name in _SHADOW_SETS]
         played = [row for row, name in enumerate(sets) if name not in _SHADOW_SETS]
         unsaid: set[str] = {"set"} if played and not any(sets[row] for row in played) else set()  # the draw says it
-        given = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
-        raw = {name: self._column(name, played) for name in given}
+        columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
+        raw = {name: self._column(name, played) for name in columns}
         if self.logits:
             raw["logits"] = self._logits(played)
         return raw | self._shadow(shadow) if shadow else raw

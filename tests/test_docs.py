@@ -41,9 +41,12 @@ def test_every_parameter_of_every_unlearner_is_documented_with_its_default(name)
         assert f"`{field.name} = {value}`" in row
 
 
-@pytest.mark.parametrize("name", plugins.data.entries)
-def test_every_data_set_is_documented(name):
-    assert f"| `{name}` |" in (ROOT / "docs/data.md").read_text(), f"docs/data.md has no row for {name}"
+DOCUMENTED = [*(("data", name) for name in plugins.data.entries), *(("tasks", name) for name in plugins.tasks.entries)]
+
+
+@pytest.mark.parametrize(("page", "name"), DOCUMENTED)
+def test_every_data_set_and_task_is_documented(page, name):
+    assert f"| `{name}` |" in (ROOT / f"docs/{page}.md").read_text(), f"docs/{page}.md has no row for {name}"
 
 
 @pytest.mark.parametrize("document", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))])

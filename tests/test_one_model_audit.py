@@ -8,6 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ import pytest
 
 from forgetgauge.audit import audit_one_model, make_draw
 from forgetgauge.audit.draw import OWN_SEED, Draw, read_draw
+from forgetgauge.audit.one_model import _Audit
+from forgetgauge.audit.outputs import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.records import read_record
 from forgetgauge.results.one_model import OneModelResult, resolution_of
@@ -173,6 +177,39 @@ def test_groups_and_pairs_are_tested_as_they_were_drawn(listed, kind):
     if kind == "pairs":
         assert 0 < model.point_epsilon < model.epsilon
         assert audited(listed, outputs(draw, 1.5)).models["model"].point_epsilon is None  # δ > 0: not valid
+
+
+def test_whom_a_score_calls_forgotten_does_not_depend_on_how_many_points_the_drawn_groups_have(tmp_path):
+    """Over every draw of three of six persons with 1 to 40 records p keeps its level, whatever a blind model says."""
+    sizes = [1, 2, 3, 5, 30, 40]
+    points = [(f"{who}-{i}", str(who)) for who, size in enumerate(sizes) for i in range(size)]
+    score = np.random.default_rng(0).normal(size=len(points)) + np.repeat([3.0, 3, 3, 0, 0, 0], sizes)
+    np.savez(tmp_path / "file.npz", point=np.array([name for name, _ in points]), score=score)
+    made = Draw("groups", "c", 6, 3, "who", "s", "x", unit_of=dict(points))
+    said = []
+    for some in combinations("012345", 3):
+        sides = [[name for name, who in points if (who in some) == chosen] for chosen in (True, False)]
+        audit = _Audit(
+            read_audit_file(tmp_path / "file.npz", replace(made, forget=sides[0], unseen=sides[1])), made, None, 0.95, 0
+        )
+        rows = np.argsort(audit.file.outputs.point.astype(str), kind="stable")
+        ((_, says, shown),) = audit._answers("model", rows)
+        said.append(audit._says(says, shown).tobytes())
+    assert len(set(said)) == 1
+
+
+@pytest.mark.parametrize("kind", ["points", "groups", "pairs"])
+def test_a_draw_whose_sets_are_not_those_of_its_seed_is_refused(listed, kind):
+    how = {"points": (60, {}), "groups": (20, {"by": "person"}), "pairs": (0, {"pairs": "pair"})}[kind]
+    found = make(listed, how[0], **how[1])
+    path = listed.parent / "draw.json"
+    assert read_draw(path) == found
+    path.write_text(replace(found, forget=found.unseen, unseen=found.forget).to_json())
+    with pytest.raises(UserError, match="F and T are not those that the seed draws"):
+        read_draw(path)
+    path.write_text(replace(found, seed="another").to_json())
+    with pytest.raises(UserError, match="F and T are not those that the seed draws"):
+        read_draw(path)
 
 
 def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(listed):

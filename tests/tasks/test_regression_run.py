@@ -7,13 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.audit import write_audit_file
+from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
+from forgetgauge.run.verify import verify
+from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.tasks.regression import Regression
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regression-diabetes.toml"
 SCALAR = ["loss", "lira-online", "lira-offline", "quantile", "u-lira", "gradient-norm", "loss-landscape"]
@@ -40,10 +45,8 @@ def test_the_table_and_the_report_speak_of_r_squared(played):
     assert "acc unseen" not in render_table(played)
 
 
-@pytest.mark.parametrize("name", sorted(plugins.adversaries.entries))
-def test_an_adversary_plays_or_is_refused_by_name(name):
-    if name in SCALAR:
-        return
+@pytest.mark.parametrize("name", sorted(set(plugins.adversaries.entries) - set(SCALAR)))
+def test_an_adversary_that_did_not_play_is_refused_by_name(name):
     with pytest.raises(UserError, match=rf"adversaries\.{name}: it reads the signal .*'diabetes', regression.*loss"):
         forgetgauge.evaluate(data="diabetes", learner=MLP, adversaries=["loss", name], **SMALL)
 
@@ -115,6 +118,28 @@ def test_a_file_of_arrays_says_its_task_in_the_run_file(tmp_path, call):
 def test_a_data_set_that_knows_its_task_cannot_be_given_another():
     with pytest.raises(UserError, match="data 'digits' is of the task classification: it cannot be one of regression"):
         forgetgauge.evaluate(data="digits", task="regression", adversaries="loss", **SMALL)
+
+
+class Doubled(Regression):
+    """A task of the user's own that borrows a name of ours."""
+
+    name = "classification"
+
+
+def test_a_task_of_ones_own_is_never_taken_for_one_of_ours_of_the_same_name():
+    x, y = np.zeros((60, 2), dtype=np.float32), np.arange(60, dtype=np.float32)
+    mine = Dataset.of("mine", torch.from_numpy(x), torch.from_numpy(y), task=Doubled())
+    with pytest.raises(UserError, match=r"data 'mine' is of a task of its own, 'classification': name it in data.task"):
+        forgetgauge.evaluate(data=mine, learner=MLP, adversaries="loss", **SMALL)
+
+
+def test_the_result_of_somebody_elses_run_is_put_together_without_loading_its_task(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    forgetgauge.evaluate(data="diabetes", learner={**MLP, "epochs": 1}, adversaries="loss", out=folder.path, **SMALL)
+    changed = folder.run_file.read_text().replace('"regression"', '"no_such_module:TASK"')
+    folder.run_file.write_text(changed)
+    (line,) = verify(folder.path).problems
+    assert "spec/task" in line
 
 
 def test_the_example_names_nobody_who_is_refused(tmp_path):

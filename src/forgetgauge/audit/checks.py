@@ -22,6 +22,7 @@ from forgetgauge.audit.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
+from forgetgauge.game.one_model import log_hypergeometric
 from forgetgauge.results.doubts import FALSE_ALARM
 from forgetgauge.wording import listed
 
@@ -317,13 +318,6 @@ def near_copies(side: npt.NDArray[np.float32]) -> list[tuple[int, int, int, int]
 
 def _chance(both: int, n: int, first: int, second: int) -> float:
     """Two-sided: the chance that ``first`` and ``second`` of n points, drawn independently, share as few or as many."""
-    low, high = max(0, first + second - n), min(first, second)
-    every = _log_choose(n, second)
-    weight = [
-        math.exp(_log_choose(first, x) + _log_choose(n - first, second - x) - every) for x in range(low, high + 1)
-    ]
-    return min(1.0, 2 * min(sum(weight[: both - low + 1]), sum(weight[both - low :])))
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    least = max(0, first + second - n)
+    chances = np.exp(log_hypergeometric(n, first, second))
+    return min(1.0, 2 * float(min(chances[: both - least + 1].sum(), chances[both - least :].sum())))

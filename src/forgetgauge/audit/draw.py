@@ -194,13 +194,19 @@ def make_draw(
 
 
 def read_draw(path: Path) -> Draw:
-    """A draw that was made, whole; one that fits neither its own seed nor itself is refused."""
+    """A draw that was made; one whose sets are not those of its own seed is refused."""
     if not path.exists():
         raise UserError(f"{path}: no such file")
     found = read_record(path, Draw)
     if found.forget is None or found.unseen is None or found.seed is None:
         raise UserError(f"{path}: a list of points was committed to, but nothing is drawn yet: give it a seed")
-    twice = set(found.forget) & set(found.unseen)
-    if twice or not found.forget or not found.unseen:
-        raise UserError(f"{path}: F and T are empty or overlap")
+    units = found.unit_of or {point: point for point in (*found.forget, *found.unseen)}
+    if set(units) != {*found.forget, *found.unseen} or not _is_drawn(found, units):
+        raise UserError(f"{path}: F and T are not those that the seed draws: the file was changed")
     return found
+
+
+def _is_drawn(found: Draw, units: Mapping[str, str]) -> bool:
+    """Whether the seed draws these sets of these points; that none of the list was left out, the list alone shows."""
+    again = drawn(units, found, found.seed, found.seed_from)
+    return (again.forget, again.unseen) == (sorted(found.forget or ()), sorted(found.unseen or ()))

@@ -165,10 +165,20 @@ class _Audit:
             assert score is not None
             if self.draw.kind == "points":
                 return ranks_test(score, in_forget)
-            says = _largest(score, int(in_forget.sum()))
+        says = self._says(says, score)
         if self.draw.kind == "points":
             return half_test(says, in_forget)
         return (groups_test if self.draw.kind == "groups" else pairs_test)(says, in_forget, units)
+
+    def _says(self, says: Bools | None, score: Floats | None) -> Bools:
+        """Whom an adversary calls forgotten; of a score without a threshold, the larger half.
+
+        Not as many as F has: groups are not of one size, so that number would tell of the draw.
+        """
+        if says is not None:
+            return says
+        assert score is not None
+        return _largest(score, len(score) // 2)
 
     def _utility(self, rows: Ints, in_forget: Bools) -> dict[str, float]:
         outputs = self.file.outputs

@@ -51,7 +51,7 @@ def half_test(says_forget: Bools, in_forget: Bools) -> ModelTest:
     n, n_forget, n_said = len(says), int(forget.sum()), int(says.sum())
     in_both = int((says & forget).sum())
     least = max(0, n_said + n_forget - n)
-    tails = _tails(in_both - least, _log_hypergeometric(n, n_forget, n_said))
+    tails = _tails(in_both - least, log_hypergeometric(n, n_forget, n_said))
     right = in_both + (n - n_forget) - (n_said - in_both)
     return ModelTest(right, n, float(says[forget].mean() - says[~forget].mean()), *tails)
 
@@ -170,7 +170,7 @@ def point_epsilon(test: ModelTest, *, level: float = 0.95) -> float:
 
 
 @lru_cache(maxsize=64)
-def _log_hypergeometric(n: int, n_marked: int, n_drawn: int) -> Floats:
+def log_hypergeometric(n: int, n_marked: int, n_drawn: int) -> Floats:
     """ln P(x marked among the drawn), x from the smallest possible to the largest."""
     x = np.arange(max(0, n_drawn + n_marked - n), min(n_marked, n_drawn) + 1)
     return _log_choose(n_marked, x) + _log_choose(n - n_marked, n_drawn - x) - _log_choose(n, n_drawn)
@@ -203,7 +203,7 @@ def _log_sums(ascending: bytes, n_chosen: int) -> Floats:
     if values.max(initial=0) <= 1:
         n_ones = int(values.sum())
         impossible = np.full(max(0, n_chosen + n_ones - n), -np.inf)
-        return np.concatenate([impossible, _log_hypergeometric(n, n_ones, n_chosen)])
+        return np.concatenate([impossible, log_hypergeometric(n, n_ones, n_chosen)])
     table = np.zeros((n_chosen + 1, most + 1))  # chance of (how many are chosen so far, their sum)
     table[0, 0] = 1
     for seen, value in enumerate(values.tolist()):

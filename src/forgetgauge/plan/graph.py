@@ -111,6 +111,8 @@ class Game:
     """Which interval of Q is shown; no job depends on it."""
     task: str = "classification"
     """What labels and outputs mean; the data's digest stands for it in keys."""
+    utility_name: str = "accuracy"
+    """What the task calls its utility: written down, so that a report of a stranger's run loads no code of theirs."""
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forgetgauge.report.table import align
 from forgetgauge.results.one_model import OneModelResult, unstated
+from forgetgauge.results.verdict import STILL_VISIBLE
 from forgetgauge.wording import plain, signed
 
 
@@ -12,7 +13,7 @@ def render_evidence(found: OneModelResult) -> str:
     blocks = []
     for name, model in found.models.items():
         what = f"{name}: {model.verdict}"
-        if model.verdict != "still visible":
+        if model.verdict != STILL_VISIBLE:
             what += f" (an advantage of {plain(model.resolution)} would have been seen with a power of 80 %)"
         blocks.append(what)
         tests = sorted(model.tests.items(), key=lambda one: one[1].log10_p)

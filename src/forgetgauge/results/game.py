@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from forgetgauge import plugins
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
@@ -182,7 +181,7 @@ def game_result(view: GameView) -> GameResult:
         value=game.value,
         notes=notes,
         not_covered=_not_covered(game),
-        utility_name=plugins.tasks.load(game.task).utility_name,
+        utility_name=game.utility_name,
     )
 
 

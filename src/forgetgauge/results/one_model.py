@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from scipy.special import ndtri
 
 from forgetgauge.game.one_model import ModelTest, group_epsilon, log_p_of_best, point_epsilon
 from forgetgauge.records import Record
-
-Verdict = Literal["still visible", "not distinguishable from retraining at this resolution", "inconclusive"]
-POWER = 0.8
-"""With which an advantage of the size of the resolution would have been seen."""
-COARSE = 0.5
-"""A resolution above this says nothing: three quarters of all answers could be right without being seen."""
+from forgetgauge.results.verdict import COARSE, INCONCLUSIVE, LIKE_RETRAIN, POWER_80, STILL_VISIBLE
 
 RESTS_ON = {
     "training": "the training set R and everything else that the model was trained with ignored the draw",
@@ -44,7 +38,8 @@ class TestResult(Record):
 class ModelResult(Record):
     """One model."""
 
-    verdict: Verdict
+    verdict: str
+    """One of those of results.verdict."""
     best: str
     """The adversary whose answers are least like chance."""
     log10_p: float
@@ -121,13 +116,13 @@ def resolution_of(n_units: int, n_tests: int, level: float) -> float:
     By the normal law: the difference of two shares of n answers each has the deviation √(1/2n) by chance.
     """
     threshold = -ndtri((1 - level) / (2 * n_tests))
-    return float(min(1.0, (threshold + ndtri(POWER)) * math.sqrt(1 / (2 * n_units))))
+    return float(min(1.0, (threshold + POWER_80) * math.sqrt(1 / (2 * n_units))))
 
 
-def _verdict(log_p: float, resolution: float, level: float) -> Verdict:
+def _verdict(log_p: float, resolution: float, level: float) -> str:
     if log_p <= math.log(1 - level) + 1e-12:
-        return "still visible"
-    return "inconclusive" if resolution > COARSE else "not distinguishable from retraining at this resolution"
+        return STILL_VISIBLE
+    return INCONCLUSIVE if resolution > COARSE else LIKE_RETRAIN
 
 
 def unstated(stated: Mapping[str, bool]) -> Sequence[str]:

@@ -88,6 +88,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         value=value,
         metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
         task=spec.data.task or dataset.task.name,
+        utility_name=dataset.task.utility_name,
         **plain,
     )
     _check_mass(game, dataset, weights)
@@ -104,6 +105,10 @@ def _check_task(
 ) -> None:
     """Refuse by name what cannot be played with such labels, before anything is trained."""
     task = dataset.task
+    if spec.data.task is None and (task.name not in plugins.tasks or plugins.tasks.load(task.name) != task):
+        raise UserError(
+            f"data '{dataset.name}' is of a task of its own, '{task.name}': name it in data.task as module:OBJECT"
+        )
     of_task = f"the task of data '{dataset.name}', {task.name}"
     for name, adversary in adversaries.items():
         lacking = sorted(_reads(adversary.adversary.name) - set(task.signals))

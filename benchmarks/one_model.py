@@ -6,6 +6,7 @@
 Nothing is trained: a model is what it answers. Tables: how often each rule has p ≤ 0.05 for a model that is independent
 of the draw; how often ε ≥ lies above the truth for a mechanism whose ε is known; and which rule for the choice among
 adversaries sees more: Bonferroni's over all of them, or choosing on a random half of the points, testing on the rest.
+Then of whole games: how often their ε ≥ lies above the truth, and what three rules for all their models prove.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import sys
 
 import numpy as np
 
+from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.bounds import least_epsilon, tight_epsilon_floor
+from forgetgauge.game.intervals import advantage_floor
 from forgetgauge.game.one_model import (
     group_epsilon,
     groups_test,
     half_test,
     log_p_of_best,
-    log_p_of_models,
+    log_p_of_most_visible,
     pairs_test,
     ranks_test,
     top_test,
@@ -32,6 +36,8 @@ N_ADVERSARIES = 9
 ALIKE = 0.8
 """Correlation of the adversaries' scores."""
 ADVANTAGES = (0.1, 0.2, 0.3)
+GAMES = ((100, 0.1, 0.3), (100, 0.3, 0.3), (300, 0.15, 0.3), (300, 0.15, 0.0), (2500, 0.1, 0.3), (2500, 0.5, 0.1))
+"""Points in F, advantage, by how much of it models differ."""
 
 
 def draw(n: int, n_forget: int, rng: np.random.Generator) -> np.ndarray:
@@ -55,7 +61,7 @@ def false_alarms(n_draws: int) -> None:
     pair = np.repeat(np.arange(N), 2)
     found: dict[str, int] = dict.fromkeys(
         ("answers of a half", "ranks of a half", "top 5 % of a half", "matched pairs", "persons of 1 to 29 points",
-         "best of nine adversaries", "twice the median of five models"), 0,
+         "best of nine adversaries", "most visible of a game's 16 models"), 0,
     )  # fmt: skip
     for _ in range(n_draws):
         scores, forget = scores_of(2 * N, rng), draw(2 * N, N, rng)
@@ -70,13 +76,74 @@ def false_alarms(n_draws: int) -> None:
             "matched pairs": pairs_test(scores[0] > 0, coins, pair).log_p,
             "persons of 1 to 29 points": groups_test(of_persons, draw(60, 30, rng)[person], person).log_p,
             "best of nine adversaries": log_p_of_best(tests),
-            "twice the median of five models": log_p_of_models([test.log_p for test in tests[:5]]),
+            "most visible of a game's 16 models": log_p_of_most_visible(play(rng))[0],
         }
         for name, log_p in log_ps.items():
             found[name] += log_p <= math.log(0.05) + 1e-12
     print(f"\n| rule | p ≤ 0.05 in {n_draws:,} draws |\n|---|---|")
     for name, n_alarms in found.items():
         print(f"| {name} | {100 * n_alarms / n_draws:.1f} % |")
+
+
+def play(rng: np.random.Generator, *, k: int = N, spread: float = 0.0, advantage: float = 0.0) -> list[PairOutcome]:
+    """Eight pairs, nine adversaries; the advantage of a model differs from the mean by so many times itself."""
+    outcomes = []
+    for _ in range(8):
+        forget = draw(2 * k, k, rng)
+        says = []
+        for own in (forget, ~forget):
+            mine = advantage * (1 + spread * rng.normal())
+            says.append([(scores_of(2 * k, rng, 1.2533 * mine * np.where(own, 1, -1)) > 0).T])
+        outcomes.append(outcome_of_decisions(*np.array(says), forget, np.ones(2 * k)))
+    return outcomes
+
+
+def twice_the_median(outcomes: list[PairOutcome]) -> float:
+    """ln p of all models by the other rule that holds however they depend on each other."""
+    each = [
+        log_p_of_best([half_test(own, forget) for own in says[0].T])
+        for outcome in outcomes
+        for says, forget in zip(outcome.decisions, outcome.sides, strict=True)
+    ]
+    return min(0.0, math.log(2) + sorted(each)[len(each) // 2])
+
+
+def of_games(n_games: int) -> None:
+    """What a game of 16 models proves about ε by three rules: the mean over pairs, twice the median p, the smallest."""
+    rng = np.random.default_rng(3)
+    print("\n| points in F | advantage | models differ by | ε ≥ by the mean over pairs | twice the median p |"
+          " most visible model | ε ≥ |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    for k, advantage, spread in GAMES:
+        found: list[list[float]] = [[], [], [], []]
+        for _ in range(n_games):
+            outcomes = play(rng, k=k, spread=spread, advantage=advantage)
+            floor = float(advantage_floor(np.array([one.advantage for one in outcomes]), 0.975))
+            log_p, n_models = log_p_of_most_visible(outcomes)
+            found[0].append(tight_epsilon_floor(floor, 0.0))
+            found[1].append(group_epsilon(twice_the_median(outcomes)))
+            found[2].append(group_epsilon(log_p))
+            found[3].append(least_epsilon(floor, log_p, n_models=n_models, delta=0.0))
+        medians = " | ".join(f"{np.median(each):.2f}" for each in found)
+        print(f"| {k} | {advantage} | {100 * spread:.0f} % | {medians} |")
+
+
+def games_too_high(n_games: int) -> None:
+    """The mechanism of `epsilons_too_high`, in games of five pairs: how often ε ≥ lies above the truth."""
+    rng = np.random.default_rng(4)
+    n = 12
+    print(f"\n| chance of naming F | ε | ε ≥ above it in {n_games:,} games of 10 models |\n|---|---|---|")
+    for chance in (0.0, 0.01, 0.1, 0.5):
+        truth, above = math.log(1 + chance * (math.comb(n, n // 2) - 1)), 0
+        for _ in range(n_games):
+            outcomes = []
+            for _ in range(5):
+                forget = draw(n, n // 2, rng)
+                says = [own if rng.random() < chance else draw(n, n // 2, rng) for own in (forget, ~forget)]
+                outcomes.append(outcome_of_decisions(*np.array(says)[:, None, :, None], forget, np.ones(n)))
+            floor = float(advantage_floor(np.array([one.advantage for one in outcomes]), 0.975))
+            log_p, n_models = log_p_of_most_visible(outcomes)
+            above += least_epsilon(floor, log_p, n_models=n_models, delta=0.0) > truth + 1e-9
+        print(f"| {chance} | {truth:.2f} | {100 * above / n_games:.1f} % |")
 
 
 def epsilons_too_high(n_draws: int) -> None:
@@ -127,3 +194,5 @@ if __name__ == "__main__":
     false_alarms(n_draws)
     epsilons_too_high(n_draws)
     choices(n_draws)
+    games_too_high(n_draws)
+    of_games(max(20, n_draws // 50))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from forgetgauge.errors import UserError
+from forgetgauge.seal import is_sealed, with_seal
 
 RecordT = TypeVar("RecordT")
 
@@ -15,7 +16,8 @@ RecordT = TypeVar("RecordT")
 class Record:
     """A dataclass that is stored, or part of one; unknown fields, NaN and infinity are refused when it is read.
 
-    What is a file of its own has a field `schema`, the version of its fields.
+    What is a file of its own has a field `schema`, the version of its fields; with a field `sha256` it holds the digest
+    of its own bytes, that field left empty, and is not read when they do not fit.
     """
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
@@ -23,15 +25,22 @@ class Record:
     def to_json(self) -> str:
         """The text of the file."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
-        return json.dumps(fields, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+        sealed = "sha256" in fields
+        text = json.dumps(
+            fields | {"sha256": ""} if sealed else fields,
+            indent=1, sort_keys=sealed, allow_nan=False, ensure_ascii=False,
+        )  # fmt: skip
+        return with_seal(text + "\n") if sealed else text + "\n"
 
 
-def read_record(path: Path, kind: type[RecordT]) -> RecordT:
+def read_record(path: Path, kind: type[RecordT], *, sealed: bool = True) -> RecordT:
     """A record of this kind, of the `schema` that this version writes, or one line on what is wrong with the file."""
     record, known = read_json(path), kind.schema  # type: ignore[attr-defined]
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != known:
         raise UserError(f"{path}: schema {schema!r}, but this version reads {known}")
+    if sealed and hasattr(kind, "sha256") and not is_sealed(path.read_bytes()):
+        raise UserError(f"{path}: was changed after it was written: its bytes do not fit the SHA-256 that it names")
     return validated(path, kind, record)
 
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from forgetgauge.game.bounds import empirical_epsilon
+from forgetgauge.game.bounds import least_epsilon
 from forgetgauge.game.intervals import advantage_floor, bounded_interval, signed_interval
+from forgetgauge.game.one_model import log_p_of_most_visible
 from forgetgauge.game.permutation import noise_floor
 from forgetgauge.game.quality import bounded_quality_interval, cross_fit, supremum_interval
 
@@ -19,14 +20,17 @@ def test_an_assessment_only_puts_the_pieces_together(n_pairs):
     fitted = cross_fit(outcomes)
     assert (result.crossfit_advantage, result.basis) == (fitted.advantage, fitted.basis)
     assert result.quality == 1 - np.clip(fitted.advantage, 0, 1)
-    assert result.epsilon == empirical_epsilon(result.by_pair, 1e-3, 0.9)
+    floor = 0.0 if n_pairs < 5 else float(advantage_floor(result.by_pair, 0.95))
+    assert result.advantage_floor == pytest.approx(floor)
+    assert (result.model_log_p, result.n_models) == log_p_of_most_visible(outcomes)
+    assert result.n_models == 4 * n_pairs
+    assert result.epsilon == least_epsilon(floor, result.model_log_p, n_models=result.n_models, delta=1e-3, level=0.9)
     assert result.delta == 1e-3
     assert abs(result.advantage[result.best]) == np.abs(result.advantage).max()
     assert result.intervals == tuple(signed_interval(outcomes, a, 0.9) for a in range(3))
     assert result.quality_interval == supremum_interval(outcomes, 0.9)
     assert result.quality_interval.low <= result.quality_plugin <= result.quality_interval.high
     assert result.bounded_interval == bounded_quality_interval(result.by_pair, 0.9)
-    assert result.advantage_floor == pytest.approx(float(advantage_floor(result.by_pair, 0.9)))
     assert result.noise == noise_floor(outcomes, np.random.default_rng(1), 100)
 
 

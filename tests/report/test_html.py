@@ -488,7 +488,7 @@ def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -
     assert footer.startswith("Q = 1: nothing left to see. Chance alone gives Q ≥ 0.986")
     assert footer.endswith("Intervals: over pairs (pairs taken as roughly normal).")
     assert bounds.startswith("Worst pair: ")
-    assert bounds.endswith("ε ≥: with 95 % confidence, for pairs of any distribution.")
+    assert bounds.endswith("ε ≥: with 95 % confidence, no certified removal of F can claim less.")
 
 
 def test_what_the_interval_takes_for_granted_is_said_where_it_stands() -> None:

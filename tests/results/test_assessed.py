@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.game.bounds import empirical_epsilon
 from forgetgauge.game.quality import bounded_quality_interval
 from forgetgauge.results.assessed import (
     assessed_fields,
@@ -83,7 +82,6 @@ def test_what_is_stored_has_bounds_that_follow_from_its_advantages():
     for method in game.methods.values():
         by_pair = np.array([one.by_pair for one in method.by_adversary.values()]).T
         bounded = bounded_quality_interval(by_pair, game.spec["level"])
-        assert method.epsilon == empirical_epsilon(by_pair, game.spec["delta"], game.spec["level"])
         assert method.bounded_interval == (bounded.low, bounded.high)
         assert method.worst_pair == worst_pair(by_pair, list(method.by_adversary))
 

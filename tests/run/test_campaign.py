@@ -15,6 +15,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.runfile import apply_settings
+from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.record import Result, read_result, without_timings
 from forgetgauge.run.campaign import Campaign, add_adversaries, disk_estimate, play
 from forgetgauge.run.options import RunOptions
@@ -76,7 +77,7 @@ def test_a_run_that_was_begun_with_stacks_cannot_go_on_deterministically(finishe
 
 def test_the_result_has_what_its_readers_need(finished):
     record = json.loads((finished / "result.json").read_text())
-    assert record["schema"] == 4
+    assert record["schema"] == 5
     (game,) = record["games"]
     assert set(game["methods"]) == {"retrain", "none", "neg-grad"}
     for method in game["methods"].values():
@@ -84,7 +85,8 @@ def test_the_result_has_what_its_readers_need(finished):
         assert 0 <= low <= method["quality_plugin"] <= high <= 1
         assert 0 <= method["quality"] <= 1
         assert method["interval_basis"] == "given these models"
-        assert method["epsilon"] is None
+        assert method["n_models"] == 4
+        assert method["epsilon"] >= 0
         assert method["adversary"] in method["by_adversary"]
         worst = max(abs(found["advantage"]) for found in method["by_adversary"].values())
         assert method["quality_plugin"] == pytest.approx(1 - worst, abs=1e-12)
@@ -96,7 +98,7 @@ def test_the_result_has_what_its_readers_need(finished):
     assert game["interval_basis"] == "given these models"
     assert record["failures"] == []
     assert record["digests"]["data"] == game["spec"]["data_digest"]
-    assert {"python", "torch", "numpy"} <= set(record["environment"])
+    assert {"python", "torch", "numpy", *PROVENANCE} <= set(record["environment"])
 
 
 def test_a_result_read_back_is_the_result(finished):
@@ -119,6 +121,8 @@ def test_a_result_that_is_not_valid_is_refused_in_one_line(finished, tmp_path, c
     change(record)
     (tmp_path / "result.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match=words):
+        read_result(tmp_path / "result.json", sealed=False)
+    with pytest.raises(UserError, match=r"schema|was changed after it was written"):
         read_result(tmp_path / "result.json")
 
 

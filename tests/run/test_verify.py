@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from forgetgauge.errors import UserError
+from forgetgauge.report.html import render_report
+from forgetgauge.results.record import read_result
 from forgetgauge.run.verify import verify
+from forgetgauge.seal import with_seal
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run
 from tests.run.test_campaign import campaign, play
@@ -48,22 +51,96 @@ def numbers(value, place=()):
         yield place
 
 
-def test_every_number_of_the_result_that_is_changed_is_found(copied):
+def changed_at(record, place):
+    """A copy of a record with one number moved."""
+    changed = json.loads(json.dumps(record))
+    *way, last = place
+    inside = changed
+    for key in way:
+        inside = inside[key]
+    inside[last] += 1 if isinstance(inside[last], int) else 1e-6
+    return changed
+
+
+def sealed(record):
+    """The text of a result, its digest as it should be: what somebody writes who wants to deceive."""
+    return with_seal(json.dumps({**record, "sha256": ""}, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def test_every_number_of_the_result_that_is_changed_is_found_even_under_a_new_digest(copied):
     path = copied / "result.json"
     record = json.loads(path.read_text())
+    assert path.read_text() == sealed(record)
     places = list(numbers(record))
     rng = np.random.default_rng(0)
     for which in rng.choice(len(places), 25, replace=False):
-        changed = json.loads(path.read_text())
-        *way, last = places[which]
-        inside = changed
-        for key in way:
-            inside = inside[key]
-        inside[last] += 1 if isinstance(inside[last], int) else 1e-6
-        (copied / "result.json").write_text(json.dumps(changed))
-        (line,) = verify(copied).problems
-        assert "/".join(map(str, places[which])) in line
-        path.write_text(json.dumps(record))
+        place = "/".join(map(str, places[which]))
+        path.write_text(sealed(changed_at(record, places[which])))
+        assert any(place in line for line in verify(copied).problems), place
+        path.write_text(json.dumps(changed_at(record, places[which])))
+        assert "was changed after it was written" in verify(copied).problems[0]
+
+
+FOLLOWS = ("quality", "quality_plugin", "interval", "p_value", "epsilon", "noise_floor", "advantage", "by_pair",
+           "difference", "bounded_interval", "model_log10_p", "resolution", "rank_stability")  # fmt: skip
+
+
+def test_a_result_alone_is_computed_again_from_the_decisions_it_carries(made, tmp_path, call):
+    path = tmp_path / "alone.json"
+    path.write_bytes((made / "result.json").read_bytes())
+    found = verify(path)
+    assert found.problems == ()
+    assert found.n_values > 100
+    record = json.loads(path.read_text())
+    places = [place for place in numbers(record) if any(name in place for name in FOLLOWS) and "strong" not in place
+              and "diagnostics" not in place and "metrics" not in place and "spec" not in place]  # fmt: skip
+    rng = np.random.default_rng(1)
+    for which in rng.choice(len(places), 25, replace=False):
+        path.write_text(sealed(changed_at(record, places[which])))
+        assert any("/".join(map(str, places[which])) in line for line in verify(path).problems), places[which]
+    code, out, _ = call("verify", path)
+    assert code == 1
+    assert "computed again it is" in out
+
+
+def test_every_byte_of_a_result_that_is_changed_is_found(made, tmp_path):
+    path, content = tmp_path / "alone.json", (made / "result.json").read_bytes()
+    rng = np.random.default_rng(2)
+    for at in rng.choice(len(content), 40, replace=False):
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << int(rng.integers(8)))]) + content[at + 1 :])
+        assert verify(path).problems, at
+
+
+def test_decisions_that_claim_more_than_they_hold_are_not_expanded(made, tmp_path):
+    record = json.loads((made / "result.json").read_text())
+    path = tmp_path / "alone.json"
+    for change in ({"n_points": 10**12}, {"decisions": "AAAA"}, {"decisions": "!"}, {"methods": ["nobody"]}):
+        changed = json.loads(json.dumps(record))
+        changed["games"][0]["decisions"]["pairs"][0].update(change)
+        path.write_text(sealed(changed))
+        assert "cannot be judged" in verify(path).problems[0], change
+
+
+@pytest.mark.parametrize("name", ["run.json", "ledger.jsonl", "report.html"])
+def test_every_byte_of_every_other_file_that_is_changed_is_found(copied, name):
+    if name == "report.html":
+        (copied / name).write_text(render_report(read_result(copied / "result.json")))
+    path, rng = copied / name, np.random.default_rng(3)
+    content = path.read_bytes()
+    for at in [*rng.choice(len(content), 20, replace=False), len(content) - 1]:
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << int(rng.integers(8)))]) + content[at + 1 :])
+        assert verify(copied).problems, at
+
+
+def test_every_byte_of_an_export_that_is_changed_is_found(made, tmp_path):
+    export_run(RunFolder(made), tmp_path / "run.tar")
+    content, rng = (tmp_path / "run.tar").read_bytes(), np.random.default_rng(4)
+    for at in [0, *rng.choice(len(content), 25, replace=False), len(content) - 1]:
+        changed = content[:at] + bytes([content[at] ^ (1 << int(rng.integers(8)))]) + content[at + 1 :]
+        (tmp_path / "x.tar").write_bytes(changed)
+        assert verify(tmp_path / "x.tar").problems, at
+    (tmp_path / "x.tar").write_bytes(content + b"more")
+    assert verify(tmp_path / "x.tar").problems
 
 
 def test_every_artefact_of_which_a_byte_is_changed_is_found(copied):
@@ -82,7 +159,7 @@ def test_every_artefact_of_which_a_byte_is_changed_is_found(copied):
 def test_a_run_file_that_was_changed_asks_for_other_jobs(copied, call):
     record = json.loads((copied / "run.json").read_text())
     record["games"][0]["alpha"] = 0.3
-    (copied / "run.json").write_text(json.dumps(record))
+    (copied / "run.json").write_text(with_seal(json.dumps({**record, "sha256": ""}, indent=1) + "\n"))
     code, out, _ = call("verify", copied)
     assert code == 1
     assert "jobs of which the ledger knows nothing" in out
@@ -91,15 +168,30 @@ def test_a_run_file_that_was_changed_asks_for_other_jobs(copied, call):
 def test_a_word_that_was_added_is_found_and_broken_json_too(copied):
     path = copied / "result.json"
     record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "certified": True}))
-    assert verify(copied).problems == ("result.json, certified: true, but computed again it is absent",)
+    path.write_text(sealed({**record, "certified": True}))
+    assert "certified" in verify(copied).problems[0]
     path.write_text("{")
-    assert "not valid JSON" in verify(copied).problems[0]
+    assert "cannot be read" in verify(copied).problems[0]
+
+
+def test_a_result_that_was_changed_is_neither_reported_nor_judged(copied, call):
+    path = copied / "result.json"
+    record = json.loads(path.read_text())
+    record["games"][0]["methods"]["none"]["quality"] = 0.999
+    for text, why in ((json.dumps(record), "was changed after"), (sealed(record), "does not say what its decisions")):
+        path.write_text(text)
+        code, _, err = call("report", copied)
+        assert (code, why in err) == (2, True)
+    assert call("report", copied, "--unverified")[0] == 0
 
 
 def test_what_cannot_be_verified_is_refused(copied, tmp_path):
-    with pytest.raises(UserError, match="a result alone has no decisions"):
-        verify(copied / "result.json")
+    record = json.loads((copied / "result.json").read_text())
+    for game in record["games"]:
+        game["decisions"] = None
+    (tmp_path / "old.json").write_text(sealed(record))
+    with pytest.raises(UserError, match="carries no decisions"):
+        verify(tmp_path / "old.json")
     (copied / "result.json").unlink()
     with pytest.raises(UserError, match="no result yet"):
         verify(copied)

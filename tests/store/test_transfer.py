@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tarfile
@@ -10,7 +11,7 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.store.transfer import export_run, import_run
+from forgetgauge.store.transfer import SEAL, export_run, import_run
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)
 
@@ -39,11 +40,15 @@ def tar_with(path: Path, *entries: tuple[tarfile.TarInfo, bytes]) -> Path:
 
 
 def rewritten(source: Path, target: Path, change) -> Path:
-    """The tar `source` with `change(name, content)` applied to every entry; None leaves one out."""
+    """The tar `source` with `change(name, content)` applied to every entry; None leaves one out. Its digest fits."""
     with tarfile.open(source) as tar:
-        entries = [(m.name, tar.extractfile(m).read()) for m in tar]
+        entries = [(m.name, tar.extractfile(m).read()) for m in tar if m.name != SEAL]
     changed = [(name, change(name, content)) for name, content in entries]
-    return tar_with(target, *[(tarfile.TarInfo(name), content) for name, content in changed if content is not None])
+    kept = [(tarfile.TarInfo(name), content) for name, content in changed if content is not None]
+    tar_with(target, *kept)
+    n_bytes = sum(512 + len(content) + -len(content) % 512 for _, content in kept)
+    digest = hashlib.sha256(target.read_bytes()[:n_bytes]).hexdigest().encode()
+    return tar_with(target, *kept, (tarfile.TarInfo(SEAL), digest))
 
 
 def test_a_run_moves_with_everything_or_without_the_heavy_parts(folder, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forgetgauge.results.record import read_result
 from forgetgauge.suites.accuracy import FullData, Trained
 from forgetgauge.suites.claims import (
     accuracy_claim,
@@ -359,6 +360,7 @@ def test_smoke_counts_for_no_claim(tmp_path):
 def test_a_result_of_another_invocation_is_not_taken_for_the_comparisons(tmp_path):
     keep(tmp_path / "a", "table1", "paper")
     path = tmp_path / "a/result.json"
-    path.write_text(path.read_text().replace('"decisions": "0"', '"decisions": "1"'))
+    result = read_result(path)
+    replace(result, digests={**result.digests, "decisions": "1"}).save(path)
     found = {claim.name: claim.verdict for claim in claims(read_findings(tmp_path))}
     assert found["Ranking across sizes of the data set"] == "undecided"

@@ -9,6 +9,7 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
+from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import frontier, replicates, tables
 from forgetgauge.suites.frontier import frontier_text, read_frontiers
 from forgetgauge.suites.replicates import read_replicates, replicates_of, replicates_of_run, replicates_text
@@ -87,20 +88,21 @@ def test_replicates_average_to_the_result_and_share_the_first_models(played):
 def test_a_finished_run_tells_the_same_through_the_command_line(played, call, tmp_path):
     folder, _, (_, found) = played
     run = json.loads((folder / "replicates/run.json").read_text())
+    del run["format"], run["sha256"]
     (tmp_path / "run").mkdir()
     for part in ("objects", "ledger.jsonl"):
         (tmp_path / "run" / part).symlink_to(folder / part)
-    (tmp_path / "run/run.json").write_text(json.dumps(run))
+    RunFolder(tmp_path / "run").write_run(run)
     code, out, _ = call("reproduce", "replicates", "--run", tmp_path / "run", "--results", tmp_path / "kept")
     assert code == 0
     assert "Q over 3 replicates: digits, small-cnn, α = 0.1." in out
     assert read_replicates(tmp_path / "kept/run/replicates.json") == found
     run["games"][0]["seeds"] = 2
-    (tmp_path / "run/run.json").write_text(json.dumps(run))
+    RunFolder(tmp_path / "run").write_run(run)
     with pytest.raises(UserError, match="2 replicates of a split"):
         replicates_of_run(tmp_path / "run")
     run["games"][0]["seeds"] = 1
-    (tmp_path / "run/run.json").write_text(json.dumps(run))
+    RunFolder(tmp_path / "run").write_run(run)
     with pytest.raises(UserError, match="1 replicate of a split"):
         replicates_of_run(tmp_path / "run")
 

@@ -6,7 +6,7 @@ import hashlib
 import platform
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -16,19 +16,20 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.audit.adversaries import Adversaries, FittedAdversary, adversaries_of
-from forgetgauge.audit.checks import BLIND, file_warnings, refuse_copied_sides
+from forgetgauge.audit.checks import file_warnings, refuse_copied_sides
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.diagnostics import diagnose
-from forgetgauge.game.direction import decides_nothing, rank_differences
+from forgetgauge.game.direction import rank_differences
 from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
+from forgetgauge.provenance import provenance
 from forgetgauge.results.assessed import diagnostic_result
-from forgetgauge.results.doubts import Evidence
-from forgetgauge.results.game import Rules, judge
+from forgetgauge.results.doubts import Evidence, doubts
+from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, Result, StrongResult
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
@@ -87,12 +88,12 @@ class _Audit:
 
     def result(self) -> Result:
         """Every round is played, and the game is judged as a run is."""
-        n_pairs, n_forget = len(pairs_of(self.rounds)), min(sizes_of(self.rounds))
-        rules = Rules(n_pairs, n_forget, self.level, self.delta, self.interval, self.seed, blind=[BLIND])
+        spec = self._spec()
+        rules = replace(rules_of(spec, self.rounds), n_forget=min(sizes_of(self.rounds)))
         of_adversaries = dict.fromkeys(
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
-        game = judge(self, rules, spec=self._spec(), notes=[*file_warnings(self.file, self.rounds), *of_adversaries])
+        game = judge(self, rules, spec=spec, notes=[*file_warnings(self.file, self.rounds), *of_adversaries])
         return Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
 
     @property
@@ -124,13 +125,11 @@ class _Audit:
             for method, rounds in self.rounds.items()
         }
 
-    def decided_nothing(self, method: str) -> list[str]:
-        """The adversaries that answer the same of all points."""
-        said = decides_nothing(self.decisions[method])
-        return [name for name, one in zip(self.adversaries, said, strict=True) if one]
+    def doubts(self, methods: Sequence[str]) -> list[str]:
+        """What ranks of margins show, where there are margins."""
+        return doubts({method: self._evidence(method) for method in methods})
 
-    def evidence(self, method: str) -> Evidence:
-        """Ranks of margins, where there are margins."""
+    def _evidence(self, method: str) -> Evidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]
         return Evidence(
             self.adversaries,
@@ -235,6 +234,7 @@ def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
 def environment() -> dict[str, str]:
     """Of the machine that an audit was done on."""
     return {
+        **provenance(),
         "forgetgauge": VERSION,
         "python": platform.python_version(),
         "numpy": np.__version__,

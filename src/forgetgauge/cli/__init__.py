@@ -134,15 +134,21 @@ def report(
     to: Annotated[
         Path | None, typer.Option(help="Where to write it; report.html in the run folder without it.")
     ] = None,
+    unverified: Annotated[
+        bool,
+        typer.Option("--unverified", help="Also of a result that was changed."),
+    ] = False,
 ) -> None:
-    """Write the HTML report again, from result.json alone."""
+    """Write the HTML report again, from result.json alone, which is verified first."""
     from forgetgauge.report.html import render_report
     from forgetgauge.results.record import read_result
+    from forgetgauge.results.verified import refuse_unverified
 
     opened = _existing(folder)
     target = to or opened.report
+    result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
     try:
-        target.write_text(render_report(read_result(opened.result)), "utf-8")
+        target.write_text(render_report(result), "utf-8")
     except OSError as error:
         raise UserError(f"{target}: cannot be written: {error.strerror}") from None
     typer.echo(f"report: {target}")

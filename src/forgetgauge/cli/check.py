@@ -63,9 +63,8 @@ def verify(
         typer.echo(line)
     if found.problems:
         raise typer.Exit(1)
-    typer.echo(
-        f"verified: {found.n_artefacts} artefacts are whole, {found.n_values} values computed again are as stored"
-    )
+    whole = f"{found.n_artefacts} artefacts are whole, " if found.n_artefacts else ""
+    typer.echo(f"verified: {whole}{found.n_values} values computed again are as stored")
 
 
 def _write(path: Path, text: str, *, append: bool = False) -> None:

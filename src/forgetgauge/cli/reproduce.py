@@ -136,9 +136,9 @@ def _refuse_columns(wanted: list[str]) -> None:
 
 def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Run one and show it; True where jobs failed."""
+    from forgetgauge.provenance import command_line
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
-    from forgetgauge.suites.invocation import command_line
 
     if name == TOY:
         return _toy(folder)
@@ -190,8 +190,8 @@ def _replicates_of(run: Path, results: Path | None) -> None:
 
 def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
     """Nothing fails one by one here; what is missing says so."""
+    from forgetgauge.provenance import command_line
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
-    from forgetgauge.suites.invocation import command_line
 
     say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
     how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": say}

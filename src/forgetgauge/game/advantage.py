@@ -55,13 +55,15 @@ def advantage_of_differences(differences: Floats, in_forget: Bools, weight: Floa
 class PairOutcome:
     """What was measured on one swap pair: the paired differences of every adversary, averaged over seeds.
 
-    ``differences`` (2k, n_adversaries) in [−1, 1]; ``in_forget`` (2k,), half of it True; ``weight`` (2k,), P_D in any
-    scale.
+    ``differences`` (2k, n_adversaries) in [−1, 1]; ``in_forget`` (2k,), half of it True: who is in F of the first side;
+    ``weight`` (2k,), P_D in any scale; ``decisions`` (2 sides, n_seeds, 2k, n_adversaries), what was decided about
+    every single model, where the differences come from decisions.
     """
 
     differences: Floats
     in_forget: Bools
     weight: Floats
+    decisions: Bools | None = None
 
     def __post_init__(self) -> None:
         differences = frozen_floats(self.differences, "differences")
@@ -106,7 +108,9 @@ def outcome_of_decisions(
     by_seed = paired_differences(says_forget, says_forget_swapped)
     if by_seed.ndim != 3 or by_seed.shape[0] == 0:
         raise ValueError(f"decisions must have the shape (seeds, points, adversaries), but it is {by_seed.shape}")
-    return PairOutcome(by_seed.mean(axis=0), np.asarray(in_forget), np.asarray(weight))
+    both = np.asarray([says_forget, says_forget_swapped])
+    decisions = frozen_bools(both, "decisions") if both.dtype == np.bool_ else None  # of probabilities there are none
+    return PairOutcome(by_seed.mean(axis=0), np.asarray(in_forget), np.asarray(weight), decisions)
 
 
 def _contrast(values: Floats, in_forget: Bools, weight: Floats) -> Floats:

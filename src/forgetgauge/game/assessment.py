@@ -7,8 +7,9 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.bounds import empirical_epsilon
-from forgetgauge.game.intervals import Interval, IntervalKind, advantage_floor, signed_interval
+from forgetgauge.game.bounds import least_epsilon
+from forgetgauge.game.intervals import MIN_PAIRS, Interval, IntervalKind, advantage_floor, signed_interval
+from forgetgauge.game.one_model import log_p_of_most_visible
 from forgetgauge.game.permutation import NoiseFloor, noise_floors
 from forgetgauge.game.quality import (
     CrossFitBasis,
@@ -43,12 +44,16 @@ class Assessment:
     bounded_interval: Interval
     """For Q, from independent pairs of any distribution: what a certificate is judged by."""
     advantage_floor: float
-    """Adv is at least this with the confidence asked for, for pairs of any distribution; ``epsilon`` rests on it."""
+    """Adv is at least this, for pairs of any distribution, with half of the error asked for; 0 below five pairs."""
+    model_log_p: float
+    """ln p of the model that shows F most, corrected for the choice among ``n_models`` and all adversaries."""
+    n_models: int
+    """Models of which single decisions are known."""
     best: int
     """The index of the adversary of largest |Adv_a| over all pairs."""
-    epsilon: float | None
-    """The ε of any (ε, ``delta``)-certified removal is at least this, with the confidence asked for; None below five
-    pairs."""
+    epsilon: float
+    """The ε of any (ε, ``delta``)-certified removal is at least this, with the confidence asked for; it rests on
+    ``advantage_floor`` and ``model_log_p``."""
     delta: float
     """The δ that ``epsilon`` belongs to."""
     noise: NoiseFloor
@@ -78,6 +83,8 @@ def _assessed(
     fitted = cross_fit(outcomes)
     by_pair = np.array([outcome.advantage for outcome in outcomes])  # (P, J)
     advantage = by_pair.mean(axis=0)
+    floor = float(advantage_floor(by_pair, (1 + level) / 2)) if len(by_pair) >= MIN_PAIRS else 0.0
+    log_p, n_models = log_p_of_most_visible(outcomes)
     return Assessment(
         by_pair=by_pair,
         advantage=advantage,
@@ -88,9 +95,11 @@ def _assessed(
         basis=fitted.basis,
         quality_interval=supremum_interval(outcomes, level, kind),
         bounded_interval=bounded_quality_interval(by_pair, level),
-        advantage_floor=float(advantage_floor(by_pair, level)),
+        advantage_floor=floor,
+        model_log_p=log_p,
+        n_models=n_models,
         best=best_adversary(advantage),
-        epsilon=empirical_epsilon(by_pair, delta, level),
+        epsilon=least_epsilon(floor, log_p, n_models=n_models, delta=delta, level=level),
         delta=delta,
         noise=noise,
     )

@@ -9,8 +9,7 @@ To claim a lower bound on ε, feed the inversions a *lower confidence bound* of 
 
 import math
 
-from forgetgauge.game.arrays import Floats
-from forgetgauge.game.intervals import MIN_PAIRS, advantage_floor
+from forgetgauge.game.one_model import group_epsilon
 
 
 def paper_bound(epsilon: float, delta: float) -> float:
@@ -54,13 +53,12 @@ def _check_delta(delta: float) -> None:
         raise ValueError(f"delta must lie in [0, 1], but it is {delta}")
 
 
-def empirical_epsilon(by_pair: Floats, delta: float = 1e-5, level: float = 0.95) -> float | None:
+def least_epsilon(floor: float, log_p: float, *, n_models: int = 1, delta: float = 1e-5, level: float = 0.95) -> float:
     """With confidence ``level``, the ε of any (ε, δ)-certified removal the method could claim is at least this.
 
-    ln((1 − 2δ)/(1 − Adv)) at a lower confidence bound of Adv from (P, J) signed advantages: one-sided, adjusted for the
-    choice of adversary and of sign, and valid for independent pairs of any distribution. It is finite,
-    also where all pairs agree on an advantage of 1. None below five pairs.
+    The larger of two lower bounds, each allowed half of the error: what the mean advantage over pairs leaves possible,
+    whose lower confidence bound at (1 + level)/2 is ``floor``, and what the model that shows F most does, whose ln p is
+    ``log_p``. The first is the stronger one with many pairs of few points each, the second with few pairs of many.
     """
-    if len(by_pair) < MIN_PAIRS:
-        return None
-    return tight_epsilon_floor(float(advantage_floor(by_pair, level)), delta)
+    by_model = group_epsilon(log_p, level=(1 + level) / 2, delta=delta, n_models=n_models)
+    return max(tight_epsilon_floor(floor, delta), by_model)

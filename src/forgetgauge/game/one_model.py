@@ -16,10 +16,13 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaincinv, gammaln
 
+from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
 
 _LARGEST_TABLE = 1e9
 """Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
+_CANDIDATES = 20
+"""Of so many answers to models of a game the exact p is computed."""
 _FINEST = 60
 """Groups' means and ranks are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, or more."""
 
@@ -135,21 +138,36 @@ def log_p_of_best(tests: Sequence[ModelTest]) -> float:
     return min(0.0, math.log(len(tests)) + min(test.log_p for test in tests))
 
 
-def log_p_of_models(log_ps: Sequence[float]) -> float:
-    """ln p of several models together, however they depend on each other: twice the median of their p."""
-    if not log_ps:
-        raise ValueError("no model was tested")
-    ordered = sorted(log_ps)
-    return min(0.0, math.log(2) + ordered[len(ordered) // 2])  # of an even number the larger one in the middle
+def log_p_of_most_visible(outcomes: Sequence[PairOutcome]) -> tuple[float, int]:
+    """(ln p of the model and adversary that show F most, corrected for the choice among all of them; models asked).
+
+    Every model of a swap pair is one with its own F, so each alone is tested as `half_test` has it, and however they
+    depend on each other, Bonferroni's rule holds. The candidates are found by their distance from chance in standard
+    deviations; the exact tail is taken of a few of them alone, which can only make p larger.
+    """
+    tests, distances, n_models = [], [], 0
+    for outcome in outcomes:
+        if outcome.decisions is None:
+            continue
+        n_models += outcome.decisions.shape[0] * outcome.decisions.shape[1]
+        for says, forget in zip(outcome.decisions, outcome.sides, strict=True):
+            n_said = says.sum(axis=1)  # (seeds, adversaries)
+            spread = np.sqrt(np.maximum(n_said * (2 * outcome.k - n_said) / (4 * (2 * outcome.k - 1)), 1e-12))
+            distances.append(np.abs(says[:, forget].sum(axis=1) - n_said / 2) / spread)
+            tests += [(says[seed, :, which], forget) for seed, which in np.ndindex(n_said.shape)]
+    if not tests:
+        return 0.0, 0
+    furthest = np.argsort(-np.concatenate([each.ravel() for each in distances]), kind="stable")[:_CANDIDATES]
+    return min(0.0, math.log(len(tests)) + min(half_test(*tests[which]).log_p for which in furthest)), n_models
 
 
 def group_epsilon(log_p: float, *, level: float = 0.95, delta: float = 0.0, n_models: int = 1) -> float:
     """With confidence `level`, any (ε, δ)-certified removal of all of F has at least this ε: ln((1 − level − δ)/p).
 
-    Of several models p is twice their median, and δ counts twice: by Markov's inequality the chance that half of them
-    have p ≤ t/2 is at most 2(e^ε t/2 + δ).
+    Of the most visible of several models δ counts once for each: the chance that any of M has p ≤ t/M is at most
+    e^ε t + M δ.
     """
-    room = 1 - level - (delta if n_models == 1 else 2 * delta)
+    room = 1 - level - n_models * delta
     return max(0.0, math.log(room) - log_p) if room > 1e-12 else 0.0
 
 

@@ -6,6 +6,7 @@ the result, or is 1 minus one that does. All names are escaped by the template e
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -54,13 +55,14 @@ from forgetgauge.wording import (
 )
 
 ACCURACIES = {"retain": "retain R", "forget": "forget F", "unseen": "unseen T", "test": "test set"}
+DIGEST = "\n<!-- SHA-256 of all lines before this one: "
 _HEAT_LEVELS = 5
 _LEAST_HOT = 0.1  # the strongest tint stands for this advantage at least, so that small ones never look large
 
 
 def render_report(result: Result) -> str:
-    """The whole page; deterministic, self-contained, without a script."""
-    return _template().render(
+    """The whole page; deterministic, self-contained, without a script. Its last line is the digest of the others."""
+    page = _template().render(
         result=result,
         games=[_view(game, result) for game in result.games],
         overview=_overview(result),
@@ -81,6 +83,13 @@ def render_report(result: Result) -> str:
         on_order=on_order(result),
         reading=reading,
     )
+    return f"{page}{DIGEST}{hashlib.sha256(page.encode()).hexdigest()} -->\n"
+
+
+def is_unchanged(page: bytes) -> bool:
+    """Whether a report is as it was written."""
+    before, seal, after = page.rpartition(DIGEST.encode())
+    return bool(seal) and after == f"{hashlib.sha256(before).hexdigest()} -->\n".encode()
 
 
 @cache

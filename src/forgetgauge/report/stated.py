@@ -8,10 +8,12 @@ that of models trained anew on R.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from forgetgauge.game.bounds import paper_bound, tight_bound
+from forgetgauge.game.bounds import least_epsilon, paper_bound, tight_bound
+from forgetgauge.plan.spec import GameSpec
 from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality, lacks_pairs, role_of
 from forgetgauge.wording import bound, bracket, percent, plain, setting
 
@@ -27,9 +29,10 @@ HEADS = (
     "measured against the tight bound",
 )
 EXPLAINED = (
-    "Adv = 1 − Q. Interval, ε ≥ and verdict hold for pairs of any distribution at the level of the game: with few "
-    "pairs they are wide, and many claims are not settled. Tight bound: 1 − (1 − 2δ)e^−ε; paper’s: "
-    "2 − (4 − 4δ)/(e^ε + 1). Retrained: models whose budget was exceeded, which are Retrain’s."
+    "Adv = 1 − Q. The interval holds for pairs of any distribution at the level of the game: with few pairs it is "
+    "wide, and many claims are not settled. ε ≥ is for the claim’s δ: a claim of less is refuted. Tight bound: "
+    "1 − (1 − 2δ)e^−ε; paper’s: 2 − (4 − 4δ)/(e^ε + 1). Retrained: models whose budget was exceeded, which are "
+    "Retrain’s."
 )
 UNCERTIFIED = "not certified: some models retrained, some not"
 UNCERTIFIED_EXPLAINED = (
@@ -46,10 +49,8 @@ class Certificate:
     advantage: float
     interval: tuple[float, float]
     """Of the advantage, for pairs of any distribution."""
-    floor: float
-    """The advantage is at least this, one-sided; what ε ≥ rests on."""
-    measured_epsilon: float | None
-    """The least ε that `floor` leaves possible."""
+    measured_epsilon: float
+    """The least ε that what was measured leaves possible, at the δ of the claim."""
     epsilon: float | None = None
     delta: float | None = None
     retrainings: float | None = None
@@ -71,12 +72,12 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
-        """Where the distribution-free bounds lie, whatever interval is shown for Q."""
+        """Whether ε ≥ is above the claim, or the interval for pairs of any distribution below its bound."""
         if self.tight is None:
             return ""
         if not self.complete:
             return "no verdict: pairs are missing"
-        if self.floor > self.tight:
+        if self.epsilon is not None and self.measured_epsilon > self.epsilon:
             return "above: the claim is refuted"
         return "below" if self.interval[1] <= self.tight else "not settled"
 
@@ -145,13 +146,22 @@ def _certificate(game: GameResult, name: str, method: MethodResult) -> Certifica
         method=name,
         advantage=1 - method.quality,
         interval=(1 - high, 1 - low),
-        floor=method.advantage_floor or 0.0,
-        measured_epsilon=method.epsilon,
+        measured_epsilon=_measured_epsilon(game, method),
         epsilon=facts.get("claimed_epsilon"),
         delta=facts.get("claimed_delta"),
         retrainings=facts.get("retrainings"),
         n_models=_n_models(game, method) if "retrainings" in facts else None,
         complete=not lacks_pairs(game, method),
+    )
+
+
+def _measured_epsilon(game: GameResult, method: MethodResult) -> float:
+    return least_epsilon(
+        method.advantage_floor or 0.0,
+        (method.model_log10_p or 0.0) * math.log(10),
+        n_models=method.n_models,
+        delta=method.facts.get("claimed_delta", game.spec.get("delta", GameSpec.delta)),
+        level=game.spec.get("level", GameSpec.level),
     )
 
 

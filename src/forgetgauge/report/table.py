@@ -82,7 +82,7 @@ def _game_table(game: GameResult) -> str:
         known = any(found.noise_floor is not None for found in worst)
         lines.append(
             f"Worst pair: Q of the pair in which an adversary saw most{' (by chance: 95 % are above)' * known}. "
-            f"ε ≥: with {level} confidence, for pairs of any distribution."
+            f"ε ≥: with {level} confidence, no certified removal of F can claim less."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
     lines += [f"warning: {line}" for line in game.warnings]

@@ -12,6 +12,7 @@ import numpy as np
 from forgetgauge.game.adaptive import pairs_needed
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import Job
+from forgetgauge.provenance import provenance
 from forgetgauge.results.game import game_result
 from forgetgauge.results.record import FailureResult, Result, StackResult
 from forgetgauge.results.views import GameView, RunView
@@ -34,7 +35,12 @@ def assemble(
     stacks = _stacks_that_ran(jobs, run)
     devices = " and ".join(dict.fromkeys(stack.device for stack in stacks))
     return Result(
-        environment={**environment, **_versions(jobs, state), **({"device": devices} if devices else {})},
+        environment={
+            **provenance(),
+            **environment,
+            **_versions(jobs, state),
+            **({"device": devices} if devices else {}),
+        },
         digests={
             "data": "+".join(dict.fromkeys(graph.game.data_digest for graph in graphs)),
             "decisions": _decisions_digest(jobs, state),

@@ -48,6 +48,8 @@ def assessed_fields(found: Assessment | None, adversaries: Sequence[str]) -> dic
         "noise_floor": found.noise.q95,
         "bounded_interval": (found.bounded_interval.low, found.bounded_interval.high),
         "advantage_floor": found.advantage_floor,
+        "model_log10_p": found.model_log_p / math.log(10),
+        "n_models": found.n_models,
         "worst_pair": worst_pair(found.by_pair, adversaries, found.noise.pair_q95),
     }
 
@@ -63,9 +65,13 @@ def with_shared_retrain(game: GameResult) -> GameResult:
     """Where one retrained model serves both sides, nobody can tell it from itself: its Q is 1 by construction."""
     if not game.spec.get("share_retrain"):
         return game
-    known = game.spec.get("methods", {})  # an audit knows Retrain by its name alone
-    blind = [name for name in game.methods if not known.get(name, {}).get("uses_original", name != "retrain")]
+    blind = [name for name in game.methods if is_blind(game.spec, name)]
     return replace(game, methods={**game.methods, **{name: _certain(game.methods[name]) for name in blind}})
+
+
+def is_blind(spec: Mapping[str, Any], method: str) -> bool:
+    """Whether a method knows nothing of F; an audit knows Retrain by its name alone."""
+    return not spec.get("methods", {}).get(method, {}).get("uses_original", method != "retrain")
 
 
 def _certain(method: MethodResult) -> MethodResult:

@@ -10,6 +10,7 @@ from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.diagnostics import diagnose
+from forgetgauge.game.direction import decides_nothing
 from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.game.quality import counted_below
 from forgetgauge.plan.draws import draw_streams
@@ -19,6 +20,7 @@ from forgetgauge.results.assessed import (
     assessed_fields,
     comparison_results,
     diagnostic_result,
+    is_blind,
     mean,
     mean_of_each,
     means_by_group,
@@ -27,12 +29,16 @@ from forgetgauge.results.assessed import (
     stability_of_ranks,
     with_shared_retrain,
 )
-from forgetgauge.results.doubts import Evidence, doubts, silence
+from forgetgauge.results.decisions import pack_decisions, unpack_decisions
+from forgetgauge.results.doubts import doubts, silence
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
+
+DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics")
+"""The fields of a MethodResult that no adversary decides."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,20 @@ class Rules:
     """Pairs on which the number of pairs was chosen."""
 
 
+def rules_of(spec: Mapping[str, Any], methods: Collection[str]) -> Rules:
+    """The rules that the settings of a game, or of an audit, lay down."""
+    return Rules(
+        n_pairs=spec["pairs"],
+        n_forget=spec.get("n_forget", 0),
+        level=spec["level"],
+        delta=spec["delta"],
+        interval=spec["interval"],
+        seed=spec["seed"],
+        blind=[name for name in methods if is_blind(spec, name)],
+        n_pilot=int((spec.get("until") or {}).get("pilot_pairs", 0)),
+    )
+
+
 class Played(Protocol):
     """What adversaries decided about the models of a game, and what else is known of its methods."""
 
@@ -65,12 +85,8 @@ class Played(Protocol):
         """Method -> pair -> paired differences; a pair of which something is missing is left out."""
         ...
 
-    def decided_nothing(self, method: str) -> list[str]:
-        """The adversaries that answered the same of all points of each of a method's models."""
-        ...
-
-    def evidence(self, method: str) -> Evidence:
-        """What doubts about a method rest on."""
+    def doubts(self, methods: Sequence[str]) -> list[str]:
+        """What may make a number untrue, as scores and margins show it."""
         ...
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
@@ -82,7 +98,7 @@ class Played(Protocol):
         ...
 
     def details(self, method: str) -> dict[str, Any]:
-        """The fields of a MethodResult that no adversary decides: utility, cost, rival metrics."""
+        """DETAILS, as far as they are known."""
         ...
 
 
@@ -98,7 +114,7 @@ def judge(
 ) -> GameResult:
     """Every method assessed and compared with the others; `notes` stand before the warnings that are found here."""
     outcomes = played.outcomes
-    silent = {method: played.decided_nothing(method) for method in outcomes}
+    silent = {method: _silent(found.values(), played.adversaries) for method, found in outcomes.items()}
     assessed = _assess(rules, {method: found for method, found in outcomes.items() if found})
     judged = {name: found for name, found in assessed.items() if len(silent[name]) < len(played.adversaries)}
     complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == rules.n_pairs}
@@ -114,12 +130,19 @@ def judge(
             *notes,
             *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries)),
             *silence(silent, played.adversaries),
-            *doubts({method: played.evidence(method) for method in judged}),
+            *played.doubts(list(judged)),
         ],
         not_covered=list(not_covered),
         utility_name=utility_name,
+        decisions=pack_decisions(outcomes, played.adversaries),
     )
     return with_verdicts(with_shared_retrain(result))
+
+
+def _silent(outcomes: Collection[PairOutcome], adversaries: Sequence[str]) -> list[str]:
+    """The adversaries that answered the same of all points of each of a method's models."""
+    each = [outcome.decisions for outcome in outcomes if outcome.decisions is not None]
+    return [name for name, one in zip(adversaries, decides_nothing(each), strict=True) if one] if each else []
 
 
 def _method(played: Played, method: str, found: Assessment | None, silent: list[str]) -> MethodResult:
@@ -155,28 +178,63 @@ def _assess(rules: Rules, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> 
     return assessed
 
 
+# -- computed again ----------------------------------------------------------------------------------------------------
+
+
+def judged_again(game: GameResult) -> GameResult:
+    """What the decisions that a result carries say; what does not follow from them is taken from the result."""
+    if game.decisions is None:
+        raise ValueError("the result carries no decisions")
+    stored = _StoredGame(game.methods, game.decisions.adversaries, unpack_decisions(game.decisions))
+    again = judge(
+        stored,
+        rules_of(game.spec, stored.outcomes),
+        spec=game.spec,
+        value=game.value,
+        not_covered=game.not_covered,
+        utility_name=game.utility_name,
+    )
+    return replace(again, warnings=game.warnings)
+
+
+class _StoredGame:
+    """A game as its result has it."""
+
+    def __init__(
+        self,
+        methods: Mapping[str, MethodResult],
+        adversaries: Sequence[str],
+        outcomes: Mapping[str, Mapping[int, PairOutcome]],
+    ) -> None:
+        self._methods, self.adversaries, self.outcomes = methods, adversaries, outcomes
+
+    def doubts(self, methods: Sequence[str]) -> list[str]:
+        return []  # of margins, which no result carries
+
+    def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
+        found = self._methods[method].by_adversary.get(adversary)
+        return None if found is None else found.diagnostics
+
+    def strong(self, method: str, adversary: str) -> list[StrongResult]:
+        found = self._methods[method].by_adversary.get(adversary)
+        return [] if found is None else found.strong
+
+    def details(self, method: str) -> dict[str, Any]:
+        return {name: getattr(self._methods[method], name) for name in DETAILS}
+
+
 # -- a run's game ------------------------------------------------------------------------------------------------------
 
 
 def game_result(view: GameView) -> GameResult:
     """Of the methods and adversaries whose jobs are done."""
     game = view.game
-    rules = Rules(
-        n_pairs=game.pairs,
-        n_forget=game.sizes[1],
-        level=game.level,
-        delta=game.delta,
-        interval=game.interval,
-        seed=game.seed,
-        blind=[name for name, how in game.methods.items() if not how.uses_original],
-        n_pilot=int((game.until or {}).get("pilot_pairs", 0)),
-    )
     n_retain, n_forget = game.sizes
     spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
     notes = [*_left_out(view), *view.data_doubts]
     return judge(
         _RunGame(view),
-        rules,
+        rules_of(spec, game.methods),
         spec=spec,
         value=game.value,
         notes=notes,
@@ -212,11 +270,8 @@ class _RunGame:
         self.view, self.adversaries, self.outcomes = view, view.adversaries, view.outcomes
         self._rivals, self._strong = Rivals(view), StrongGames(view)
 
-    def decided_nothing(self, method: str) -> list[str]:
-        return self.view.decided_nothing(method)
-
-    def evidence(self, method: str) -> Evidence:
-        return self.view.evidence(method)
+    def doubts(self, methods: Sequence[str]) -> list[str]:
+        return doubts({method: self.view.evidence(method) for method in methods})
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult:
         return diagnostic_result(

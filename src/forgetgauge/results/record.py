@@ -5,17 +5,16 @@ At the end: which methods of a game are references (Retrain, None), which lack p
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError
+from forgetgauge.provenance import PROVENANCE
 from forgetgauge.records import Record, read_record
 
-SCHEMA = 4
-TIMINGS = frozenset({"seconds", "total_seconds"})
+SCHEMA = 5
+TIMINGS = frozenset({"seconds", "total_seconds", "sha256", *PROVENANCE})
 """Keys that may differ between two runs of the same thing."""
 
 Basis = Literal["over pairs", "given these models"]
@@ -109,7 +108,7 @@ class MethodResult(Record):
     """`over pairs`, or `given these models` where this method completed too few pairs."""
     epsilon: float | None
     """With the confidence `level` of the game, any (ε, δ)-certified removal this method could claim has at least this
-    ε, whatever the distribution of pairs; None below five pairs."""
+    ε, by its most visible model or by the mean over pairs of any distribution."""
     adversary: str | None
     """The adversary with the largest |advantage|."""
     by_adversary: dict[str, AdversaryResult]
@@ -137,8 +136,13 @@ class MethodResult(Record):
     bounded_interval: tuple[float, float] | None = None
     """For Q from independent pairs of any distribution: what a certificate is judged by."""
     advantage_floor: float | None = None
-    """With the confidence `level` of the game the largest advantage is at least this, for pairs of any distribution;
-    `epsilon` and a claim called refuted rest on it."""
+    """With half of the error that `level` allows, the largest advantage is at least this for pairs of any distribution;
+    0 below five pairs. `epsilon` and a claim called refuted rest on it and on `model_log10_p`."""
+    model_log10_p: float | None = None
+    """log10 of the exact p of the model that shows F most, corrected for the choice among all models and adversaries:
+    −6 is one in a million. None in results of earlier versions."""
+    n_models: int = 0
+    """Models that the choice was among."""
     worst_pair: WorstPairResult | None = None
     """The single pair in which an adversary saw most."""
     verdict: str | None = None
@@ -204,6 +208,32 @@ class ComparisonResult(Record):
 
 
 @dataclass(frozen=True)
+class PairDecisions(Record):
+    """What was decided on one swap pair about methods that were asked about the same points; packed by `decisions`."""
+
+    pair: int
+    methods: list[str]
+    n_points: int
+    in_forget: str
+    """Who is in F of the first side: bits, deflated, base64."""
+    decisions: str
+    """Bits of (sides, seeds, points, adversaries, methods)."""
+    weight: str | None = None
+    """P_D of each point as little-endian doubles; None where all weigh alike."""
+
+
+@dataclass(frozen=True)
+class GameDecisions(Record):
+    """Every decision behind the numbers of a game: what `verify` computes them from again."""
+
+    methods: list[str]
+    """In the order in which they were judged."""
+    adversaries: list[str]
+    seeds: int
+    pairs: list[PairDecisions]
+
+
+@dataclass(frozen=True)
 class GameResult(Record):
     """One game: a table of methods."""
 
@@ -225,6 +255,8 @@ class GameResult(Record):
     """What the user's own code depends on and no key covers: results stay as they are when it changes."""
     utility_name: str = "accuracy"
     """What the utility of its models is called."""
+    decisions: GameDecisions | None = None
+    """What every number follows from; None in results of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +264,8 @@ class Result(Record):
     """What a whole run found: all that a report is made from."""
 
     environment: dict[str, str]
-    """Versions, machine, and the device or devices the models were made on."""
+    """When, by which command and of which commit the result was made, on which processor; versions, and the device or
+    devices the models were made on."""
     digests: dict[str, str]
     """SHA-256 of the data and of all decisions taken together."""
     games: list[GameResult]
@@ -245,6 +278,8 @@ class Result(Record):
     total_seconds: float = 0.0
     """Work done for this result, summed over processes."""
     schema: int = SCHEMA
+    sha256: str = field(default="", compare=False)
+    """Of the file itself, this digest left empty: set when it is written, checked when it is read."""
 
     @property
     def methods(self) -> dict[str, MethodResult]:
@@ -253,21 +288,17 @@ class Result(Record):
             raise AttributeError("a sweep has one table of methods per game: see `games`")
         return self.games[0].methods
 
-    def to_json(self) -> str:
-        """The text of `result.json`."""
-        record = dataclasses.asdict(self)
-        return json.dumps(record, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
-
     def save(self, path: Path) -> None:
         """Write `result.json` somewhere."""
         path.write_text(self.to_json(), "utf-8")
 
 
-def read_result(path: Path) -> Result:
-    """A validated result, or one line on what is wrong with the file."""
+def read_result(path: Path, *, sealed: bool = True) -> Result:
+    """A validated result, or one line on what is wrong with the file; one that was changed since it was written is
+    refused where it must be `sealed`."""
     if not path.exists():
         raise UserError(f"{path}: no such file; has the run finished?")
-    return read_record(path, Result)
+    return read_record(path, Result, sealed=sealed)
 
 
 def without_timings(record: Any) -> Any:

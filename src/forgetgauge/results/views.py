@@ -9,7 +9,7 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.arrays import Bools, Floats
-from forgetgauge.game.direction import Lean, decides_nothing, membership_lean, rank_differences
+from forgetgauge.game.direction import Lean, membership_lean, rank_differences
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
@@ -112,11 +112,6 @@ class GameView:
                 return None
             sides.append([np.stack([self.run.read(k).arrays["says_forget"] for k in seed], axis=1) for seed in keys])
         return np.asarray(sides)
-
-    def decided_nothing(self, method: str) -> list[str]:
-        """The adversaries that answered the same of all points of each of a method's models."""
-        each = [says for pair in self.outcomes[method] if (says := self._decisions(method, pair)) is not None]
-        return [name for name, one in zip(self.adversaries, decides_nothing(each), strict=True) if one] if each else []
 
     def evidence(self, method: str) -> Evidence:
         """What doubts about a method rest on."""

@@ -25,8 +25,9 @@ from forgetgauge.plan.graph import (
     game_to_json,
 )
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named, SignalsJob
+from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble, pairs_wanted
-from forgetgauge.results.record import Result
+from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Assignment, Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
@@ -137,8 +138,20 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
             sweep_key=campaign.resolved.sweep_key,
             environment=campaign.resolved.environment,
         )
+        result = _as_before(result, folder) if n_run == 0 else result
         folder.write_text(folder.result, result.to_json())
     return ending, result
+
+
+def _as_before(result: Result, folder: RunFolder) -> Result:
+    """With the date and the command of the result that is there, where nothing but these is new."""
+    try:
+        before = read_result(folder.result)
+    except UserError:
+        return result
+    made = {name: before.environment[name] for name in PROVENANCE if name in before.environment}
+    again = replace(result, environment={**result.environment, **made})
+    return again if again == before else result
 
 
 def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str], bool]:

@@ -7,52 +7,70 @@ loaded. What was never written down, such as whether the models were trained as 
 
 from __future__ import annotations
 
-import json
-import math
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from forgetgauge.errors import UserError
+from forgetgauge.provenance import PROVENANCE
+from forgetgauge.report.html import is_unchanged
 from forgetgauge.results.assembly import assemble
+from forgetgauge.results.record import read_result
+from forgetgauge.results.verified import SHOWN, Verified, differences, verify_result
 from forgetgauge.run.campaign import Campaign
+from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import import_run
 
-SHOWN = 10
-"""So many differences are named, the others counted."""
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What was checked, and what is wrong, in words; nothing where all is as it should be."""
-
-    n_artefacts: int
-    n_values: int
-    problems: tuple[str, ...]
-
 
 def verify(path: Path) -> Verified:
-    """A run folder, or a file that `export` made."""
+    """A run folder, a file that `export` made, or a result alone."""
+    if path.is_dir() and not (path / "run.json").exists() and (path / "result.json").exists():
+        path = path / "result.json"  # of an audit
     if path.is_dir():
         return _verify_folder(RunFolder(path))
     if path.suffix == ".json":
-        raise UserError(
-            f"{path}: a result alone has no decisions to compute it from: name its run folder or its export"
-        )
+        return verify_result(path)
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         folder = RunFolder(Path(scratch) / "run")
-        import_run(path, folder)
+        if not path.exists():
+            raise UserError(f"{path}: no such file")
+        try:
+            import_run(path, folder)
+        except UserError as error:
+            return Verified(0, 0, (str(error),))
         return _verify_folder(folder)
 
 
 def _verify_folder(folder: RunFolder) -> Verified:
-    campaign, state = Campaign.read(folder), folder.open_ledger().state
-    jobs, problems = campaign.jobs, []
+    if not folder.run_file.exists():
+        raise UserError(f"{folder.path}: not a run folder (it has no run.json)")
     if not folder.result.exists():
         raise UserError(f"{folder.path}: the run has no result yet: finish it first")
+    try:
+        campaign, ledger = Campaign.read(folder), folder.open_ledger()
+    except UserError as error:
+        return Verified(0, 0, (str(error),))
+    kept, problems = _artefacts(campaign, folder, ledger)
+    if problems:
+        return Verified(kept, 0, tuple(problems))
+    alone = verify_result(folder.result)
+    if folder.report.exists() and not is_unchanged(folder.report.read_bytes()):
+        problems.append("report.html was changed after it was written, or not finished: `report` writes it again")
+    try:
+        stored = read_result(folder.result, sealed=False)
+    except UserError:
+        return Verified(kept, 0, (*alone.problems, *problems))
+    resolved = campaign.resolved
+    made = assemble(campaign.graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
+    n_values, differing = differences(stored, made, [f"environment/{name}" for name in PROVENANCE])
+    return Verified(kept, n_values, tuple(dict.fromkeys([*alone.problems, *problems, *differing])))
+
+
+def _artefacts(campaign: Campaign, folder: RunFolder, ledger: Ledger) -> tuple[int, list[str]]:
+    """(artefacts that were looked at, what is wrong with them or with the ledger)."""
+    jobs, state, problems = campaign.jobs, ledger.state, []
+    if ledger.torn:
+        problems.append("the last line of ledger.jsonl is torn: run the command again to finish")
     missing = [job.label for key, job in jobs.items() if key not in state.done and key not in state.failed]
     if missing:
         problems.append(f"run.json asks for {len(missing)} jobs of which the ledger knows nothing: {missing[0]}")
@@ -61,44 +79,4 @@ def _verify_folder(folder: RunFolder) -> Verified:
     problems += [f"the artefact of “{label}” is missing or damaged" for label in unsound[:SHOWN]]
     if len(unsound) > SHOWN:
         problems.append(f"and {len(unsound) - SHOWN} more artefacts")
-    if problems:
-        return Verified(len(kept), 0, tuple(problems))
-    resolved = campaign.resolved
-    made = assemble(campaign.graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
-    try:
-        stored = dict(_leaves(json.loads(folder.result.read_text("utf-8"))))
-    except ValueError as error:
-        return Verified(len(kept), 0, (f"result.json is not valid JSON: {error}",))
-    found = dict(_leaves(json.loads(made.to_json())))
-    places = [place for place in found | stored if not _same(found.get(place, _ABSENT), stored.get(place, _ABSENT))]
-    problems = [
-        f"result.json, {place}: {_shown(stored.get(place, _ABSENT))}, but computed again it is "
-        f"{_shown(found.get(place, _ABSENT))}"
-        for place in places[:SHOWN]
-    ]
-    if len(places) > SHOWN:
-        problems.append(f"and {len(places) - SHOWN} more values")
-    return Verified(len(kept), len(found), tuple(problems))
-
-
-_ABSENT = object()
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal; of fractions, up to the order in which a processor adds."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15)
-    return type(one) is type(other) and bool(one == other)
-
-
-def _shown(value: Any) -> str:
-    return "absent" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
-
-
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Every number and word, by where it stands; an empty list or table counts as one."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if not inside:
-        yield place, value
-    for key, part in inside:
-        yield from _leaves(part, f"{place}/{key}" if place else str(key))
+    return len(kept), problems

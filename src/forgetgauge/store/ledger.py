@@ -1,11 +1,13 @@
 """The ledger: an append-only journal of what was decided and what was finished, one JSON object a line.
 
 The state of a run is the replay of its ledger. A stack of jobs is finished by one line, so it is finished whole or not
-at all; a last line torn by a kill is cut off when the ledger is opened.
+at all; a last line torn by a kill is cut off when the ledger is opened. Every line ends with a check over itself and
+the check of the line before, so that a line that was changed, taken out or moved is found.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,16 +69,35 @@ class LedgerState:
         return done is not None and not done.dropped
 
 
-def replay(content: bytes, source: Path) -> tuple[LedgerState, int]:
-    """(state, length of the whole lines): what a journal says; bytes after the last whole line are not looked at."""
-    state = LedgerState()
+_CHECK = b',"check":"'
+
+
+def line_of(event: Mapping[str, Any], before: bytes) -> tuple[bytes, bytes]:
+    """(the line of an event, its check), which rests on the check of the line before."""
+    body = json.dumps(event, separators=(",", ":")).encode()[:-1]
+    check = _check(body, before)
+    return body + _CHECK + check + b'"}\n', check
+
+
+def _check(body: bytes, before: bytes) -> bytes:
+    return hashlib.sha256(before + body).hexdigest()[:16].encode()
+
+
+def replay(content: bytes, source: Path) -> tuple[LedgerState, int, bytes]:
+    """(state, length of the whole lines, the last check): what a journal says; bytes after the last whole line are not
+    looked at."""
+    state, check = LedgerState(), b""
     sound = content.rfind(b"\n") + 1
-    for number, line in enumerate(content[:sound].splitlines(), 1):
+    for number, line in enumerate(content[:sound].split(b"\n")[:-1], 1):
         try:
-            state.apply(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
+            body, _, stated = line.rpartition(_CHECK)
+            check = _check(body, check)
+            if stated != check + b'"}':
+                raise ValueError("it, or the line before it, was changed")
+            state.apply(json.loads(body + b"}"))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{source}: line {number} is damaged ({error}); restore or delete the file") from None
-    return state, sound
+    return state, sound, check
 
 
 class Ledger:
@@ -85,8 +106,9 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         content = path.read_bytes() if path.exists() else b""
-        self.state, self._sound = replay(content, path)
-        self._torn = len(content) > self._sound
+        self.state, self._sound, self._check = replay(content, path)
+        self.torn = len(content) > self._sound
+        """Whether a line was being written when the process died."""
 
     def record_stacks(self, stacks: Sequence[Sequence[str]]) -> None:
         """Fix which jobs train together, before any of them begins."""
@@ -122,16 +144,17 @@ class Ledger:
         self._append({"event": "failed", "key": key, "error": error})
 
     def _append(self, event: dict[str, Any]) -> None:
-        line = (json.dumps(event, separators=(",", ":")) + "\n").encode()
+        line, check = line_of(event, self._check)
         with full_disk_is_one_line(self.path.parent), self.path.open("ab") as journal:
-            if self._torn:
+            if self.torn:
                 journal.truncate(self._sound)
-                self._torn = False
+                self.torn = False
             try:
                 journal.write(line)
                 journal.flush()
             except OSError:
-                self._torn = True
+                self.torn = True
                 raise
         self._sound += len(line)
+        self._check = check
         self.state.apply(event)

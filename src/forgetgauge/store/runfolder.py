@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
+from forgetgauge.seal import is_sealed, with_seal
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore, full_disk_is_one_line, write_atomically
 
-RUN_FORMAT = 2
-"""Raised when what is inside artefacts changes: a folder of another format is neither continued nor read."""
+RUN_FORMAT = 3
+"""Raised when what is inside a run folder changes: one of another format is neither continued nor read."""
 
 
 class RunFolder:
@@ -80,7 +81,8 @@ class RunFolder:
 
     def write_run(self, run: dict[str, Any]) -> None:
         """Keep what was asked for, every choice resolved; in its own order, which settles ties between adversaries."""
-        self.write_text(self.run_file, json.dumps({"format": RUN_FORMAT, **run}, indent=1) + "\n")
+        text = json.dumps({"format": RUN_FORMAT, "sha256": "", **run}, indent=1) + "\n"
+        self.write_text(self.run_file, with_seal(text))
 
     def read_run(self) -> dict[str, Any]:
         """What was asked for, as `write_run` kept it."""
@@ -94,6 +96,10 @@ class RunFolder:
             raise UserError(
                 f"{self.run_file}: format {run.get('format')!r}, but this version of forgetgauge reads {RUN_FORMAT}; "
                 "name another folder, or use the version that made this one"
+            )
+        if not is_sealed(self.run_file.read_bytes()):
+            raise UserError(
+                f"{self.run_file}: was changed after it was written: its bytes do not fit the SHA-256 that it names"
             )
         return run
 

@@ -1,11 +1,14 @@
 """A run as one file: `export` packs run.json, the ledger and the artefacts into a tar, `import` unpacks it elsewhere.
 
+Its last entry is the SHA-256 of every byte before it.
+
 Import trusts nothing: only names we would have written are taken, only regular files, and every artefact must match
-the digest in the ledger that came with it.
+the digest in the ledger that came with it, and the whole file its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tarfile
@@ -13,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forgetgauge.errors import UserError
-from forgetgauge.store.ledger import replay
+from forgetgauge.store.ledger import line_of, replay
 from forgetgauge.store.objects import KEY, CorruptArtefact, full_disk_is_one_line
 from forgetgauge.store.runfolder import RUN_FORMAT, RunFolder
 
-RUN, LEDGER, RESULT, OBJECT_SUFFIX = "run.json", "ledger.jsonl", "result.json", ".safetensors"
+RUN, LEDGER, RESULT, SEAL, OBJECT_SUFFIX = "run.json", "ledger.jsonl", "result.json", "sha256", ".safetensors"
 LARGEST_TEXT = 64 * 2**20
 
 
@@ -28,7 +31,11 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
     packed = 0
     part = target.with_name(target.name + ".part")
     try:
-        with full_disk_is_one_line(target.parent), tarfile.open(part, "w") as tar:
+        with (
+            full_disk_is_one_line(target.parent),
+            part.open("wb") as raw,
+            tarfile.open(fileobj=raw, mode="w") as tar,
+        ):
             _add(tar, RUN, folder.run_file.read_bytes())
             if folder.result.exists():
                 _add(tar, RESULT, folder.result.read_bytes())
@@ -43,7 +50,13 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
                 events.append({"event": "done", "made_with": made_with, "jobs": [{**job, "seconds": done.seconds}]})
                 if left_out:
                     events.append({"event": "dropped", "keys": [key]})
-            _add(tar, LEDGER, "".join(json.dumps(event) + "\n" for event in events).encode())
+            lines, check = [], b""
+            for event in events:
+                line, check = line_of(event, check)
+                lines.append(line)
+            _add(tar, LEDGER, b"".join(lines))
+            raw.flush()
+            _add(tar, SEAL, _digest(part, tar.offset))
         part.replace(target)
     except CorruptArtefact as error:
         raise UserError(f"{folder.path}: artefact {error.key[:12]} is damaged; run the command again first") from None
@@ -66,6 +79,7 @@ def import_run(source: Path, folder: RunFolder) -> int:
         with tarfile.open(source, "r:") as tar:
             for entry in tar:
                 _refuse_odd(source, entry)
+            _refuse_changed(source, tar)
             folder.create()
             with folder.locked():
                 return _take(tar, source, folder)
@@ -77,16 +91,48 @@ def import_run(source: Path, folder: RunFolder) -> int:
 
 def _refuse_odd(source: Path, entry: tarfile.TarInfo) -> None:
     is_object = entry.name.endswith(OBJECT_SUFFIX) and KEY.fullmatch(entry.name.removesuffix(OBJECT_SUFFIX))
-    if not entry.isreg() or not (is_object or entry.name in (RUN, LEDGER, RESULT)):
+    if not entry.isreg() or not (is_object or entry.name in (RUN, LEDGER, RESULT, SEAL)):
         raise UserError(f"{source}: refused: '{entry.name}' is nothing an export holds")
     if not is_object and entry.size > LARGEST_TEXT:
         raise UserError(f"{source}: refused: '{entry.name}' is larger than {LARGEST_TEXT // 2**20} MiB")
 
 
+def _refuse_changed(source: Path, tar: tarfile.TarFile) -> None:
+    entries = tar.getmembers()
+    if not {RUN, LEDGER} <= {entry.name for entry in entries}:
+        raise UserError(f"{source}: not a run exported by forgetgauge: {RUN} or {LEDGER} is missing")
+    last = entries[-1]
+    digest = _digest(source, last.offset)
+    expected = _entry(SEAL, digest)
+    with source.open("rb") as file:
+        file.seek(last.offset)
+        rest = file.read(2 * tarfile.RECORDSIZE + 1)
+    if rest[: len(expected)] != expected or len(rest) > 2 * tarfile.RECORDSIZE or any(rest[len(expected) :]):
+        raise UserError(f"{source}: was changed after it was written: its bytes do not fit the SHA-256 at its end")
+
+
+def _entry(name: str, content: bytes) -> bytes:
+    """The bytes of an entry of a tar file."""
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    return entry.tobuf(tarfile.DEFAULT_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+
+
+def _digest(path: Path, n_bytes: int) -> bytes:
+    """SHA-256 of the first bytes of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while n_bytes > 0:
+            chunk = file.read(min(n_bytes, 2**20))
+            if not chunk:
+                break
+            digest.update(chunk)
+            n_bytes -= len(chunk)
+    return digest.hexdigest().encode()
+
+
 def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
     names = set(tar.getnames())
-    if not {RUN, LEDGER} <= names:
-        raise UserError(f"{source}: not a run exported by forgetgauge: {RUN} or {LEDGER} is missing")
     run = _read(tar, RUN)
     try:
         run_format = json.loads(run)["format"]
@@ -94,7 +140,7 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
         raise UserError(f"{source}: {RUN} is not valid") from None
     if run_format != RUN_FORMAT:
         raise UserError(f"{source}: format {run_format!r}, but this version reads {RUN_FORMAT}")
-    theirs, _ = replay(_read(tar, LEDGER), source)
+    theirs, *_ = replay(_read(tar, LEDGER), source)
     ledger = folder.open_ledger()
     taken = 0
     ledger.record_stacks(

@@ -23,11 +23,12 @@ from forgetgauge.learn.device import choose_device, describe
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.plan.runfile import complete_params, expand_preset
+from forgetgauge.provenance import commit
 from forgetgauge.records import Record
 from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
-from forgetgauge.suites.invocation import commit, refuse_download
+from forgetgauge.suites.invocation import refuse_download
 from forgetgauge.suites.paper import text_values
 from forgetgauge.suites.records import read_strictly
 from forgetgauge.wording import seconds

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +21,7 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.graph import Game, Graph, build_graph, game_from_json
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset
+from forgetgauge.provenance import commit
 from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
@@ -38,15 +35,12 @@ from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
-from forgetgauge.version import VERSION
 
 READ_FROM = {"mnist-3-8": "mnist"}
 """Data that are a part of others."""
 
 NOT_ASKED = "not asked for"
 NOT_YET = "the time was up; the same command continues"
-VARIABLE = "FORGETGAUGE_COMMIT"
-"""Names the commit where the code was copied without its repository, to another machine say."""
 
 
 @dataclass(frozen=True)
@@ -287,30 +281,3 @@ def _is_method(unlearner: Named, name: str, given: Mapping[str, Any]) -> bool:
 
 def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return all(params.get(key) == value for key, value in given.items())
-
-
-def commit() -> str:
-    """`fcf398c1`, with `+` where the package's files were changed since; the version where there is no repository."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return named
-    here = Path(__file__).parents[1]
-    hashed = _git(here, "rev-parse", "--short=8", "HEAD")
-    if not hashed or not _git(here, "ls-files", "--", "__init__.py"):  # a repository, but not of this package
-        return f"version {VERSION}"
-    return hashed + ("+" if _git(here, "status", "--porcelain", "--", ".") else "")
-
-
-def command_line() -> str:
-    """What was typed, near enough to type it again."""
-    return shlex.join(["forgetgauge", *sys.argv[1:]])
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()

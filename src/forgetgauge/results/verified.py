@@ -1,0 +1,113 @@
+"""Whether a result says what the decisions in it say: every number that follows from them is computed again.
+
+The rest, such as accuracies and seconds, does not follow from decisions; that it was not changed is what the digest of
+the file says, which also whoever changes a file on purpose can compute.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.errors import UserError
+from forgetgauge.results.game import judged_again
+from forgetgauge.results.record import Result, read_result
+from forgetgauge.seal import is_sealed
+
+SHOWN = 10
+"""So many differences are named, the others counted."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was checked, and what is wrong, in words; nothing where all is as it should be."""
+
+    n_artefacts: int
+    n_values: int
+    problems: tuple[str, ...]
+
+
+def verify_result(path: Path) -> Verified:
+    """A `result.json` by itself: its digest, and what its own decisions say."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file; has the run finished?")
+    try:
+        result = read_result(path, sealed=False)
+    except UserError as error:
+        return Verified(0, 0, (str(error),))
+    sealed = is_sealed(path.read_bytes())
+    if sealed and not _has_decisions(result):
+        raise UserError(f"{path}: carries no decisions to compute it from again; its run folder or export may")
+    changed = [] if sealed else [f"{path.name} was changed after it was written: its bytes do not fit its own SHA-256"]
+    n_values, differing = differences(result, computed_again(result)) if _has_decisions(result) else (0, [])
+    return Verified(0, n_values, (*changed, *differing))
+
+
+def refuse_unverified(path: Path) -> Result:
+    """The result in a file, unless it does not say what the decisions in it say; those of earlier versions have none,
+    and are taken as they are."""
+    result = read_result(path)
+    if _has_decisions(result):
+        _, problems = differences(result, computed_again(result))
+        if problems:
+            raise UserError(f"{path}: does not say what its decisions say: {problems[0]}")
+    return result
+
+
+def _has_decisions(result: Result) -> bool:
+    return bool(result.games) and all(game.decisions is not None for game in result.games)
+
+
+def computed_again(result: Result) -> Result | str:
+    """From the decisions that it carries; why not, where they are not to be used."""
+    try:
+        return replace(result, games=[judged_again(game) for game in result.games])
+    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+        return f"what the result carries cannot be judged: {error}"
+
+
+def differences(stored: Result, again: Result | str, exempt: Collection[str] = ()) -> tuple[int, list[str]]:
+    """(how many values were compared, which differ, in words); places in `exempt` are not compared."""
+    if isinstance(again, str):
+        return 0, [again]
+    has, found = (
+        {place: value for place, value in leaves(json.loads(one.to_json())) if place not in (*exempt, "sha256")}
+        for one in (stored, again)
+    )
+    places = [place for place in found | has if not _same(found.get(place, _ABSENT), has.get(place, _ABSENT))]
+    problems = [
+        f"result.json, {place}: {_shown(has.get(place, _ABSENT))}, but computed again it is "
+        f"{_shown(found.get(place, _ABSENT))}"
+        for place in places[:SHOWN]
+    ]
+    if len(places) > SHOWN:
+        problems.append(f"and {len(places) - SHOWN} more values")
+    return len(found), problems
+
+
+_ABSENT = object()
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal; of fractions, up to the order in which a processor adds."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    text = "absent" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and word, by where it stands; an empty list or table counts as one."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not inside:
+        yield place, value
+    for key, part in inside:
+        yield from leaves(part, f"{place}/{key}" if place else str(key))

@@ -11,6 +11,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import read_result
+from forgetgauge.run.campaign import Campaign
 from forgetgauge.run.verify import verify
 from forgetgauge.seal import with_seal
 from forgetgauge.store.runfolder import RunFolder
@@ -73,7 +74,7 @@ def test_every_number_of_the_result_that_is_changed_is_found_even_under_a_new_di
     assert path.read_text() == sealed(record)
     places = list(numbers(record))
     rng = np.random.default_rng(0)
-    for which in rng.choice(len(places), 25, replace=False):
+    for which in rng.choice(len(places), 10, replace=False):
         place = "/".join(map(str, places[which]))
         path.write_text(sealed(changed_at(record, places[which])))
         assert any(place in line for line in verify(copied).problems), place
@@ -95,7 +96,7 @@ def test_a_result_alone_is_computed_again_from_the_decisions_it_carries(made, tm
     places = [place for place in numbers(record) if any(name in place for name in FOLLOWS) and "strong" not in place
               and "diagnostics" not in place and "metrics" not in place and "spec" not in place]  # fmt: skip
     rng = np.random.default_rng(1)
-    for which in rng.choice(len(places), 25, replace=False):
+    for which in rng.choice(len(places), 15, replace=False):
         path.write_text(sealed(changed_at(record, places[which])))
         assert any("/".join(map(str, places[which])) in line for line in verify(path).problems), places[which]
     code, out, _ = call("verify", path)
@@ -127,7 +128,7 @@ def test_every_byte_of_every_other_file_that_is_changed_is_found(copied, name):
         (copied / name).write_text(render_report(read_result(copied / "result.json")))
     path, rng = copied / name, np.random.default_rng(3)
     content = path.read_bytes()
-    for at in [*rng.choice(len(content), 20, replace=False), len(content) - 1]:
+    for at in [*rng.choice(len(content), 8, replace=False), len(content) - 1]:
         path.write_bytes(content[:at] + bytes([content[at] ^ (1 << int(rng.integers(8)))]) + content[at + 1 :])
         assert verify(copied).problems, at
 
@@ -197,3 +198,27 @@ def test_what_cannot_be_verified_is_refused(copied, tmp_path):
         verify(copied)
     with pytest.raises(UserError, match="not a run folder"):
         verify(tmp_path)
+
+
+def test_adversaries_can_be_asked_once_more_by_the_signals(made, copied, call):
+    assert verify(made, "signals").problems == ()
+    folder = RunFolder(copied)
+    jobs, ledger = Campaign.read(folder).jobs, folder.open_ledger()
+    key = next(key for key, job in jobs.items() if job.kind == "decide")
+    stored = folder.objects.read(key, ledger.state.done[key].receipt.sha256)
+    says = stored.arrays["says_forget"].copy()
+    says[:3] ^= True
+    receipt = folder.objects.write(key, {**stored.arrays, "says_forget": says}, stored.facts)  # a forger's artefact
+    ledger.record_done({key: receipt}, 1.0)
+    code, out, _ = call("verify", copied, "--from", "signals")
+    assert code == 1
+    assert "3 of " in out
+    assert "decisions are others, asked once more" in out
+    assert "asked once more" not in call("verify", copied)[1]
+
+
+def test_what_has_no_signals_is_not_verified_from_them(made, call):
+    code, _, err = call("verify", made / "result.json", "--from", "signals")
+    assert (code, "carries decisions alone" in err) == (2, True)
+    code, _, err = call("verify", made, "--from", "signal")
+    assert (code, "did you mean 'signals'" in err) == (2, True)

@@ -53,12 +53,15 @@ def check(
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(help="A run folder, or a file that export made.")],
+    path: Annotated[Path, typer.Argument(help="A result.json, a run folder, or a file that export made.")],
+    source: Annotated[
+        str, typer.Option("--from", help="decisions, or signals: then adversaries are fitted and asked once more.")
+    ] = "decisions",
 ) -> None:
-    """Compute a result again from what its run left behind. Exit code 0: all is as stored; 1: something differs."""
+    """Compute a result again from its decisions. Exit code 0: all is as stored; 1: something differs."""
     from forgetgauge.run.verify import verify as verified
 
-    found = verified(path)
+    found = verified(path, source)
     for line in found.problems:
         typer.echo(line)
     if found.problems:

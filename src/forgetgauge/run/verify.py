@@ -1,8 +1,9 @@
 """`verify`: everything that a result says, computed again from what a run left behind, and compared.
 
 Artefacts are checked against the digests that the ledger has of them; then the result is put together anew from the
-stored decisions, and every number and word of it is compared with `result.json`. Nothing is trained and no torch is
-loaded. What was never written down, such as whether the models were trained as the run file says, cannot be verified.
+stored decisions, and every number and word of it is compared with `result.json`; adversaries may be asked once more, by
+the stored signals. Nothing is trained and no torch is loaded. What was never written down, such as whether the models
+were trained as the run file says, cannot be verified.
 """
 
 from __future__ import annotations
@@ -10,25 +11,37 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.report.html import is_unchanged
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import SHOWN, Verified, differences, verify_result
 from forgetgauge.run.campaign import Campaign
+from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import Ledger
+from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import import_run
 
+SOURCES = ("decisions", "signals")
+"""What a result is computed from again."""
 
-def verify(path: Path) -> Verified:
-    """A run folder, a file that `export` made, or a result alone."""
+
+def verify(path: Path, source: str = "decisions") -> Verified:
+    """A run folder, a file that `export` made, or a result alone.
+
+    From signals, adversaries are fitted and asked once more, and what they decide is compared as well.
+    """
+    if source not in SOURCES:
+        raise UserError(unknown_name("source", source, SOURCES))
     if path.is_dir() and not (path / "run.json").exists() and (path / "result.json").exists():
         path = path / "result.json"  # of an audit
     if path.is_dir():
-        return _verify_folder(RunFolder(path))
+        return _verify_folder(RunFolder(path), source)
     if path.suffix == ".json":
+        if source == "signals":
+            raise UserError(f"{path}: a result carries decisions alone; its run folder or export has the signals")
         return verify_result(path)
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         folder = RunFolder(Path(scratch) / "run")
@@ -38,10 +51,10 @@ def verify(path: Path) -> Verified:
             import_run(path, folder)
         except UserError as error:
             return Verified(0, 0, (str(error),))
-        return _verify_folder(folder)
+        return _verify_folder(folder, source)
 
 
-def _verify_folder(folder: RunFolder) -> Verified:
+def _verify_folder(folder: RunFolder, source: str) -> Verified:
     if not folder.run_file.exists():
         raise UserError(f"{folder.path}: not a run folder (it has no run.json)")
     if not folder.result.exists():
@@ -53,6 +66,7 @@ def _verify_folder(folder: RunFolder) -> Verified:
     kept, problems = _artefacts(campaign, folder, ledger)
     if problems:
         return Verified(kept, 0, tuple(problems))
+    problems += _decided_again(campaign, folder, ledger) if source == "signals" else []
     alone = verify_result(folder.result)
     if folder.report.exists() and not is_unchanged(folder.report.read_bytes()):
         problems.append("report.html was changed after it was written, or not finished: `report` writes it again")
@@ -64,6 +78,32 @@ def _verify_folder(folder: RunFolder) -> Verified:
     made = assemble(campaign.graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
     n_values, differing = differences(stored, made, [f"environment/{name}" for name in PROVENANCE])
     return Verified(kept, n_values, tuple(dict.fromkeys([*alone.problems, *problems, *differing])))
+
+
+def _decided_again(campaign: Campaign, folder: RunFolder, ledger: Ledger) -> list[str]:
+    """Whose answers are not those that are stored, when adversaries are fitted and asked once more."""
+    state, problems = ledger.state, []
+    worker, made = Worker(folder.objects.folder, campaign.resolved.sources), dict[str, Artefact]()
+
+    def known(key: str) -> Artefact:
+        return made[key] if key in made else folder.objects.read(key, state.done[key].receipt.sha256)
+
+    for kind in ("fit", "decide"):
+        for key, job in campaign.jobs.items():
+            if job.kind != kind or not state.is_available(key):
+                continue
+            if lacking := [one for one in job.inputs.values() if one not in made and not state.is_available(one)]:
+                problems.append(f"“{job.label}” cannot be done again: {len(lacking)} of its inputs were not kept")
+                continue
+            again = worker.make(job, {one: known(one) for one in job.inputs.values()})
+            if kind == "fit":
+                made[key] = again
+                continue
+            stored = known(key).arrays["says_forget"]
+            n_other = int((stored != again.arrays["says_forget"]).sum())
+            if n_other:
+                problems.append(f"“{job.label}”: {n_other} of {len(stored)} decisions are others, asked once more")
+    return problems[:SHOWN] + ([f"and {len(problems) - SHOWN} more jobs"] if len(problems) > SHOWN else [])
 
 
 def _artefacts(campaign: Campaign, folder: RunFolder, ledger: Ledger) -> tuple[int, list[str]]:

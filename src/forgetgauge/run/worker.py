@@ -116,6 +116,13 @@ class Worker:
             with suppress(Exception):  # the job itself says what is wrong with the data
                 self.data.on_device(first.halves)
 
+    def make(self, job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
+        """What one job makes of artefacts by their keys; nothing is written."""
+        (made,) = self._do([job], inputs)
+        if isinstance(made, ValueError):
+            raise made
+        return made
+
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]

@@ -27,7 +27,8 @@ def settings_of(result: Result) -> dict[str, list[Setting]]:
         **result.environment,
         "models made": _made(result.stacks),
         "work": f"{seconds(result.total_seconds)}, summed over processes",
-        "digest of all decisions": _short(result.digests.get("decisions", "")),
+        "digest of all decisions": result.digests.get("decisions", ""),
+        "digest of the file": "" if result.stacks else result.digests.get("data", ""),
         "result schema": str(result.schema),
     }
     return {**merged, "Environment": _merged([{name: text for name, text in run.items() if text}])}
@@ -53,7 +54,7 @@ def _merged(games: Sequence[Mapping[str, str]]) -> list[Setting]:
 def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     lines = {
         "data set": _named(spec.get("data", {})),
-        "digest of the data": _short(spec.get("data_digest", "")),
+        "digest of the data": spec.get("data_digest", ""),
         "points, classes": _joined(spec, "n_points", "n_classes"),
         "|R|": _joined(spec, "n_retain"),
         "|F| = |T|": _joined(spec, "n_forget"),

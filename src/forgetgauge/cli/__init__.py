@@ -14,6 +14,7 @@ from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of, shown_progress
+from forgetgauge.cli.record import record
 from forgetgauge.cli.showing import (
     TABLE,
     Form,
@@ -48,6 +49,7 @@ app.command()(reproduce.reproduce)
 app.command()(check)
 app.command()(verify)
 app.command()(compare)
+app.command()(record)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]

@@ -60,7 +60,7 @@ def _json(rows: Rows) -> str:
 
 def _markdown(rows: Rows) -> str:
     """A table as GitHub has them; numbers stand flush right."""
-    head, *body = _texts(rows, _escaped_for_markdown)
+    head, *body = _texts(rows, escaped_for_markdown)
     sides = ["---:" if right else "---" for right in _are_numbers(rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, sides, *body])
 
@@ -109,7 +109,7 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _escaped_for_markdown(text: str) -> str:
+def escaped_for_markdown(text: str) -> str:
     """Neither Markdown nor the HTML in it finds a mark here."""
     text = html.escape(_on_one_line(text), quote=False)
     return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", text)

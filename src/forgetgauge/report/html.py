@@ -50,6 +50,7 @@ from forgetgauge.wording import (
     plain,
     seconds,
     setting,
+    shortened,
     signed,
     signed_bracket,
 )
@@ -106,7 +107,7 @@ def template(name: str) -> jinja2.Template:
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
-        interval_basis=interval_basis,
+        interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip
     return environment.get_template(name)
 

@@ -36,9 +36,4 @@ def meaning(verdict: str, resolution: float | None) -> str:
     return said
 
 
-def headline(verdict: str) -> str:
-    """The verdict as a title: `Still visible`."""
-    return verdict[:1].upper() + verdict[1:]
-
-
 assert COARSE == 0.5, "an advantage of ½ is three quarters of right answers, as the sentence above says"

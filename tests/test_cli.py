@@ -51,6 +51,15 @@ def test_a_run_prints_the_table_and_writes_result_and_report(printed, call, monk
     assert "<svg" in (folder / "runs/tiny/report.html").read_text()
 
 
+def test_a_run_prints_a_format_and_nothing_else(printed, call, monkeypatch):
+    monkeypatch.chdir(printed[0])
+    code, out, err = call("run", "tiny.toml", "--executor", "inline", "--format", "json")
+    assert code == 0
+    stored = json.loads((printed[0] / "runs/tiny/result.json").read_text())["games"][0]["methods"]
+    assert {row["method"]: row["q"] for row in json.loads(out)} == {name: m["quality"] for name, m in stored.items()}
+    assert "runs/tiny/report.html" in err
+
+
 def test_progress_is_plain_lines_where_there_is_no_terminal(printed, call, tmp_path):
     folder, done = printed
     assert re.search(r"^\[0:\d\d\] \d+/\d+ models, \d+/\d+ jobs", done.stderr, re.M)

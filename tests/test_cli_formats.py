@@ -92,6 +92,25 @@ def test_an_unknown_format_is_refused_before_anything_is_done(call, command, tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_an_audit_of_swap_pairs_prints_the_format_alone(tmp_path, call):
+    points = np.arange(40)
+    rows = [
+        (pair, side, point, (point < 20) == (side == 0)) for pair in range(2) for side in (0, 1) for point in points
+    ]
+    pair, side, point, forgotten = (np.array(column) for column in zip(*rows, strict=True))
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "file.npz", pair=pair, side=side, point=point + 100 * pair,
+        set=np.where(forgotten, "forget", "unseen"), decision=rng.random(len(pair)) < 0.5,
+    )  # fmt: skip
+    code, out, err = call("audit", tmp_path / "file.npz", "--out", tmp_path / "out", "--format", "csv")
+    assert code == 0
+    (row,) = csv.DictReader(io.StringIO(out))
+    stored = json.loads((tmp_path / "out/result.json").read_text())["games"][0]["methods"]["model"]
+    assert float(row["q"]) == stored["quality"]
+    assert "report.html" in err
+
+
 def test_an_audit_of_one_model_writes_its_page_and_prints_the_format_alone(tmp_path, call):
     (tmp_path / "points.txt").write_text("\n".join(f"p{i}" for i in range(100)))
     drawn = make_draw(tmp_path / "points.txt", 40, tmp_path / "draw.json", seed="s")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from forgetgauge.report.table import align
 from forgetgauge.results.one_model import OneModelResult, unstated
 from forgetgauge.results.verdict import STILL_VISIBLE
-from forgetgauge.wording import bound, plain, signed
+from forgetgauge.wording import plain, signed
 
 
 def render_evidence(found: OneModelResult) -> str:
@@ -26,9 +24,9 @@ def render_evidence(found: OneModelResult) -> str:
         line = (
             f"Corrected for the choice among {len(tests)} tests: p = {chance(model.log10_p)}. With {level} confidence "
         )
-        line += f"a certified removal of all of F together has ε ≥ {bound(model.epsilon)} (δ = {found.delta:g})"
+        line += f"a certified removal of all of F together has ε ≥ {model.epsilon:.2f} (δ = {found.delta:g})"
         if model.point_epsilon is not None:
-            line += f", of each point alone ε ≥ {bound(model.point_epsilon)}"
+            line += f", of each point alone ε ≥ {model.point_epsilon:.2f}"
         blocks.append(line + ".")
     drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
@@ -47,6 +45,6 @@ def chance(log10_p: float) -> str:
     """`0.042`, `4e-7`: a small p is rounded up, so that what is shown holds too."""
     if log10_p > -3:
         return plain(10**log10_p)
-    exponent = math.floor(log10_p)
-    digit = math.ceil(10 ** (log10_p - exponent) - 1e-9)
+    exponent = int(log10_p // 1)
+    digit = -int((1e-9 - 10 ** (log10_p - exponent)) // 1)
     return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"

@@ -32,3 +32,8 @@ def evidence(models: dict[str, ModelResult] | None = None, **changes: Any) -> On
         models or {"model": SEEN}, {"forgetgauge": "0.1.0", "date": "2026-11-16"},
     )  # fmt: skip
     return dataclasses.replace(whole, **changes)
+
+
+def requested(**changes: Any) -> OneModelResult:
+    """Of points that somebody asked to delete: nobody drew them."""
+    return evidence(**{"seed": "", "seed_from": "", "commitment": "", "digests": {"file": "aa" * 32}, **changes})

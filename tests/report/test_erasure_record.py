@@ -21,7 +21,7 @@ from forgetgauge.report.model_card import model_card, yaml_text
 from forgetgauge.report.tested import OUTCOMES, what_was_tested
 from forgetgauge.results.record import AdversaryResult, FailureResult
 from forgetgauge.results.verdict import VERDICTS
-from tests.report.evidence import CLEAN, SEEN, evidence
+from tests.report.evidence import CLEAN, SEEN, evidence, requested
 from tests.report.test_html import NO_PAIR, Page, game, method, result, sweep
 
 SHA = "5d" * 32
@@ -51,6 +51,7 @@ TESTS = {
     "an empty spec": result(dataclasses.replace(game({"mine": method(0.9)}), spec={})),
     "no test": evidence({"mine": dataclasses.replace(SEEN, tests={}, best="")}),
     "nothing stated, own draw": evidence(stated={}, own_draw=True),
+    "requests": requested(),
     "a failed job and a warning": dataclasses.replace(
         result(dataclasses.replace(game({"mine": method(0.9)}), warnings=["doubtful"])),
         failures=[FailureResult("job", "boom", "")],
@@ -165,6 +166,14 @@ def test_what_is_stated_is_shown_and_escaped():
     assert "<script" not in html
     assert Page(html).text.count(EVIL) >= 6
     assert "ot stated" not in Page(html).text.replace("when\nnot stated", "").replace("whennot stated", "")
+
+
+def test_of_points_that_were_not_drawn_no_file_says_that_they_were():
+    files = files_of(what_was_tested(requested(models={"mine": CLEAN}), None, "here"), **TOLD)
+    assert len(files) == 5
+    for name, text in files.items():
+        assert "drawn at random before training" not in text
+        assert "of the draw" not in text, name
 
 
 def test_the_same_test_gives_the_same_bytes(any_test):
@@ -329,6 +338,10 @@ def loaded(text: str) -> Any:
 
 def test_the_model_card_has_the_fields_of_a_model_index(any_test):
     card = model_card(any_test, "me/mine", SHA, "https://example.org")
+    assert any_test.verdict in card
+    if not any_test.metrics:  # an entry without a metric is none
+        assert card.startswith("## Erasure test")
+        return
     ((entry),) = loaded(front_of(card))["model-index"]
     assert entry["name"] == "me/mine"
     (found,) = entry["results"]
@@ -339,7 +352,6 @@ def test_the_model_card_has_the_fields_of_a_model_index(any_test):
     assert [(one["type"], one["name"], one["value"]) for one in found["metrics"]] == [
         (metric.key, metric.name, metric.value) for metric in any_test.metrics
     ]
-    assert any_test.verdict in card
     assert "source" not in loaded(front_of(model_card(any_test, "me/mine", SHA, None)))["model-index"][0]["results"][0]
 
 

@@ -13,8 +13,8 @@ from forgetgauge.report.evidence_html import LIMITS, render_evidence_page
 from forgetgauge.report.meaning import meaning
 from forgetgauge.report.one_model import chance
 from forgetgauge.results.one_model import RESTS_ON
-from forgetgauge.results.verdict import LIKE_RETRAIN, VERDICTS
-from tests.report.evidence import CLEAN, SEEN, evidence
+from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, VERDICTS
+from tests.report.evidence import CLEAN, SEEN, evidence, requested
 from tests.report.test_html import Page
 
 KINDS = {
@@ -23,6 +23,7 @@ KINDS = {
     "pairs": evidence({"mine": dataclasses.replace(SEEN, point_epsilon=0.31)}, kind="pairs", delta=0.0),
     "groups, drawn by the tester": evidence(kind="groups", own_draw=True),
     "no test": evidence({"mine": dataclasses.replace(SEEN, tests={}, utility={}, verdict="not evaluable")}),
+    "requests": requested(),
     "nothing stated, a warning": evidence(stated={}, warnings=["this & that"]),
 }
 
@@ -70,6 +71,22 @@ def test_what_is_not_stated_is_named_as_such():
 def test_whose_the_draw_is_is_said():
     assert "the tester’s own" not in Page(render_evidence_page(evidence())).text
     assert "the tester’s own" in Page(render_evidence_page(evidence(own_draw=True))).text
+
+
+def test_of_points_that_were_not_drawn_nothing_says_that_they_were():
+    text = Page(render_evidence_page(requested())).text
+    assert "100 points whose deletion was asked for, not drawn at random" in text
+    assert "drawn at random before training" not in text
+    assert "argued and not shown" in text
+    assert "argued and not shown" not in Page(render_evidence_page(evidence())).text
+
+
+def test_what_is_not_evaluable_shows_no_bound():
+    said = dataclasses.replace(SEEN, verdict=NOT_EVALUABLE)
+    assert "ε ≥" in render_evidence_page(evidence())
+    text = render_evidence_page(evidence({"mine": said}))
+    assert "ε ≥" not in text
+    assert "no evidence here" in text
 
 
 def test_names_are_escaped_wherever_they_stand():

@@ -12,7 +12,9 @@ from forgetgauge.report.tested import Tested
 
 
 def model_card(test: Tested, model: str, sha256: str, url: str | None) -> str:
-    """Markdown with its YAML in front; `model` is the name of the model in the card."""
+    """Markdown with its YAML in front, if there is a number; `model` is the name of the model in the card."""
+    if not test.metrics:
+        return _in_words(test, sha256)
     version = test.environment.get("forgetgauge")
     results: dict[str, Any] = {
         "task": {"type": "other", "name": "Erasure test: membership inference on forgotten points"},

@@ -7,12 +7,12 @@ reader must know before relying on it (what is not stated, warnings, accuracy lo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.report.evidence_html import LIMITS, drawn
+from forgetgauge.report.evidence_html import drawn, limits, was_drawn
 from forgetgauge.report.one_model import chance
 from forgetgauge.results.one_model import ModelResult, OneModelResult, unstated
 from forgetgauge.results.record import GameResult, MethodResult, Result, pairs_behind, role_of
@@ -41,6 +41,7 @@ NOT_TOLD_APART = "forgotten points are not told from unseen ones"
 ACCURACY_KEPT = "accuracy is kept"
 ALL_STATED = "everything that the test rests on is stated"
 DRAWN_BY_OTHERS = "the seed of the draw is somebody else's"
+DRAWN = "the forgotten points were drawn at random"
 NO_WARNING = "the result carries no warning"
 ALL_DONE = "no job failed"
 LIMITS_OF_PAIRS = (
@@ -253,32 +254,33 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
     checks: dict[str, Outcome] = {
         NOT_TOLD_APART: OUTCOMES.get(model.verdict, "WARNED"),
         ALL_STATED: _warned(not lacking),
-        DRAWN_BY_OTHERS: _warned(not found.own_draw),
+        **({DRAWN_BY_OTHERS: _warned(not found.own_draw)} if was_drawn(found) else {DRAWN: "WARNED"}),
         NO_WARNING: _warned(not found.warnings),
     }
     rests_on = (
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )
+    own = "; the tester’s own" if found.own_draw else ""
     whole, elsewhere = dataclasses.asdict(found), ("models", "environment", "digests", "schema")
     return Tested(
         kind="one model",
         name=name,
         verdict=model.verdict,
         resolution=model.resolution,
-        numbers=_evidence_in_words(found, model),
+        numbers=_evidence_in_words(found, model, whole["models"][name].get("reason", "")),
         checks=checks,
         scope={
             "model": f"{name}, one model, by its outputs",
-            "forgotten points": f"{drawn(found)}; drawn at random before training",
-            "seed of the draw": f"{found.seed}, from {found.seed_from}{'; the tester’s own' if found.own_draw else ''}",
+            "forgotten points": f"{drawn(found)}{'; drawn at random before training' if was_drawn(found) else ''}",
+            **({"seed of the draw": f"{found.seed}, from {found.seed_from}{own}"} if was_drawn(found) else {}),
             "what it rests on": rests_on,
             "attackers": listed(list(model.tests)) or "none",
         },
-        limits=LIMITS,
+        limits=limits(found),
         warnings=found.warnings,
         environment=found.environment,
-        data="points of the draw",
-        digests={"list that was drawn from": found.commitment}
+        data="points of the draw" if was_drawn(found) else "points whose deletion was asked for",
+        digests=({"list that was drawn from": found.commitment} if was_drawn(found) else {})
         | {"outputs of the model" if key == "file" else key: digest for key, digest in found.digests.items()},
         settings={"level": found.level, "delta": found.delta, "tests": list(model.tests)},
         measured={key: value for key, value in whole.items() if key not in elsewhere}
@@ -287,10 +289,11 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
     )
 
 
-def _evidence_in_words(found: OneModelResult, model: ModelResult) -> list[str]:
+def _evidence_in_words(found: OneModelResult, model: ModelResult, reason: str) -> list[str]:
+    """The right answers, p and ε; of what is not evaluable, why."""
     best = model.tests.get(model.best)
-    if best is None:
-        return ["No attacker’s answers were judged."]
+    if best is None or model.verdict == NOT_EVALUABLE:
+        return [reason or "No attacker’s answers could be judged."]
     level = f"{100 * found.level:g} %"
     lines = [
         f"The attacker whose answers are least like chance, {model.best}, was right in {best.n_right} of "
@@ -304,12 +307,13 @@ def _evidence_in_words(found: OneModelResult, model: ModelResult) -> list[str]:
 
 
 def _metrics_of_model(found: OneModelResult, model: ModelResult) -> list[Metric]:
-    best: Mapping[str, Any] = dataclasses.asdict(model.tests[model.best]) if model.best in model.tests else {}
-    metrics = [
-        Metric("log10-p", "log10 of p that the model knows nothing of the draw", model.log10_p, {"test": model.best}),
+    """None where nothing could be judged: a number that is no evidence would be taken for some."""
+    best = model.tests.get(model.best)
+    if best is None or model.verdict == NOT_EVALUABLE:
+        return []
+    details = {"right": best.n_right, "asked": best.n_asked, "test": model.best}
+    return [
+        Metric("attack-advantage", "Advantage of the best attacker", best.advantage, details),
+        Metric("log10-p", "log10 of p that the model knows nothing of F", model.log10_p, {"test": model.best}),
         Metric("epsilon-lower-bound", "ε of certified removal, at least", model.epsilon, {"delta": found.delta}),
     ]
-    if best:
-        details = {"right": best["n_right"], "asked": best["n_asked"], "test": model.best}
-        metrics.insert(0, Metric("attack-advantage", "Advantage of the best attacker", best["advantage"], details))
-    return metrics

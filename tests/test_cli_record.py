@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 
@@ -68,6 +69,8 @@ def test_two_files_of_one_name_keep_their_paths_apart(folder, call):
         (["model.pt", "--out", "record"], "cannot be read"),
         (["list.json", "--out", "record"], "neither a result of a run or an audit nor evidence"),
         (["half.json", "--out", "record"], "half.json"),
+        (["deep.json", "--out", "record"], "deep.json: cannot be read"),
+        (["bare.json", "--out", "record"], "without a single game"),
         (["run", "--out", "model.pt"], "cannot make this folder"),
         (["run", "--out", "taken"], "cannot be written"),
         (["run", "--out", "record", "--method", "neggrad"], "did you mean 'neg-grad'"),
@@ -83,6 +86,8 @@ def test_mistakes_are_one_line(folder, call, monkeypatch, arguments, why):
     monkeypatch.chdir(folder)
     (folder / "list.json").write_text("[]")
     (folder / "half.json").write_text('{"games": []}')
+    (folder / "deep.json").write_text("[" * 100_000)
+    dataclasses.replace(result(), games=[]).save(folder / "bare.json")
     (folder / "taken/record.html").mkdir(parents=True)
     result(game({"a": method(0.9), "b": method(0.8)})).save(folder / "two.json")
     code, out, err = call("record", *arguments)

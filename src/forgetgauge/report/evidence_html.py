@@ -16,7 +16,7 @@ UNITS = {"points": "point", "groups": "group", "pairs": "pair"}
 """What one unit of each kind of draw is."""
 LIMITS = (
     "Not distinguishable is not deleted: a stronger attacker, or more points, may see more.",
-    "It is about this model and this draw. Another training, or other points, may end otherwise; how a method does "
+    "It is about this model and these points. Another training, or other points, may end otherwise; how a method does "
     "over splits and trainings is measured by Q, which this is not.",
     "p is valid for one look. Whoever tests again after every attempt to unlearn has to count the attempts.",
 )

@@ -26,7 +26,10 @@ def read_either(path: Path) -> tuple[Path, Result | OneModelResult]:
         path = there[0]
     record = read_json(path)
     if isinstance(record, dict) and "games" in record:
-        return path, read_record(path, Result)
+        result = read_record(path, Result)
+        if not result.games:
+            raise UserError(f"{path}: a result without a single game")
+        return path, result
     if isinstance(record, dict) and "models" in record and "stated" in record:
         return path, read_record(path, OneModelResult)
     raise UserError(f"{path}: neither a result of a run or an audit nor evidence from one model")

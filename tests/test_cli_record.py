@@ -71,6 +71,7 @@ def test_two_files_of_one_name_keep_their_paths_apart(folder, call):
         (["half.json", "--out", "record"], "half.json"),
         (["deep.json", "--out", "record"], "deep.json: cannot be read"),
         (["bare.json", "--out", "record"], "without a single game"),
+        (["changed.json", "--out", "record"], "was changed after it was written"),
         (["run", "--out", "model.pt"], "cannot make this folder"),
         (["run", "--out", "taken"], "cannot be written"),
         (["run", "--out", "record", "--method", "neggrad"], "did you mean 'neg-grad'"),
@@ -88,6 +89,7 @@ def test_mistakes_are_one_line(folder, call, monkeypatch, arguments, why):
     (folder / "half.json").write_text('{"games": []}')
     (folder / "deep.json").write_text("[" * 100_000)
     dataclasses.replace(result(), games=[]).save(folder / "bare.json")
+    (folder / "changed.json").write_text(result().to_json().replace("0.029", "0.028", 1))
     (folder / "taken/record.html").mkdir(parents=True)
     result(game({"a": method(0.9), "b": method(0.8)})).save(folder / "two.json")
     code, out, err = call("record", *arguments)

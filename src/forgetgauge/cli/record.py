@@ -36,12 +36,16 @@ def record(
     from forgetgauge.report.every_eval_ever import RELATIONSHIPS
     from forgetgauge.report.tested import what_was_tested
     from forgetgauge.results.reading import read_either
+    from forgetgauge.results.record import Result
+    from forgetgauge.results.verified import refuse_unverified
     from forgetgauge.store.runfolder import RunFolder
 
     if relationship is not None and relationship not in RELATIONSHIPS:
         raise UserError(unknown_name("relationship", relationship, RELATIONSHIPS))
     stated = Stated(_readable(asked), _readable(by), _readable(url), _readable(model_id), relationship)
     path, found = read_either(result)
+    if isinstance(found, Result):
+        refuse_unverified(path)
     test = what_was_tested(found, method, str(path))
     files, remarks = record_files(test, path.name, _sha256(path), _digests(model or []), stated, time.time())
     RunFolder(out).create()

@@ -151,6 +151,7 @@ def _method(game: GameResult, name: str, method: MethodResult) -> dict[Column, C
         Column("worst_pair_q", "worst pair"): None if worst is None else worst.quality,
         Column("epsilon", "ε ≥", bound): method.epsilon,
         Column("p", "p", p_value): method.p_value,
+        Column("model_log10_p"): method.model_log10_p,
         Column("noise_floor"): method.noise_floor,
         Column("resolution"): method.resolution,
         Column("adversary", "adversary"): method.adversary,

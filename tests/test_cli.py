@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ import pytest
 
 from forgetgauge import cli
 from forgetgauge.errors import UserError
+from forgetgauge.results.record import read_result
 from tests.conftest import TINY_TOML
 
 
@@ -49,6 +51,27 @@ def test_a_run_prints_the_table_and_writes_result_and_report(printed, call, monk
         assert rows == sorted(qualities, key=lambda name: (-qualities[name]["quality"], name))
         assert "runs/tiny/report.html" in out
     assert "<svg" in (folder / "runs/tiny/report.html").read_text()
+
+
+def test_a_run_prints_a_format_and_nothing_else(printed, call, monkeypatch):
+    monkeypatch.chdir(printed[0])
+    code, out, err = call("run", "tiny.toml", "--executor", "inline", "--format", "json")
+    assert code == 0
+    stored = json.loads((printed[0] / "runs/tiny/result.json").read_text())["games"][0]["methods"]
+    assert {row["method"]: row["q"] for row in json.loads(out)} == {name: m["quality"] for name, m in stored.items()}
+    assert "runs/tiny/report.html" in err
+
+
+def test_no_record_is_made_of_a_result_that_does_not_say_what_its_decisions_say(printed, call, tmp_path):
+    stored = read_result(printed[0] / "runs/tiny/result.json")
+    assert call("record", printed[0] / "runs/tiny", "--out", tmp_path / "record")[0] == 0
+    game = stored.games[0]
+    better = replace(game, methods=game.methods | {"neg-grad": replace(game.methods["neg-grad"], quality=1.0)})
+    replace(stored, games=[better]).save(tmp_path / "better.json")
+    code, _, err = call("record", tmp_path / "better.json", "--out", tmp_path / "other")
+    assert code == 2
+    assert "does not say what its decisions say" in err
+    assert not (tmp_path / "other").exists()
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(printed, call, tmp_path):

@@ -59,5 +59,5 @@ def read_json(path: Path) -> Any:
     """What the file holds."""
     try:
         return json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None

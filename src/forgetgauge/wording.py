@@ -83,6 +83,11 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def shortened(text: str, most: int) -> str:
+    """At most so many letters, the last of them an ellipsis where there are more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def counted(n: int, noun: str) -> str:
     """A number with its noun: `1 pair`, `3 pairs`."""
     return f"{n} {noun}{'s' * (n != 1)}"

@@ -42,7 +42,7 @@ def with_blocks(language: str) -> list[str]:
 
 
 def commands_in(text: str) -> list[list[str]]:
-    """The simple commands of a few lines of shell, in words; a `$ ` prompt and comments are left out."""
+    """The simple commands of a few lines of shell, in words; a `$ ` prompt, comments and `> file` are left out."""
     joined = re.sub(r"^\$ ", "", text.replace("\\\n", " "), flags=re.M)
     words = shlex.shlex(joined, posix=True, punctuation_chars="\n&;|")
     words.whitespace, words.whitespace_split, words.commenters = " \t", True, ""
@@ -56,4 +56,4 @@ def commands_in(text: str) -> list[list[str]]:
             comment = True
         else:
             commands[-1].append(word)
-    return [command for command in commands if command]
+    return [command[: command.index(">")] if ">" in command else command for command in commands if command]

@@ -14,6 +14,18 @@ from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of, shown_progress
+from forgetgauge.cli.record import record
+from forgetgauge.cli.showing import (
+    TABLE,
+    Form,
+    OnlyIfAsked,
+    compare,
+    print_result,
+    report_evidence,
+    show,
+    show_evidence,
+    write_page,
+)
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
 
@@ -36,6 +48,8 @@ app.add_typer(reproduce.experiments)
 app.command()(reproduce.reproduce)
 app.command()(check)
 app.command()(verify)
+app.command()(compare)
+app.command()(record)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]
@@ -56,6 +70,7 @@ def run(
         bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
     ] = True,
     quiet: Quiet = False,
+    form: Form = TABLE,
 ) -> None:
     """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
@@ -71,9 +86,10 @@ def run(
     for note in ending.notes:
         typer.echo(note, err=True)
     if result is None:
-        typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
+        note = f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues"
+        typer.echo(note, err=form != TABLE)
     else:
-        _show(folder, failures=False)
+        show(folder, form, failures=False)
     _exit_on_failure(ending, folder)
 
 
@@ -125,7 +141,7 @@ def score(
         if before[1] is not None:
             opened.write_text(opened.result, before[1].decode())
         _exit_on_failure(ending, opened)
-    _show(opened)
+    show(opened)
 
 
 @app.command()
@@ -138,6 +154,7 @@ def report(
         bool,
         typer.Option("--unverified", help="Also of a result that was changed."),
     ] = False,
+    form: OnlyIfAsked = None,
 ) -> None:
     """Write the HTML report again, from result.json alone, which is verified first."""
     from forgetgauge.report.html import render_report
@@ -145,13 +162,14 @@ def report(
     from forgetgauge.results.verified import refuse_unverified
 
     opened = _existing(folder)
+    if report_evidence(folder, to, form):
+        return
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
-    try:
-        target.write_text(render_report(result), "utf-8")
-    except OSError as error:
-        raise UserError(f"{target}: cannot be written: {error.strerror}") from None
-    typer.echo(f"report: {target}")
+    write_page(target, render_report(result))
+    if form is not None:
+        print_result(result, form)
+    typer.echo(f"report: {target}", err=form not in (None, TABLE))
 
 
 @app.command()
@@ -204,6 +222,7 @@ def audit(
         list[str] | None,
         typer.Option(help="With --draw, what you state to hold: training, shadows, settings, validation, or all."),
     ] = None,
+    form: Form = TABLE,
 ) -> None:
     """Judge the outputs of your own models: on both sides of swap pairs, or with --draw of the one you have."""
     from forgetgauge.audit import audit_file, audit_one_model
@@ -213,16 +232,10 @@ def audit(
         if states:
             raise UserError("--states is of a test of one model: it needs --draw")
         audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
-        _show(_existing(target))
+        show(_existing(target), form)
         return
-    from forgetgauge.report.one_model import render_evidence
-    from forgetgauge.store.runfolder import RunFolder
-
     found = audit_one_model(file, draw, adversaries=adversary, level=level, delta=delta, states=states or ())
-    folder = RunFolder(target)
-    folder.create()
-    folder.write_text(target / "evidence.json", found.to_json())
-    typer.echo(f"{render_evidence(found)}\n\nevidence: {target / 'evidence.json'}")
+    show_evidence(found, target, form)
 
 
 @app.command(name="draw")
@@ -328,17 +341,6 @@ def _existing(path: Path) -> RunFolder:
     if not path.is_dir():
         raise UserError(f"{path}: no such folder")
     return RunFolder(path)
-
-
-def _show(folder: RunFolder, *, failures: bool = True) -> None:
-    from forgetgauge.report.html import render_report
-    from forgetgauge.report.table import render_table
-    from forgetgauge.results.record import read_result
-
-    result = read_result(folder.result)
-    folder.write_text(folder.report, render_report(result))
-    typer.echo(render_table(result if failures else replace(result, failures=[])))
-    typer.echo(f"\nresult: {folder.result}\nreport: {folder.report}")
 
 
 def _echo_counts(campaign: Campaign, state: Any) -> None:

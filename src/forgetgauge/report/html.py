@@ -50,6 +50,7 @@ from forgetgauge.wording import (
     plain,
     seconds,
     setting,
+    shortened,
     signed,
     signed_bracket,
 )
@@ -62,7 +63,7 @@ _LEAST_HOT = 0.1  # the strongest tint stands for this advantage at least, so th
 
 def render_report(result: Result) -> str:
     """The whole page; deterministic, self-contained, without a script. Its last line is the digest of the others."""
-    page = _template().render(
+    page = template("report.html.j2").render(
         result=result,
         games=[_view(game, result) for game in result.games],
         overview=_overview(result),
@@ -93,7 +94,8 @@ def is_unchanged(page: bytes) -> bool:
 
 
 @cache
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A page of this folder: whatever is put into it is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("forgetgauge", "report"),
         autoescape=True,
@@ -105,9 +107,9 @@ def _template() -> jinja2.Template:
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
-        interval_basis=interval_basis,
+        interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 @dataclass(frozen=True)

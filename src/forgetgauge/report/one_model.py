@@ -42,5 +42,9 @@ def render_evidence(found: OneModelResult) -> str:
 
 
 def chance(log10_p: float) -> str:
-    """`0.042`, `1e-7`."""
-    return plain(10**log10_p) if log10_p > -3 else f"1e{log10_p:.0f}"
+    """`0.042`, `4e-7`: a small p is rounded up, so that what is shown holds too."""
+    if log10_p > -3:
+        return plain(10**log10_p)
+    exponent = int(log10_p // 1)
+    digit = -int((1e-9 - 10 ** (log10_p - exponent)) // 1)
+    return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"

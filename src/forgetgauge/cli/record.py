@@ -1,0 +1,75 @@
+"""The command `record`: a stored test as a page for people, statements for programs and a block for a model card."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forgetgauge.cli.showing import write_page
+from forgetgauge.errors import UserError, unknown_name
+
+
+def record(
+    result: Annotated[Path, typer.Argument(help="A result.json or an evidence.json, or the folder that has one.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the record.")],
+    method: Annotated[
+        str | None, typer.Option(help="The method (of evidence, the model) it is of; needed where there are several.")
+    ] = None,
+    asked: Annotated[str | None, typer.Option(help="What was asked, in words.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who ran the test.")] = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="File of the model that was tested, for its digest; may be repeated.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Where the test run can be seen.")] = None,
+    model_id: Annotated[str | None, typer.Option(help="Name of the model in registries: developer/model.")] = None,
+    relationship: Annotated[
+        str | None, typer.Option(help="Of the tester to the developer: first_party, third_party, collaborative, other.")
+    ] = None,
+) -> None:
+    """Make the record of an erasure test: a page to file, in-toto statements, a block for a model card."""
+    from forgetgauge.report.erasure_record import Stated, record_files
+    from forgetgauge.report.every_eval_ever import RELATIONSHIPS
+    from forgetgauge.report.tested import what_was_tested
+    from forgetgauge.results.reading import read_either
+    from forgetgauge.results.record import Result
+    from forgetgauge.results.verified import refuse_unverified
+    from forgetgauge.store.runfolder import RunFolder
+
+    if relationship is not None and relationship not in RELATIONSHIPS:
+        raise UserError(unknown_name("relationship", relationship, RELATIONSHIPS))
+    stated = Stated(_readable(asked), _readable(by), _readable(url), _readable(model_id), relationship)
+    path, found = read_either(result)
+    if isinstance(found, Result):
+        refuse_unverified(path)
+    test = what_was_tested(found, method, str(path))
+    files, remarks = record_files(test, path.name, _sha256(path), _digests(model or []), stated, time.time())
+    RunFolder(out).create()
+    for name, text in files.items():
+        write_page(out / name, text)
+    typer.echo(f"{test.name}: {test.verdict} ({test.outcome})\n" + "\n".join(str(out / name) for name in files))
+    for line in remarks:
+        typer.echo(line, err=True)
+
+
+def _readable(text: str | None) -> str | None:
+    """None where nothing is said; bytes that are no text are shown as question marks."""
+    return text.encode("utf-8", "replace").decode() if text is not None and text.strip() else None
+
+
+def _digests(files: Sequence[Path]) -> dict[str, str]:
+    """By name; where two files have one name, by the path that was given."""
+    names = [file.name for file in files]
+    return {str(file) if names.count(file.name) > 1 else file.name: _sha256(file) for file in files}
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None

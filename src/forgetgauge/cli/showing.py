@@ -1,0 +1,137 @@
+"""What commands print of a result, in the format that was asked for; and the command `compare`.
+
+In every format but the table, standard output is that format alone: where files are, and remarks, go to standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forgetgauge.errors import UserError
+
+if TYPE_CHECKING:
+    from forgetgauge.results.one_model import OneModelResult
+    from forgetgauge.results.record import Result
+    from forgetgauge.store.runfolder import RunFolder
+
+TABLE = "table"
+
+
+def _known(form: str | None) -> str | None:
+    """Refused before anything is done."""
+    if form is None or form == TABLE:
+        return form
+    from forgetgauge.report.formats import known_format
+
+    return known_format(form)
+
+
+FORM_HELP = "table, csv, json, latex or markdown; all but the table leave standard output to it alone."
+Form = Annotated[str, typer.Option("--format", help=FORM_HELP, callback=_known)]
+OnlyIfAsked = Annotated[str | None, typer.Option("--format", help=f"Print the table too: {FORM_HELP}", callback=_known)]
+
+
+def show(folder: RunFolder, form: str = TABLE, *, failures: bool = True) -> None:
+    """Write the report of a folder again and print its result."""
+    from forgetgauge.report.html import render_report
+    from forgetgauge.results.record import read_result
+
+    result = read_result(folder.result)
+    folder.write_text(folder.report, render_report(result))
+    print_result(result if failures else replace(result, failures=[]), form)
+    where = f"result: {folder.result}\nreport: {folder.report}"
+    typer.echo(f"\n{where}" if form == TABLE else where, err=form != TABLE)
+
+
+def print_result(result: Result, form: str) -> None:
+    """The table with its remarks, or the rows alone."""
+    from forgetgauge.report.table import causes, render_table
+
+    if form == TABLE:
+        typer.echo(render_table(result))
+        return
+    remarks = [line for game in result.games for line in game.warnings]
+    _print_rows([("", result)], form, [*remarks, *causes([(failed.job, failed.error) for failed in result.failures])])
+
+
+def show_evidence(found: OneModelResult, target: Path, form: str = TABLE) -> None:
+    """Keep evidence from one model in a folder, for programs and for people, and print it."""
+    from forgetgauge.report.evidence_html import render_evidence_page
+    from forgetgauge.store.runfolder import RunFolder
+
+    folder = RunFolder(target)
+    folder.create()
+    evidence, page = target / "evidence.json", target / "evidence.html"
+    folder.write_text(evidence, found.to_json())
+    folder.write_text(page, render_evidence_page(found))
+    print_evidence(found, form)
+    where = f"evidence: {evidence}\nreport: {page}"
+    typer.echo(f"\n{where}" if form == TABLE else where, err=form != TABLE)
+
+
+def print_evidence(found: OneModelResult, form: str) -> None:
+    """The evidence with its remarks, or the rows alone."""
+    from forgetgauge.report.one_model import render_evidence
+
+    if form == TABLE:
+        typer.echo(render_evidence(found))
+    else:
+        _print_rows([("", found)], form, found.warnings)
+
+
+def report_evidence(folder: Path, to: Path | None, form: str | None) -> bool:
+    """Write the page of evidence from one model again, where that is what a folder keeps."""
+    from forgetgauge.report.evidence_html import render_evidence_page
+    from forgetgauge.results.one_model import OneModelResult
+    from forgetgauge.results.reading import read_either
+
+    if (folder / "result.json").exists() or not (folder / "evidence.json").exists():
+        return False
+    _, found = read_either(folder)
+    assert isinstance(found, OneModelResult)
+    target = to or folder / "evidence.html"
+    write_page(target, render_evidence_page(found))
+    if form is not None:
+        print_evidence(found, form)
+    typer.echo(f"report: {target}", err=form not in (None, TABLE))
+    return True
+
+
+def write_page(target: Path, text: str) -> None:
+    """Write a file, or say in one line why it cannot be."""
+    try:
+        target.write_text(text, "utf-8")
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def compare(
+    results: Annotated[list[Path], typer.Argument(help="A result.json or an evidence.json each, or their folders.")],
+    form: Form = TABLE,
+) -> None:
+    """Set stored results side by side, one row for each method, and say what makes them hard to compare."""
+    from forgetgauge.report.rows import unlike
+    from forgetgauge.results.reading import read_either
+
+    if len(results) < 2:
+        raise UserError("compare: name two results or more")
+    named = [(str(path), read_either(path)[1]) for path in results]
+    if len({type(found) for _, found in named}) > 1:
+        raise UserError("compare: evidence from one model has no Q: it cannot stand beside results of swap pairs")
+    again = [name for i, (name, _) in enumerate(named) if name in [other for other, _ in named[:i]]]
+    if again:
+        raise UserError(f"compare: {again[0]} is named twice")
+    _print_rows(named, form, unlike(named))
+
+
+def _print_rows(named: list[tuple[str, Result | OneModelResult]], form: str, remarks: list[str]) -> None:
+    from forgetgauge.report.formats import written
+    from forgetgauge.report.rows import rows_of
+
+    typer.echo(written(rows_of(named), form))
+    for line in remarks:
+        typer.echo(line, err=form != TABLE)

@@ -1,0 +1,208 @@
+"""Results as rows of data, made in one place for every format: numbers stay numbers, and an interval is one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forgetgauge.report.html import ACCURACIES
+from forgetgauge.report.one_model import chance
+from forgetgauge.results.one_model import ModelResult, OneModelResult
+from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality, role_of
+from forgetgauge.results.utility import loss_interval
+from forgetgauge.results.verdict import verdict_on
+from forgetgauge.wording import bound, p_value, plain, setting, signed
+
+Cell = str | int | float | tuple[float, float] | None
+
+
+def shown(value: Cell) -> str:
+    """As people read it: three decimals, a dash where there is nothing."""
+    if value is None:
+        return "–"
+    if isinstance(value, tuple):
+        return f"[{value[0]:.3f}, {value[1]:.3f}]"
+    return plain(value) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One kind of cell."""
+
+    key: str
+    """Its name in data."""
+    head: str = ""
+    """Its name for people; without one it stands in data alone."""
+    show: Callable[[Any], str] = shown
+    """How people read its numbers."""
+    is_interval: bool = False
+    """Whether its cells have two ends."""
+
+    def text(self, value: Cell) -> str:
+        """A cell as people read it."""
+        return shown(value) if value is None or isinstance(value, str) else self.show(value)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of data."""
+
+    columns: tuple[Column, ...]
+    cells: list[list[Cell]]
+
+    def for_people(self) -> Rows:
+        """Without the columns that stand in data alone, and without those that are empty."""
+        kept = [
+            place
+            for place, column in enumerate(self.columns)
+            if column.head and (not self.cells or any(row[place] is not None for row in self.cells))
+        ]
+        return Rows(tuple(self.columns[i] for i in kept), [[row[i] for i in kept] for row in self.cells])
+
+
+def rows_of(results: Sequence[tuple[str, Result | OneModelResult]]) -> Rows:
+    """Every method of every result, or every test of every model; `results` are (name, what it holds) of one kind.
+
+    With several results the first column says whose a row is.
+    """
+    found: list[dict[Column, Cell]] = []
+    for name, result in results:
+        own = _evidence(result) if isinstance(result, OneModelResult) else _methods(result)
+        found += [{Column("result", "result"): name, **row} if len(results) > 1 else row for row in own]
+    columns = _in_order([list(row) for row in found])
+    return Rows(tuple(columns), [[row.get(column) for column in columns] for row in found])
+
+
+def _in_order(each: Sequence[Sequence[Column]]) -> list[Column]:
+    """All columns of all rows; one that an earlier row lacks stands behind the one that it follows in its own."""
+    order: list[Column] = []
+    for columns in each:
+        place = 0
+        for column in columns:
+            if column in order:
+                place = order.index(column) + 1
+            else:
+                order.insert(place, column)
+                place += 1
+    return order
+
+
+def unlike(results: Sequence[tuple[str, Result | OneModelResult]]) -> list[str]:
+    """What is not the same in all of them and makes their numbers hard to compare, one line each."""
+    each = {name: _game_of(result) for name, result in results}
+    keys = dict.fromkeys(key for choices in each.values() for key in choices)
+    lines = []
+    for key in keys:
+        values = {name: choices.get(key, "not stated") for name, choices in each.items()}
+        if len(set(values.values())) > 1:
+            lines.append(f"not the same {key}: " + "; ".join(f"{name} {value}" for name, value in values.items()))
+    return lines
+
+
+def _game_of(result: Result | OneModelResult) -> dict[str, str]:
+    """What numbers depend on beside the method."""
+    if isinstance(result, OneModelResult):
+        drawn = f"{result.n_forget} {result.kind}"
+        choices: dict[str, Any] = {"draw": f"{result.commitment[:12]}…, seed {result.seed}", "drawn": drawn}
+        return choices | {"level": setting(result.level), "delta": setting(result.delta)}
+    specs = [game.spec for game in result.games]
+    picked: dict[str, Any] = {
+        "data": result.digests.get("data", "")[:12],
+        "retained points": specs[0].get("n_retain"),
+        "forgotten points": specs[0].get("n_forget"),
+        "model": specs[0].get("learner", {}).get("params", {}).get("model"),
+        "adversaries": ", ".join(dict.fromkeys(name for spec in specs for name in spec.get("adversaries", {}))),
+        "level": specs[0].get("level"),
+        "sweep": result.sweep,
+    }
+    return {key: setting(value) for key, value in picked.items() if value not in (None, "")}
+
+
+# -- games of swap pairs -----------------------------------------------------------------------------------------------
+
+
+def _methods(result: Result) -> list[dict[Column, Cell]]:
+    """Highest Q first, game by game."""
+    rows = []
+    for game in result.games:
+        swept = {} if result.sweep is None else {Column(result.sweep, result.sweep, setting): _swept(game.value)}
+        rows += [{**swept, **_method(game, name, method)} for name, method in by_quality(game.methods)]
+    return rows
+
+
+def _swept(value: Any) -> Cell:
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else setting(value)
+
+
+def _method(game: GameResult, name: str, method: MethodResult) -> dict[Column, Cell]:
+    worst = method.worst_pair
+    short = "acc" if game.utility_name == "accuracy" else game.utility_name
+    key = game.utility_name.replace(" ", "_")
+    cells: dict[Column, Cell] = {
+        Column("method", "method"): name,
+        Column("role"): role_of(game, name),
+        Column("verdict", "verdict"): method.verdict or verdict_on(game, name),
+        Column("q", "Q"): method.quality,
+        Column("q_interval", "interval", is_interval=True): method.interval,
+        Column("level"): game.spec.get("level"),
+        Column("q_plugin"): method.quality_plugin,
+        Column("pairs", "pairs"): method.n_pairs,
+        Column("worst_pair_q", "worst pair"): None if worst is None else worst.quality,
+        Column("epsilon", "ε ≥", bound): method.epsilon,
+        Column("p", "p", p_value): method.p_value,
+        Column("model_log10_p"): method.model_log10_p,
+        Column("noise_floor"): method.noise_floor,
+        Column("resolution"): method.resolution,
+        Column("adversary", "adversary"): method.adversary,
+    }
+    for part in ACCURACIES:
+        if part in method.utility:
+            cells[Column(f"{key}_{part}", f"{short} {part}")] = method.utility[part]
+    lost = loss_interval(game, name) if role_of(game, name) == "tested" else None
+    cells[Column(f"{key}_loss_interval", is_interval=True)] = lost
+    cells[Column("gradients_per_model")] = method.n_gradients
+    cells[Column("seconds_per_model", "s/model", _hundredths)] = method.seconds
+    return cells
+
+
+def _hundredths(value: float) -> str:
+    return f"{value:.2f}"
+
+
+# -- evidence from one model -------------------------------------------------------------------------------------------
+
+
+def _evidence(found: OneModelResult) -> list[dict[Column, Cell]]:
+    """A row for each test of each model, the one least like chance first."""
+    rows = []
+    for name, model in found.models.items():
+        about = _model(found, name, model)
+        tests = sorted(model.tests.items(), key=lambda one: one[1].log10_p)
+        rows += [
+            {
+                **about,
+                Column("test", "adversary"): key,
+                Column("right", "right answers"): test.n_right,
+                Column("asked", "of"): test.n_asked,
+                Column("advantage", "advantage", signed): test.advantage,
+                Column("log10_p", "p", chance): test.log10_p,
+            }
+            for key, test in tests
+        ] or [about]
+    return rows
+
+
+def _model(found: OneModelResult, name: str, model: ModelResult) -> dict[Column, Cell]:
+    return {
+        Column("model", "model"): name,
+        Column("verdict", "verdict"): model.verdict,
+        Column("log10_p_of_best", "p of the best", chance): model.log10_p,
+        Column("epsilon", "ε ≥", bound): model.epsilon,
+        Column("point_epsilon", "ε ≥ of each point", bound): model.point_epsilon,
+        Column("resolution"): model.resolution,
+        Column("level"): found.level,
+        Column("delta"): found.delta,
+        Column("forgotten"): found.n_forget,
+        Column("drawn"): found.kind,
+    }

@@ -1,0 +1,35 @@
+"""What is kept of a test: `result.json` of swap pairs, or `evidence.json` of one model; the content tells which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forgetgauge.errors import UserError
+from forgetgauge.records import read_json, read_record
+from forgetgauge.results.one_model import OneModelResult
+from forgetgauge.results.record import Result
+
+FILES = ("result.json", "evidence.json")
+"""As they are called in a folder."""
+
+
+def read_either(path: Path) -> tuple[Path, Result | OneModelResult]:
+    """(the file, what it holds) of such a file, or of the folder that has one."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    if path.is_dir():
+        there = [path / name for name in FILES if (path / name).is_file()]
+        if not there:
+            raise UserError(f"{path}: it has neither a {FILES[0]} nor an {FILES[1]}; has the run finished?")
+        if len(there) > 1:
+            raise UserError(f"{path}: it has both a {FILES[0]} and an {FILES[1]}; name the one that is meant")
+        path = there[0]
+    record = read_json(path)
+    if isinstance(record, dict) and "games" in record:
+        result = read_record(path, Result)
+        if not result.games:
+            raise UserError(f"{path}: a result without a single game")
+        return path, result
+    if isinstance(record, dict) and "models" in record and "stated" in record:
+        return path, read_record(path, OneModelResult)
+    raise UserError(f"{path}: neither a result of a run or an audit nor evidence from one model")

@@ -54,9 +54,9 @@ def test_a_failure_that_another_try_would_repeat_is_not_tried_again(tmp_path):
     folder.create()
 
     class Diverged(StandIn):
-        def next(self) -> tuple[Assignment, Outcome]:
+        def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
             assignment, outcome = super().next()
-            final = {key: Failure(found.line, found.traceback, final=True) for key, found in outcome.failures.items()}
+            final = {key: Failure(found.line, found.traceback) for key, found in outcome.failures.items()}
             return assignment, Outcome(outcome.receipts, final, seconds=outcome.seconds)
 
     def fail(job: Job) -> None:

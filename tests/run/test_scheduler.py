@@ -12,7 +12,8 @@ import pytest
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
-from forgetgauge.run.scheduler import N_TRIES, execute
+from forgetgauge.run.executors import N_LIVES
+from forgetgauge.run.scheduler import execute
 from forgetgauge.store.objects import CorruptArtefact, Receipt
 from forgetgauge.store.runfolder import RunFolder
 from tests.made_up import MadeUp
@@ -47,7 +48,7 @@ class StandIn:
     def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
         self.waiting.append((assignment, digests))
 
-    def next(self) -> tuple[Assignment, Outcome]:
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
         assignment, digests = self.waiting.pop()
         try:
             for key in assignment.inputs:
@@ -66,8 +67,14 @@ class StandIn:
             except DiskFull as error:
                 return assignment, Outcome(full_disk=str(error))
             except Exception as error:
-                failures[job.key] = Failure(f"{type(error).__name__}: {error}", "Traceback …")
+                tries = N_LIVES if isinstance(error, ProcessLookupError) else 1
+                failures[job.key] = Failure(f"{type(error).__name__}: {error}", "Traceback …", tries=tries)
         return assignment, Outcome(receipts, failures, seconds=1.0)
+
+    def seconds_at_work(self, assignment: Assignment) -> float:
+        return 0.0
+
+    def stop(self, assignment: Assignment) -> None: ...
 
     def close(self) -> None: ...
 
@@ -128,7 +135,7 @@ def test_an_artefact_damaged_during_the_run_is_made_again(folder):
         if job.kind == "decide" and not damaged:
             damaged.append(job.inputs["signals"])
             folder.objects.path(job.inputs["signals"]).write_bytes(b"damaged")
-            raise RuntimeError("try again")
+            raise ProcessLookupError("try again")
 
     standin = StandIn(folder, damage)
     ending = execute(jobs, folder, standin, keep_weights=True)
@@ -141,7 +148,7 @@ def test_an_artefact_damaged_again_and_again_is_given_up(folder):
     signals = next(job for job in jobs.values() if job.kind == "signals")
 
     class Rotten(StandIn):
-        def next(self) -> tuple[Assignment, Outcome]:
+        def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
             assignment, outcome = super().next()
             if assignment.jobs[0].kind == "signals":
                 folder.objects.path(signals.key).write_bytes(b"rot")
@@ -151,7 +158,7 @@ def test_an_artefact_damaged_again_and_again_is_given_up(folder):
     assert "damaged again and again" in ending.failed[signals.key].line
 
 
-def test_a_job_that_raises_is_tried_again_then_set_aside_and_the_others_finish(folder):
+def test_a_job_that_raises_is_set_aside_and_the_others_finish(folder):
     jobs = little_graph()
 
     def fail(job: Job) -> None:
@@ -160,7 +167,7 @@ def test_a_job_that_raises_is_tried_again_then_set_aside_and_the_others_finish(f
 
     standin = StandIn(folder, fail)
     ending = execute(jobs, folder, standin)
-    assert standin.performed.count("unlearn 1") == N_TRIES
+    assert standin.performed.count("unlearn 1") == 1
     assert [jobs[key].label for key in ending.failed] == ["unlearn 1"]
     assert ending.n_missing == 3
     assert {"decide 0", "decide 2"} <= set(standin.performed)
@@ -172,15 +179,78 @@ def test_a_job_that_raises_is_tried_again_then_set_aside_and_the_others_finish(f
     assert folder.open_ledger().state.failed == {}
 
 
-def test_a_job_that_fails_once_only_is_no_failure(folder):
+def test_a_job_whose_process_dies_is_tried_three_times(folder):
     jobs, seen = little_graph(), []
 
-    def fail_once(job: Job) -> None:
-        if job.kind == "signals" and not seen:
+    def die(job: Job) -> None:
+        if job.label == "signals 1":
             seen.append(job)
-            raise ValueError
+            if len(seen) < survives_at:
+                raise ProcessLookupError
 
-    assert execute(jobs, folder, StandIn(folder, fail_once)).failed == {}
+    survives_at = N_LIVES
+    assert execute(jobs, folder, StandIn(folder, die)).failed == {}
+    seen, survives_at = [], N_LIVES + 1
+    ledger = folder.open_ledger()
+    ledger.record_lost(next(key for key, job in jobs.items() if job.label == "signals 1"))
+    assert [found.job for found in execute(jobs, folder, StandIn(folder, die)).failed.values()] == ["signals 1"]
+    assert len(seen) == N_LIVES
+
+
+class InThisProcess(StandIn):
+    in_this_process = True
+
+
+def test_a_job_that_the_process_did_not_survive_three_times_is_left_out_once_and_named(folder, monkeypatch):
+    jobs = little_graph()
+
+    for _ in range(N_LIVES):
+        standin = InThisProcess(folder)
+        standin.next = lambda timeout=None, own=standin: died(own)
+        monkeypatch.setattr(
+            "forgetgauge.store.ledger.Ledger.record_left", lambda *_: None
+        )  # who is dead writes nothing
+        with pytest.raises(Gone):
+            execute(jobs, folder, standin)
+    standin = InThisProcess(folder)
+    ending = execute(jobs, folder, standin)
+    assert {found.line for found in ending.failed.values()} == {"the process died 3 times while it did this job"}
+    assert "unlearn 1" in [found.job for found in ending.failed.values()]
+    assert "unlearn 1" not in standin.performed
+    assert execute(jobs, folder, InThisProcess(folder)).n_missing == 0  # asked again, it is tried again
+
+
+class Gone(Exception):
+    pass
+
+
+def died(standin: InThisProcess) -> tuple[Assignment, Outcome]:
+    """Ends the run where `unlearn 1` is asked for."""
+    assignment, _ = standin.waiting[-1]
+    if any(job.label == "unlearn 1" for job in assignment.jobs):
+        raise Gone
+    return StandIn.next(standin)
+
+
+def test_what_was_interrupted_did_not_die(folder):
+    jobs = little_graph()
+
+    def interrupt(job: Job) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(N_LIVES + 1):
+        with pytest.raises(KeyboardInterrupt):
+            execute(jobs, folder, InThisProcess(folder, interrupt))
+    assert folder.open_ledger().state.begun == {}
+    assert execute(jobs, folder, InThisProcess(folder)).n_missing == 0
+
+
+def test_a_job_that_is_done_is_not_failed_whatever_failed_beside_it(folder):
+    """As where the disk refuses the second artefact of a stack."""
+    ledger = folder.open_ledger()
+    ledger.record_done({"a": folder.objects.write("a" * 64, {"x": np.arange(3)}, {})}, 1.0)
+    ledger.record_failed("a", "OSError: beside it")
+    assert folder.open_ledger().state.failed == {}
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(folder):

@@ -278,7 +278,7 @@ def test_a_refused_run_leaves_no_folder_behind(tmp_path):
 
 
 def test_a_worker_that_dies_in_a_trial_is_one_line(monkeypatch):
-    def dead(self):
+    def dead(self, timeout=None):
         assignment, _ = self._waiting.pop()
         return assignment, Outcome(failures={key: Failure("the worker process died", "") for key in assignment.wanted})
 

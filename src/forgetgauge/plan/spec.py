@@ -206,6 +206,20 @@ class SweepSpec(_RunFileTable):
 
 
 @dataclass(frozen=True)
+class LimitsSpec(_RunFileTable):
+    """When work is given up."""
+
+    job_seconds: float | None = declared(
+        None,
+        "a job that takes longer is ended and counts as failed, the others go on (of jobs that are done together, so"
+        " many seconds for each); off unless set, and not to be had where everything is done in one process",
+        within=Range(above=0),
+        written="–",
+        in_game=None,
+    )
+
+
+@dataclass(frozen=True)
 class RunSpec(_RunFileTable):
     """A whole run file."""
 
@@ -237,6 +251,7 @@ class RunSpec(_RunFileTable):
     )
     strong: StrongSpec = field(default_factory=StrongSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
+    limits: LimitsSpec = field(default_factory=LimitsSpec)
     until: UntilSpec | None = None
     sweep: SweepSpec | None = None
 
@@ -262,3 +277,4 @@ class Arguments(TypedDict, total=False):
     shadows: int
     references: int
     queries: Sequence[int]
+    job_seconds: float | None

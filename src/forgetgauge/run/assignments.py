@@ -36,8 +36,8 @@ class Failure:
     """Which, in words."""
     error: BaseException | None = field(default=None, compare=False)
     """The exception itself, where the job was done in this process."""
-    final: bool = False
-    """Whether another try would end alike, as with weights that hold NaN: then there is none."""
+    tries: int = 1
+    """How often a job that ends like this is tried: an exception comes again, a process may die of something else."""
 
 
 @dataclass(frozen=True)
@@ -80,3 +80,5 @@ class Resolved:
     """Name of the run file, or `evaluate`; empty where a folder is shared by several on purpose."""
     scored: tuple[str, ...] = ()
     """Adversaries that `score` added."""
+    job_seconds: float | None = None
+    """After so many seconds a job is given up."""

@@ -34,9 +34,11 @@ from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
-from forgetgauge.run.scheduler import Ending, execute
+from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, execute
 from forgetgauge.run.trial import refusal, trials_of
+from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.wording import listed
 
 HEADER_BYTES = 250
 """Of an artefact's own description, roughly."""
@@ -99,7 +101,8 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
     deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
     hire = options.load_executor()
-    n_run = 0
+    n_run, losses = 0, dict[str, int]()
+    result: Result | None = None
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
         device, described = _chosen_device(campaign, folder, options.device)
@@ -110,7 +113,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
             if options.trial:
-                _try_first(campaign, folder, workers)
+                _try_first(campaign, folder, workers, deadline)
             notes += set_aside(folder) if replaces else []
             while True:
                 folder.write_run(campaign.to_json())
@@ -121,26 +124,43 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     keep_weights=campaign.keep_weights,
                     stack_width=stack_width(device, deterministic=options.deterministic),
                     deadline=deadline,
+                    job_seconds=campaign.resolved.job_seconds,
                     progress=options.progress,
                 )
                 n_run += ending.n_run
-                if ending.out_of_time or not any(_in_pilot(graph.game) for graph in campaign.graphs):
+                if ending.out_of_time:
                     break
-                campaign = _after_pilot(campaign, folder)
+                try:
+                    if not any(_in_pilot(graph.game) for graph in campaign.graphs):
+                        result = _assembled(campaign, folder)
+                        break
+                    campaign = _after_pilot(campaign, folder)
+                except CorruptArtefact as error:
+                    _record_loss(error.key, campaign, folder, losses)
         finally:
             workers.close()
         ending = replace(ending, n_run=n_run, notes=notes)
-        if ending.out_of_time:
+        if result is None:
             return ending, None
-        result = assemble(
-            campaign.graphs,
-            folder,
-            sweep_key=campaign.resolved.sweep_key,
-            environment=campaign.resolved.environment,
-        )
         result = _as_before(result, folder) if n_run == 0 else result
         folder.write_text(folder.result, result.to_json())
     return ending, result
+
+
+def _assembled(campaign: Campaign, folder: RunFolder) -> Result:
+    resolved = campaign.resolved
+    return assemble(campaign.graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
+
+
+def _record_loss(key: str, campaign: Campaign, folder: RunFolder, losses: dict[str, int]) -> None:
+    """An artefact was damaged or deleted since it was made, by the disk or by code of the user's: make it again."""
+    losses[key] = losses.get(key, 0) + 1
+    if losses[key] >= N_LOSSES:
+        raise UserError(
+            f"{folder.path}: the artefact of “{campaign.jobs[key].label}” is damaged or deleted again and again: check "
+            "the disk, and whether code of your own touches the run folder"
+        )
+    folder.open_ledger().record_lost(key)
 
 
 def _as_before(result: Result, folder: RunFolder) -> Result:
@@ -166,19 +186,31 @@ def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]
     return Campaign.plan(planned), found.notes, found.replaces
 
 
-def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor) -> None:
-    """Refuse code of the user's that cannot do the jobs that are open."""
+def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> None:
+    """Refuse code of the user's that cannot do the jobs that are open; at a limit, what hangs is ended."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     trials = {job.key: job for job in trials_of(campaign.graphs, to_do, campaign.resolved.sources)}
     waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
-    n_busy, failures = 0, dict[str, Failure]()
-    while waiting or n_busy:
+    limits = Limits(deadline, campaign.resolved.job_seconds)
+    busy, failures = list[Assignment](), dict[str, Failure]()
+    while waiting or busy:
         while waiting and workers.has_room(waiting[0]):
-            workers.start(waiting.pop(0), {})
-            n_busy += 1
-        for what, failure in workers.next()[1].failures.items():
+            busy.append(waiting.pop(0))
+            workers.start(busy[-1], {})
+        ended = workers.next(limits.wait(busy, workers))
+        if ended is None:
+            at_deadline = deadline is not None and time.monotonic() >= deadline
+            for one in list(busy) if at_deadline else limits.overdue(busy, workers):
+                workers.stop(one)
+                busy.remove(one)
+                tried = getattr(one.jobs[0], "unlearners", {})
+                line = "the trial on a few points did not end within the time limit"
+                line += f", of it or of {listed(list(tried))}" if tried else ""
+                failures[one.jobs[0].label] = Failure(line, line)
+            continue
+        for what, failure in ended[1].failures.items():
             failures[trials[what].label if what in trials else what] = failure  # of a worker that died, by its key
-        n_busy -= 1
+        busy.remove(ended[0])
     if failures:
         raise refusal(failures)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -46,8 +47,16 @@ class Executor(Protocol):
         """Take an assignment."""
         ...
 
-    def next(self) -> tuple[Assignment, Outcome]:
-        """Wait for an assignment to end."""
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome] | None:
+        """Wait for an assignment to end; None where none did within so many seconds, if it can wait so."""
+        ...
+
+    def seconds_at_work(self, assignment: Assignment) -> float:
+        """For how long it has been done by now, without the time that a process takes to start."""
+        ...
+
+    def stop(self, assignment: Assignment) -> None:
+        """End the process that does an assignment which takes too long; asked for only after `next` gave None."""
         ...
 
     def close(self) -> None:
@@ -77,10 +86,17 @@ class Inline:
         """Keep it until `next`."""
         self._waiting.append((assignment, digests))
 
-    def next(self) -> tuple[Assignment, Outcome]:
-        """Do the assignment."""
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
+        """Do the assignment, however long it takes: nobody is there to stop it."""
         assignment, digests = self._waiting.pop()
         return assignment, self._worker.perform(assignment, digests)
+
+    def seconds_at_work(self, assignment: Assignment) -> float:
+        """Nobody asks while it is done."""
+        return 0.0
+
+    def stop(self, assignment: Assignment) -> None:
+        """Never asked for."""
 
     def close(self) -> None:
         """Nothing to stop."""
@@ -104,6 +120,8 @@ class _Member:
     process: SpawnProcess
     pipe: Connection[object, object]
     assignment: Assignment | None = None
+    begun: float | None = None
+    """When the assignment was begun; None while the process still starts."""
 
 
 def worker_roles(device: str, n_workers: int) -> list[_Role]:
@@ -112,6 +130,19 @@ def worker_roles(device: str, n_workers: int) -> list[_Role]:
         light = frozenset(KINDS) - USES_TORCH
         return [_Role(device, USES_TORCH), *[_Role("cpu", light)] * max(n_workers - 1, 1)]
     return [_Role(device, frozenset(KINDS))] * n_workers
+
+
+BEGUN = "begun"
+"""What a worker says when it has all that it needs to begin."""
+N_LIVES = 3
+"""So often a job is tried whose process dies: of something else, it may be, such as another program's memory."""
+
+
+def _death(code: int | None) -> str:
+    """`killed by signal 9: out of memory?`, or how else a process ended."""
+    if code is not None and code < 0:
+        return f"killed by signal {-code}" + (": out of memory?" if code == -signal.SIGKILL else "")
+    return f"exit code {code}"
 
 
 Started = tuple[SpawnProcess, "Connection[object, object]"]
@@ -141,7 +172,7 @@ class Processes:
                 process.join()
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
-        self._arguments = (objects, sources)
+        self._arguments = (objects.absolute(), sources)
         self._members = [self._hire(role) for role in worker_roles(device, n_workers or usable_cores())]
 
     def has_room(self, assignment: Assignment) -> bool:
@@ -157,25 +188,52 @@ class Processes:
         member = next(
             member for member in self._members if member.assignment is None and member.role.serves(assignment)
         )
-        member.assignment = assignment
-        member.pipe.send((assignment, dict(digests)))
+        try:
+            member.pipe.send((assignment, dict(digests)))
+        except OSError:  # it died while it had nothing to do
+            member = self._replaced(member)
+            member.pipe.send((assignment, dict(digests)))
+        member.assignment, member.begun = assignment, None
 
-    def next(self) -> tuple[Assignment, Outcome]:
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome] | None:
         """Wait for any worker; one that died is replaced, and its assignment counts as failed."""
         busy = {member.pipe: member for member in self._members if member.assignment is not None}
-        member = busy[next(pipe for pipe in wait(list(busy)) if isinstance(pipe, Connection))]
+        ready = [pipe for pipe in wait(list(busy), timeout) if isinstance(pipe, Connection)]
+        if not ready:
+            return None
+        member = busy[ready[0]]
         assignment = member.assignment
         assert assignment is not None
         try:
             outcome = member.pipe.recv()
+            if outcome == BEGUN:
+                member.begun = time.monotonic()
+                return self.next(timeout)
             assert isinstance(outcome, Outcome)
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):
             member.process.join()
-            line = f"the worker process died (exit code {member.process.exitcode}; out of memory?)"
-            outcome = Outcome(failures={key: Failure(line, line) for key in assignment.wanted})
-            self._members[self._members.index(member)] = self._hire(member.role)
+            line = f"the worker process died ({_death(member.process.exitcode)})"
+            outcome = Outcome(failures={key: Failure(line, line, tries=N_LIVES) for key in assignment.wanted})
+            self._replaced(member)
         member.assignment = None
         return assignment, outcome
+
+    def seconds_at_work(self, assignment: Assignment) -> float:
+        """Since its worker said that it begins."""
+        begun = next(member.begun for member in self._members if member.assignment is assignment)
+        return 0.0 if begun is None else time.monotonic() - begun
+
+    def stop(self, assignment: Assignment) -> None:
+        """Kill the worker that does it, and hire another in its place."""
+        self._replaced(next(member for member in self._members if member.assignment is assignment))
+
+    def _replaced(self, member: _Member) -> _Member:
+        member.pipe.close()
+        member.process.kill()
+        member.process.join()
+        new = self._hire(member.role)
+        self._members[self._members.index(member)] = new
+        return new
 
     def close(self) -> None:
         """End all workers."""
@@ -229,6 +287,8 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
         worker = Worker(objects, sources, device, CodeCheck(sources.own_code))
         while True:
             assignment, digests = cast(tuple[Assignment, dict[str, str]], pipe.recv())
+            worker.warm_up(assignment)
+            pipe.send(BEGUN)
             pipe.send(_without_errors(worker.perform(assignment, digests)))
 
 

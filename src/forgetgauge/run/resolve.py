@@ -52,6 +52,7 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
         Sources({game.data_digest: game.data for game in games}, weights, own_code_of(games)),
         environment(),
         Path(source).name,
+        job_seconds=specs[0][1].limits.job_seconds,
     )
 
 

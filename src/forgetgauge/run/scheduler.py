@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
-from forgetgauge.run.executors import Executor
+from forgetgauge.run.executors import N_LIVES, Executor
 from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
 
-N_TRIES = 2
+N_LOSSES = 2
+"""An artefact that is damaged so often is given up: it is not the job's fault."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,43 @@ def execute(
     keep_weights: bool = False,
     stack_width: int = WIDTH["train"],
     deadline: float | None = None,
+    job_seconds: float | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
-    """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`."""
-    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, deadline, progress).run()
+    """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`: what is
+    being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs."""
+    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, Limits(deadline, job_seconds), progress).run()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When what is being done is ended."""
+
+    deadline: float | None = None
+    """Everything, at this `time.monotonic()`."""
+    job_seconds: float | None = None
+    """An assignment, after so many seconds for each of its jobs."""
+
+    def wait(self, busy: Sequence[Assignment], executor: Executor) -> float | None:
+        """Seconds until the first of them, or everything, is to be ended; None without a limit."""
+        until_deadline = math.inf if self.deadline is None else self.deadline - time.monotonic()
+        left = min([until_deadline, *(self._left(one, executor) for one in busy)])
+        return None if left == math.inf else max(0.0, left)
+
+    def overdue(self, busy: Sequence[Assignment], executor: Executor) -> list[Assignment]:
+        """Those that have had their time."""
+        return [one for one in busy if self._left(one, executor) <= 0]
+
+    def _left(self, assignment: Assignment, executor: Executor) -> float:
+        if self.job_seconds is None:
+            return math.inf
+        return self.job_seconds * len(assignment.jobs) - executor.seconds_at_work(assignment)
+
+    def failure(self, assignment: Assignment) -> Failure:
+        """What is said of one that was ended."""
+        seconds = (self.job_seconds or 0) * len(assignment.jobs)
+        line = f"ended after {seconds:g} s (limits.job_seconds = {self.job_seconds:g})"
+        return Failure(line, line)
 
 
 class _Scheduler:
@@ -68,12 +104,13 @@ class _Scheduler:
         executor: Executor,
         keep_weights: bool,
         stack_width: int,
-        deadline: float | None,
+        limits: Limits,
         progress: Callable[[Progress], None],
     ) -> None:
         self.jobs, self.folder, self.executor = jobs, folder, executor
         self.keep_weights, self.stack_width = keep_weights, stack_width
-        self.deadline, self.progress = deadline, progress
+        self.limits, self.deadline, self.progress = limits, limits.deadline, progress
+        self.in_this_process = bool(getattr(executor, "in_this_process", False))
         self.ledger: Ledger = folder.open_ledger()
         self.readers: dict[str, list[str]] = {}
         for key, job in jobs.items():
@@ -95,6 +132,7 @@ class _Scheduler:
         """Rounds of work: a further one only where an artefact turned out damaged on the way."""
         self.folder.objects.sweep_up()
         self._check_artefacts()
+        self._leave_out_deadly()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
             self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
@@ -112,8 +150,22 @@ class _Scheduler:
                 self.ledger.record_lost(key)
                 self.finished.discard(key)
 
+    def _leave_out_deadly(self) -> None:
+        """Give up, this time, jobs that the process which did them did not survive again and again."""
+        for key, times in list(self.ledger.state.begun.items()):
+            if key in self.jobs and times >= N_LIVES:
+                self._give_up(key, Failure(f"the process died {times} times while it did this job", ""))
+
     def _work_through(self, assignments: list[Assignment]) -> None:
-        waiting = list(assignments)
+        try:
+            self._work_through_all(list(assignments))
+        except BaseException:
+            if self.in_this_process and (left := [key for one in self.busy for key in one.wanted]):
+                with suppress(Exception):  # of a full disk, say: what ended the work matters more
+                    self.ledger.record_left(left)
+            raise
+
+    def _work_through_all(self, waiting: list[Assignment]) -> None:
         while waiting or self.busy:
             while assignment := self._next_ready(waiting):
                 waiting.remove(assignment)
@@ -122,17 +174,37 @@ class _Scheduler:
                     f"{assignment.jobs[0].label}" + (f" and {n} more" if (n := len(assignment.jobs) - 1) else ""),
                 )
                 digests = {key: self.ledger.state.done[key].receipt.sha256 for key in assignment.inputs}
+                if self.in_this_process:
+                    self.ledger.record_begun(sorted(assignment.wanted))
                 self.executor.start(assignment, digests)
                 self.n_started += 1
                 self.busy.append(assignment)
             if not self.busy:
                 return  # the rest hangs on failed jobs, or the time is up
-            assignment, outcome = self.executor.next()
+            ended = self.executor.next(self.limits.wait(self.busy, self.executor))
+            if ended is None:
+                self._end_overdue()
+                continue
+            assignment, outcome = ended
             self.busy.remove(assignment)
             again = self._settle(assignment, outcome)
             if outcome.stacks:
                 waiting = self._narrowed(waiting, stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
             waiting = again + waiting
+
+    def _end_overdue(self) -> None:
+        """End what takes too long: one assignment as failed, or at the end of the time everything."""
+        for assignment in self.limits.overdue(self.busy, self.executor):
+            self.executor.stop(assignment)
+            self.busy.remove(assignment)
+            self._settle(
+                assignment, Outcome(failures=dict.fromkeys(assignment.wanted, self.limits.failure(assignment)))
+            )
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.out_of_time = True
+            for assignment in self.busy:
+                self.executor.stop(assignment)
+            self.busy.clear()
 
     def _next_ready(self, waiting: list[Assignment]) -> Assignment | None:
         """The first assignment that somebody is free for, whose inputs are all there and that would end in time."""
@@ -153,7 +225,7 @@ class _Scheduler:
             self.ledger.record_lost(outcome.lost)
             self.finished.discard(outcome.lost)
             self.n_losses[outcome.lost] = self.n_losses.get(outcome.lost, 0) + 1
-            if self.n_losses[outcome.lost] >= N_TRIES:
+            if self.n_losses[outcome.lost] >= N_LOSSES:
                 self._give_up(outcome.lost, Failure("its artefact is damaged again and again: check the disk", ""))
             return []
         self.ledger.record_stacks(outcome.stacks)
@@ -170,7 +242,7 @@ class _Scheduler:
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1
-            if self.tries[key] < N_TRIES and not failure.final:
+            if self.tries[key] < failure.tries:
                 again.append(key)
             else:
                 self._give_up(key, failure)

@@ -32,7 +32,7 @@ class Worker:
     """Does assignments: reads their inputs from the store, does the work on a device, writes the artefacts."""
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", check: CodeCheck | None = None) -> None:
-        self.store = ObjectStore(objects)
+        self.store = ObjectStore(objects.absolute())  # wherever the user's code goes
         self._check = check
         self.data = WorkerData(sources, device)
         self._recent = Recent()
@@ -41,7 +41,7 @@ class Worker:
         """Do it; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
         if assignment.jobs[0].kind in TRIALS:
             return self._try(assignment.jobs[0])
-        self._warm_up(assignment)
+        self.warm_up(assignment)
         start = time.perf_counter()
         try:
             inputs = {key: self._read(key, digests[key]) for key in sorted(assignment.inputs)}
@@ -61,18 +61,19 @@ class Worker:
                             continue
                         if isinstance(artefact, ValueError):
                             line = _one_line(artefact)
-                            failures[job.key] = Failure(line, line, error=artefact, final=True)
+                            failures[job.key] = Failure(line, line, error=artefact)
                         else:
                             receipts[job.key] = self._write(job, artefact)
             except DiskFull as error:
                 seconds = time.perf_counter() - start
                 return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
-            except Exception as error:  # whatever the user's own code raises is that job's failure, never the run's
+            except (Exception, SystemExit) as error:  # whatever the user's code raises is that job's failure alone
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
                 failure = Failure(_one_line(error), traceback.format_exc(), error=error)
-                failures.update({job.key: failure for job in unit if job.key in assignment.wanted})
+                open_ones = [job.key for job in unit if job.key in assignment.wanted and job.key not in receipts]
+                failures.update(dict.fromkeys(open_ones, failure))
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
 
     def _try(self, job: Job) -> Outcome:
@@ -110,7 +111,7 @@ class Worker:
             alike.setdefault(what, []).append(job)
         return [tuple(unit) for unit in alike.values()]
 
-    def _warm_up(self, assignment: Assignment) -> None:
+    def warm_up(self, assignment: Assignment) -> None:
         """Import torch and read the data before the clock starts: they are no method's cost."""
         if isinstance(first := assignment.jobs[0], InitialiseJob | ModelJob):
             with suppress(Exception):  # the job itself says what is wrong with the data
@@ -160,6 +161,8 @@ def _made(
 
 def _one_line(error: BaseException) -> str:
     text = str(error).strip().splitlines()
+    if isinstance(error, SystemExit):
+        return f"SystemExit: it ended the program, with code {error.code}"
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
@@ -194,16 +197,23 @@ def _torch_seeded(job: Job) -> AbstractContextManager[None]:
 @contextmanager
 def settings_kept(kind: Kind) -> Iterator[None]:
     """Whatever the user's code sets globally (a default dtype, gradients off, another folder) ends with its job."""
-    if kind not in USES_TORCH:
-        yield
-        return
+    folder, errors = os.getcwd(), np.geterr()
+    try:
+        with _torch_settings_kept() if kind in USES_TORCH else nullcontext():
+            yield
+    finally:
+        os.chdir(folder)
+        np.seterr(**errors)
+
+
+@contextmanager
+def _torch_settings_kept() -> Iterator[None]:
     import torch
 
     backends = torch.backends
     dtype, gradients, device = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_default_device()
     exact, precision = torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()
     cudnn = (backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32)
-    folder, errors = os.getcwd(), np.geterr()
     try:
         yield
     finally:
@@ -215,8 +225,6 @@ def settings_kept(kind: Kind) -> Iterator[None]:
             torch.use_deterministic_algorithms(exact > 0, warn_only=exact == 1)
         torch.set_float32_matmul_precision(precision)
         backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32 = cudnn
-        os.chdir(folder)
-        np.seterr(**errors)
 
 
 @contextmanager

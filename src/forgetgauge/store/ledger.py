@@ -40,6 +40,8 @@ class LedgerState:
     """Job key -> all members of the stack that the plan put it into."""
     failed: dict[str, str] = field(default_factory=dict)
     """Job key -> one line on why, for jobs that did not succeed since."""
+    begun: dict[str, int] = field(default_factory=dict)
+    """Job key -> how often it was begun, by a process that then died, since it last succeeded or failed."""
     n_runs: dict[str, int] = field(default_factory=dict)
     """Job key -> how often it was finished: 1, unless its artefact was damaged, or dropped and needed again."""
 
@@ -54,6 +56,7 @@ class LedgerState:
                     receipt = Receipt(job["sha256"], job["bytes"])
                     self.done[job["key"]] = Done(receipt, job["seconds"], made_with=event.get("made_with", {}))
                     self.failed.pop(job["key"], None)
+                    self.begun.pop(job["key"], None)
                     self.n_runs[job["key"]] = self.n_runs.get(job["key"], 0) + 1
             case "dropped":
                 for key in event["keys"]:
@@ -61,7 +64,15 @@ class LedgerState:
             case "lost":
                 self.done.pop(event["key"], None)
             case "failed":
-                self.failed[event["key"]] = event["error"]
+                if event["key"] not in self.done:  # whatever failed beside it, its artefact is there
+                    self.failed[event["key"]] = event["error"]
+                self.begun.pop(event["key"], None)
+            case "begun":
+                for key in event["keys"]:
+                    self.begun[key] = self.begun.get(key, 0) + 1
+            case "left":
+                for key in event["keys"]:
+                    self.begun.pop(key, None)
 
     def is_available(self, key: str) -> bool:
         """Finished, and its artefact was not dropped."""
@@ -142,6 +153,14 @@ class Ledger:
     def record_failed(self, key: str, error: str) -> None:
         """The job raised, and raised again."""
         self._append({"event": "failed", "key": key, "error": error})
+
+    def record_begun(self, keys: Sequence[str]) -> None:
+        """These jobs are about to be done by the very process that keeps the ledger, which may die of them."""
+        self._append({"event": "begun", "keys": list(keys)})
+
+    def record_left(self, keys: Sequence[str]) -> None:
+        """They were left, by an interruption say, not died of."""
+        self._append({"event": "left", "keys": list(keys)})
 
     def _append(self, event: dict[str, Any]) -> None:
         line, check = line_of(event, self._check)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, unknown_name
+from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
@@ -95,6 +95,7 @@ def evaluate(
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
     """
+    require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
     options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", progress)

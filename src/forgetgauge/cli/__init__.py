@@ -26,7 +26,7 @@ from forgetgauge.cli.showing import (
     show_evidence,
     write_page,
 )
-from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
+from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -373,6 +373,10 @@ def main() -> None:
         code = _complain(str(error))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        code = _complain(str(needs_extra(error.name)))
     except Exception as error:
         if not hasattr(error, "format_message"):  # of click, or of the click that newer typers carry inside
             raise

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.graph import (
     CONFUSED,
     PAIR,
@@ -91,6 +91,7 @@ class Campaign:
 
 def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     """Within, a run is planned and played: an executor that can gets ready while it is planned."""
+    require_torch()
     start = getattr(options.load_executor(), "started_ahead", None)
     return nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device))
 

@@ -143,8 +143,8 @@ def _tables(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _doubts(result: Result) -> list[str]:
-    games = result.games
-    return [line for game in games for line in [*game.warnings, *(f"not covered: {it}" for it in game.not_covered)]]
+    unwatched = [f"not watched for changes: {what}" for game in result.games for what in game.not_covered]
+    return [*(line for game in result.games for line in game.warnings), *unwatched]
 
 
 def _sweep_table(sweep: Any) -> dict[str, Any]:

@@ -74,8 +74,8 @@ def _game_table(game: GameResult) -> str:
     reading = []
     if game.noise_floor is not None:
         reading.append(
-            "Q = 1: attackers see nothing of the forgotten points. Where there is nothing to see, chance keeps Q above "
-            f"{1 - game.noise_floor.q95:.3f} in 95 % of cases (random labels, {game.noise_floor.method})."
+            "Q = 1: attackers see nothing. Where there is nothing to see, chance keeps Q above "
+            f"{1 - game.noise_floor.q95:.3f} in 95 % of cases."
         )
     if game.interval_basis is not None:
         reading.append(intervals_are_for(game.interval_basis, game.spec.get("interval", "student")))

@@ -82,8 +82,8 @@ def evaluate(
     `Learner`. `model` is the learner's: a name, a class or function that makes a torch module, or a module, whose
     weights every training then begins with. `data` is a name, a `Dataset`, or a pair (inputs, labels); `data_params` go
     to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
-    `metrics` are names of rivals to set beside Q, or a mapping of the run file's `[metrics]` table; they stand in each
-    method's `metrics`. `progress` is called with where the run stands, after every assignment. With `out` the run can
+    `metrics` are names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
+    each method's `metrics`. `progress` is called with where the run stands. With `out` the run can
     be continued, scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there
     is one), `cpu`, `cuda` or `cuda:1`.
 

@@ -107,7 +107,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
-            raise UserError(f"{folder.path}: was begun with stacks; --deterministic needs a folder of its own (--out)")
+            raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
             if options.trial:

@@ -117,7 +117,7 @@ def _check_task(
             able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
             raise UserError(
                 f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
-                f"those that can play are {listed(able)}"
+                f"those that can be used are {listed(able)}"
             )
     if task.has_classes:
         return

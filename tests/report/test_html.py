@@ -317,7 +317,7 @@ def test_a_row_that_lacks_pairs_says_so_and_carries_no_verdict() -> None:
     whole = game(methods, pairs=6)
     lucky = dataclasses.replace(whole, comparisons=[c for c in whole.comparisons if "lucky" not in (c.first, c.second)])
     found = verdict(lucky)
-    assert found.headline.startswith("ssd was tested, and it is still visible: Q")
+    assert found.headline.startswith("ssd was tested, and what it was to forget is still visible: Q")
     assert "Not judged, since pairs are missing: lucky (1 of 6)." in found.remarks
     assert [name for name, _ in by_quality(methods)] == ["retrain", "ssd", "none", "lucky"]
     table, page = render_table(result(lucky)), Page(render_report(result(lucky))).text
@@ -539,9 +539,18 @@ def said(played: GameResult) -> str:
 
 def test_the_verdict_names_the_best_tested_method_and_not_a_reference() -> None:
     spoken = verdict(game({"retrain": method(0.995), "none": method(0.5), "a": method(0.8), "b": method(0.7)}))
-    assert spoken.headline.startswith("a leaves less to see than the other method tested, and it is still visible: Q")
+    assert spoken.headline.startswith(
+        "a leaves less to see than the other method tested, and what it was to forget is still visible: Q"
+    )
     assert "Retrain has 0.995" in spoken.headline
     assert "None has 0.500" in spoken.headline
+
+
+def test_who_is_still_visible_but_better_than_nothing_is_said_below_the_table() -> None:
+    shown = render_table(result(game({"none": method(0.5), "a": method(0.8), "b": method(0.51)})))
+    assert "Still visible: a (but better than doing nothing)." in shown.splitlines()
+    assert "Not shown to be better than doing nothing: b." in shown.splitlines()
+    assert "Still visible: a." in render_table(result(game({"a": method(0.8)}))).splitlines()
 
 
 def test_the_verdict_crowns_nobody_who_cannot_be_told_from_none() -> None:
@@ -550,7 +559,9 @@ def test_the_verdict_crowns_nobody_who_cannot_be_told_from_none() -> None:
     turned = game({"none": method(0.8), "a": method(0.9), "b": method(0.89)})
     settled = [c if "a" not in (c.first, c.second) else dataclasses.replace(c, better=None) for c in turned.comparisons]
     found = verdict(dataclasses.replace(turned, comparisons=settled))
-    assert found.headline.startswith("b has the highest Q of those that are better than None, and it is still visible:")
+    assert found.headline.startswith(
+        "b has the highest Q of those that are better than None, and what it was to forget is still visible:"
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,7 @@ def verdict_on(game: GameResult, name: str) -> str:
     if method.quality is None or method.p_value is None or seen is None or lacks_pairs(game, method):
         return NOT_EVALUABLE
     if method.p_value <= 1 - game.spec.get("level", 0.95) + 1e-12:
-        none = next((other for other in game.methods if role_of(game, other) == "none"), None)
-        beside = standings(game, name, [none]) if none is not None and role_of(game, name) == "tested" else {}
+        beside = standings(game, name, _none_of(game)) if role_of(game, name) == "tested" else {}
         return NOT_BETTER if beside.get("open") or beside.get("worse") else STILL_VISIBLE
     return INCONCLUSIVE if seen > COARSE else LIKE_RETRAIN
 
@@ -74,8 +73,17 @@ def verdict_lines(game: GameResult) -> list[str]:
         if role_of(game, name) == "tested":
             said, seen = verdict_on(game, name), resolution_on(game, name)
             resolved = f" (an advantage of {plain(seen)} would have been seen)" if said == LIKE_RETRAIN and seen else ""
-            given[said].append(f"{name}{resolved}")
+            given[said].append(f"{name}{resolved}{_beside_none(game, name) if said == STILL_VISIBLE else ''}")
     return [f"{said[0].upper()}{said[1:]}: {listed(names)}." for said, names in given.items() if names]
+
+
+def _none_of(game: GameResult) -> list[str]:
+    return [name for name in game.methods if role_of(game, name) == "none"][:1]
+
+
+def _beside_none(game: GameResult, name: str) -> str:
+    """That a method which is still visible is better than doing nothing, where that is settled."""
+    return " (but better than doing nothing)" if standings(game, name, _none_of(game))["better"] else ""
 
 
 @dataclass(frozen=True)
@@ -184,7 +192,8 @@ def _headline(game: GameResult, tested: Sequence[Known]) -> str:
     interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
     found = f"Q{JOINED}={JOINED}{best.quality:.3f}, {interval}{price}{f'; {beside}' if beside else ''}"
     said = verdict_on(game, best.name)
-    return f"{best.name} {among}, and {'the evidence' if said == INCONCLUSIVE else 'it'} is {said}: {found}."
+    subject = {INCONCLUSIVE: "the evidence", STILL_VISIBLE: "what it was to forget"}.get(said, "it")
+    return f"{best.name} {among}, and {subject} is {said}: {found}."
 
 
 def _standing(game: GameResult, tested: Sequence[Known]) -> str:
@@ -304,7 +313,7 @@ def _on_basis(game: GameResult) -> list[str]:
 
 
 def sweep_verdict(result: Result) -> Verdict:
-    """Which method has the highest Q at which value, and whether Retrain’s interval holds 1 at all of them."""
+    """Which method has the highest Q at which value, and whether Retrain’s interval contains 1 at all of them."""
     best: dict[str, list[str]] = {}
     astray = []
     for game in result.games:

@@ -33,7 +33,7 @@ METHODS = """\
 
 What makes a model forget. A method is given the original model and what it needs of the retain set R and the forget
 set F, never the unseen set T it is judged on. `retrain` and `none` are the two ends of the scale: what forgetting
-everything and forgetting nothing look like. Costs are in gradients of one example; K is the number of classes.
+everything and forgetting nothing look like. Costs are in gradients of one example.
 
 Name them in the run file's table `[unlearners]`, each with [its parameters](run-files.md#parameters-of-what-is-named),
 or bring [your own](your-own-method.md). `forgetgauge ls unlearners` prints this list, and adds the methods of other
@@ -46,9 +46,10 @@ ADVERSARIES = """\
 <!-- Written by `python docs/generate.py` from the catalogue; do not edit. -->
 
 Who attacks. An adversary is one function for both sides of a swap pair, fixed before it sees which points are in F.
-Shadow models are trained on parts of the shadow half, reference models on parts of both halves; neither knows the
-game's splits. Q is 1 − the advantage of the best adversary that was declared, so the list belongs to every Q that is
-quoted.
+The data set is cut in two: the retain set R, the forget set F and the unseen set T come from one half; the other, the
+*shadow half*, is the attacker's own. *Shadow models* are trained on parts of the shadow half, *reference models* on
+random parts of both halves; neither depend on what is in F or T. Q is 1 − the advantage of the best adversary that
+was declared, so state the list with every Q that you quote.
 
 Name them in the run file's list `adversaries`, let one attack a finished run with `forgetgauge score DIR --adversary
 NAME`, or bring [your own](your-own-method.md#an-adversary-of-your-own). `forgetgauge ls adversaries` prints this list,

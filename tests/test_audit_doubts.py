@@ -144,7 +144,7 @@ def test_the_sign_of_a_score_is_never_learnt_from_the_game(tmp_path):
     result = audited(raw, tmp_path)
     assert result.methods["model"].by_adversary["own score"].advantage < -0.2
     text = warned(result)
-    assert "model: the shadow models and the game point in opposite directions" in text
+    assert "model: the shadow models and the models under test point in opposite directions" in text
     assert "over-forgets" in text
     assert "labels are swapped" in text
     assert "taken for those of training points" not in text
@@ -183,7 +183,7 @@ def test_swapped_sets_are_warned_of_by_both_explanations(tmp_path):
     raw = with_logits()
     raw["set"] = np.where(raw["set"] == "forget", "unseen", "forget")
     (line,) = audited(raw, tmp_path).games[0].warnings
-    assert line.startswith("model: the shadow models and the game point in opposite directions")
+    assert line.startswith("model: the shadow models and the models under test point in opposite directions")
     assert "confidence" in line
     assert "over-forgets" in line
     assert "swapped" in line
@@ -226,7 +226,7 @@ def test_a_method_of_which_pairs_are_missing_carries_no_verdict(tmp_path):
     assert "Not judged, since pairs are missing: lucky (1 of 6)." in render_report(result)
 
 
-# -- no evidence -----------------------------------------------------------------------------------------------------
+# -- nothing measured --------------------------------------------------------------------------------------------------
 
 
 def constant_scores(raw):
@@ -250,9 +250,9 @@ def test_an_adversary_that_could_decide_nothing_gives_no_evidence(tmp_path, chan
         assert method.n_pairs == 6
     assert result.games[0].comparisons == []
     assert result.games[0].noise_floor is None
-    assert "a and b: no evidence" in warned(result)
+    assert "so nothing was measured and there is no Q" in warned(result)
     for shown in (render_table(result), render_report(result)):
-        assert "no evidence" in shown
+        assert "nothing measured" in shown
         assert "no pair completed" not in shown
         assert "No method completed a swap pair" not in shown
 
@@ -264,7 +264,7 @@ def test_q_rests_on_the_adversaries_that_decided_something(tmp_path):
     result = audited(raw, tmp_path)
     assert result.methods["model"].decided_nothing == ["own decisions"]
     assert result.methods["model"].quality == expected.quality
-    assert "model: own decisions answer the same of all points" in warned(result)
+    assert "model: own decisions give the same answer for all points" in warned(result)
 
 
 # -- what is in the file ---------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_a_shared_retrain_may_be_a_copy_where_the_file_says_so(tmp_path, suffix,
     assert result.methods["retrain"].decided_nothing == []
     assert result.games[0].spec["share_retrain"] is True
     assert result.games[0].noise_floor.method == "mine"  # one model on both sides leaves nothing to chance
-    assert "stands at 1 by construction" in render_report(result)
+    assert "Retrain’s Q is 1 by construction" in render_report(result)
     assert "mine, pair" in refusal(copied(raw), tmp_path, suffix)
 
 

@@ -115,7 +115,7 @@ def test_plan_says_what_would_be_done_and_what_is(finished, call, tmp_path):
     assert code == 0
     planned, done = re.search(r"^all +(\d+) +(\d+)$", out, re.M).groups()
     assert planned == done
-    assert "MiB of signals" in out
+    assert "MiB of outputs" in out
     _, out, _ = call("plan", finished / "tiny.toml", "--out", tmp_path / "new")
     assert re.search(r"^all +\d+ +0$", out, re.M)
     assert not (tmp_path / "new").exists()

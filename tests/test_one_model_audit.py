@@ -331,6 +331,6 @@ def test_the_command_draws(listed, call):
     code, text, _ = call("draw", listed, "--forget", 10, "--out", out)
     assert code == 0
     assert "10 points to forget, 10 to keep unseen" in text
-    assert "must believe you" in text
+    assert "have to take your word" in text
     assert json.loads(out.read_text())["kind"] == "points"
     assert call("draw", listed, "--forget", 10, "--out", out)[0] == 2

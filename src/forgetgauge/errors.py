@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -32,6 +33,21 @@ class DoubtfulResult(UserWarning):
 
 class DiskFull(UserError):
     """The disk filled up; everything finished before that is kept."""
+
+
+EXTRA = {"torch": "PyTorch", "pooch": "pooch"}
+"""What the extra [run] installs, by the name of its module."""
+
+
+def needs_extra(module: str) -> UserError:
+    """To raise where a module of the extra [run] is wanted and not there."""
+    return UserError(f"this needs {EXTRA[module]}, which is not installed: pip install 'forgetgauge[run]'")
+
+
+def require_torch() -> None:
+    """UserError where torch is not installed; it is looked for, not imported."""
+    if find_spec("torch") is None:
+        raise needs_extra("torch")
 
 
 def unknown_name(what: str, name: str, valid: Iterable[str]) -> str:

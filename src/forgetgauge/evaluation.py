@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, unknown_name
+from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
@@ -82,8 +82,8 @@ def evaluate(
     `Learner`. `model` is the learner's: a name, a class or function that makes a torch module, or a module, whose
     weights every training then begins with. `data` is a name, a `Dataset`, or a pair (inputs, labels); `data_params` go
     to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
-    `metrics` are names of rivals to set beside Q, or a mapping of the run file's `[metrics]` table; they stand in each
-    method's `metrics`. `progress` is called with where the run stands, after every assignment. With `out` the run can
+    `metrics` are names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
+    each method's `metrics`. `progress` is called with where the run stands. With `out` the run can
     be continued, scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there
     is one), `cpu`, `cuda` or `cuda:1`.
 
@@ -95,6 +95,7 @@ def evaluate(
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
     """
+    require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
     options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", progress)
@@ -142,8 +143,8 @@ def _tables(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _doubts(result: Result) -> list[str]:
-    games = result.games
-    return [line for game in games for line in [*game.warnings, *(f"not covered: {it}" for it in game.not_covered)]]
+    unwatched = [f"not watched for changes: {what}" for game in result.games for what in game.not_covered]
+    return [*(line for game in result.games for line in game.warnings), *unwatched]
 
 
 def _sweep_table(sweep: Any) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import nn
 
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
@@ -41,6 +40,9 @@ from forgetgauge.run.model_jobs import pour_weights
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import platform
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 VERSION = "0.1.0"
 
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Read, not imported: importing scikit-learn takes a second."""
-    libraries = {name: version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")}
+    """Read, not imported: importing scikit-learn takes a second. What is not installed is left out."""
+    libraries = {}
+    for name in ("torch", "numpy", "scipy", "scikit-learn"):
+        with suppress(PackageNotFoundError):
+            libraries[name] = version(name)
     return {"forgetgauge": VERSION, "python": platform.python_version(), **libraries}

@@ -41,6 +41,14 @@ def interval_basis(basis: str | None, kind: str) -> str:
     return f"{basis} ({INTERVALS[kind]})" if basis == "over pairs" else basis or ""
 
 
+def intervals_are_for(basis: str, kind: str) -> str:
+    """The same as a sentence."""
+    if basis != "over pairs":
+        return "Intervals are for these models only: another split or training may differ by more."
+    holds = "assuming that pairs are roughly normal" if kind == "student" else "whatever the distribution of pairs"
+    return f"Intervals are for new splits and trainings, {holds}."
+
+
 def bound(value: float | None) -> str:
     """A lower bound: two decimals, rounded down, so that what is shown holds too; a dash where there is none."""
     return "–" if value is None else f"{math.floor(100 * value + 1e-9) / 100:.2f}"

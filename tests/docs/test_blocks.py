@@ -107,6 +107,7 @@ def check_call(words, where):
 
 @pytest.mark.parametrize("document", sorted({*with_blocks("bash"), *with_blocks("text")}))
 def test_commands_are_understood(document, folder):
+    write_titled(document, folder)
     for block in blocks_of(document):
         prompts = "\n".join(re.findall(r"^\$ .*$", block.text, re.M)) if block.language == "text" else block.text
         where = ROOT

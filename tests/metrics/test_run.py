@@ -186,8 +186,8 @@ def test_table_and_report_set_them_side_by_side(finished):
         assert head in text
         assert f">{head}<" in page
     assert "gap F" in page
-    assert "built in" in text
-    assert "says nothing of what the models above remember" in page
+    assert "by construction" in text
+    assert "says nothing about the models above" in page
 
 
 def test_a_method_sees_the_labels_that_were_taught(tmp_path):

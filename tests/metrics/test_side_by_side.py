@@ -82,7 +82,7 @@ def test_tau_with_q_turns_metrics_round_where_lower_is_better():
 def test_an_offset_is_called_built_in():
     methods = {"retrain": method(1.0, offset_mia=0.0), "none": method(0.8, offset_mia=0.1)}
     (row,) = [row for row in check_rows(game(methods)) if row[0] == "offset MIA"]
-    assert "built in" in row
+    assert "by construction" in row
 
 
 def test_a_method_that_lacks_a_metric_has_a_dash():

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgetgauge.attack.adversary import Need
 from forgetgauge.report.html import render_report
 from forgetgauge.report.picture import advantage_scale, magnitude, overview, quality_scale, spread, value_scale
+from forgetgauge.report.settings import GIVEN
 from forgetgauge.report.table import by_quality, render_table
 from forgetgauge.results.record import (
     AdversaryResult,
@@ -302,7 +304,7 @@ def test_lost_pairs_are_said_and_so_is_a_weaker_interval() -> None:
     methods = {"a": method(0.9, n_pairs=7), "b": weak, "c": method(0.7, n_pairs=3)}
     text = Page(render_report(result(game(methods)))).text
     assert "a completed 7 of 8 pairs." in text
-    assert "b completed 3 of 8 pairs; its intervals are given these models" in text
+    assert "b completed 3 of 8 pairs; its intervals are for these models only" in text
     assert "c completed 3 of 8 pairs." in text  # a bounded interval, which three pairs have too
 
 
@@ -315,7 +317,7 @@ def test_a_row_that_lacks_pairs_says_so_and_carries_no_verdict() -> None:
     whole = game(methods, pairs=6)
     lucky = dataclasses.replace(whole, comparisons=[c for c in whole.comparisons if "lucky" not in (c.first, c.second)])
     found = verdict(lucky)
-    assert found.headline.startswith("ssd was tested, and it is still visible: Q")
+    assert found.headline.startswith("ssd was tested, and what it was to forget is still visible: Q")
     assert "Not judged, since pairs are missing: lucky (1 of 6)." in found.remarks
     assert [name for name, _ in by_quality(methods)] == ["retrain", "ssd", "none", "lucky"]
     table, page = render_table(result(lucky)), Page(render_report(result(lucky))).text
@@ -334,11 +336,11 @@ def test_a_method_about_which_nothing_was_decided_has_no_evidence_rather_than_no
         epsilon=None, p_value=None, noise_floor=None, chosen_on=None, decided_nothing=list(ADVERSARIES),
     )  # fmt: skip
     shown = game({"mine": silent, "retrain": method(0.995)})
-    assert "There is no evidence about mine: no adversary could decide anything." in verdict(shown).remarks
+    assert "Nothing was measured of mine: no adversary told any two points apart." in verdict(shown).remarks
     for text in (render_table(result(shown)), Page(render_report(result(shown))).text):
-        assert "no evidence" in text
+        assert "nothing measured" in text
         assert "no pair completed" not in text
-    assert verdict(game({"mine": silent})).headline.startswith("No adversary could decide anything")
+    assert verdict(game({"mine": silent})).headline.startswith("Every adversary gave the same answer")
 
 
 def test_the_largest_advantage_is_marked_once_in_each_row() -> None:
@@ -346,11 +348,16 @@ def test_the_largest_advantage_is_marked_once_in_each_row() -> None:
     assert html.count("largest: ") == len(game().methods)
 
 
+def test_everything_that_an_adversary_may_ask_for_has_words() -> None:
+    assert set(GIVEN) == {str(need) for need in Need}
+
+
 def test_settings_show_every_choice() -> None:
     text = Page(render_report(result())).text
     for said in ("0.5", "300", "299", "41b8ec37e170b9c5144d", "lr = 0.05, model = small-cnn", "2.13.0+cpu"):
         assert said in text
-    for said in ("rate = 0.125", "k = 3; needs outsiders", "1e-05", "16", "1, 4, 64", "2000"):
+    given = "k = 3; was given the shadow models’ outputs on the attacked half"
+    for said in ("rate = 0.125", given, "1e-05", "16", "1, 4, 64", "2000"):
         assert said in text
 
 
@@ -412,7 +419,7 @@ def test_strong_adversaries_have_a_picture_where_there_are_any() -> None:
     html = render_report(EVERY_KIND["strong adversaries"])
     assert "Stronger adversaries: several queries" in html
     assert 'id="strong-title"' in html
-    assert "plug-in maximum" in html
+    assert "chosen on the pairs that score it" in html
     assert 'id="strong-title"' not in render_report(EVERY_KIND["one number of queries"])
 
 
@@ -440,8 +447,8 @@ def test_diagnostics_are_labelled_and_all_but_the_strongest_are_folded_away() ->
     assert "Diagnostics, not Q" not in render_report(result())
     html = render_report(EVERY_KIND["strong adversaries"])
     text = " ".join(Page(html).text.split())
-    assert "their thresholds have seen F and T; the KS envelope is above 0 even for Retrain" in text
-    assert "With |T| = 299, 0.1 % allows no false accusation at all." in text
+    assert "their thresholds were chosen on the points of F and T themselves" in text
+    assert "With |T| = 299, 0.1 % allows not a single wrong call." in text
     assert "0.613" in text
     assert "1.7 %" in text
     before, folded = html.split("<summary>All adversaries</summary>")
@@ -473,7 +480,7 @@ def test_many_adversaries_are_a_matrix_with_the_rest_folded_away() -> None:
 
 def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -> None:
     methods = {"b": method(1.0, quality_plugin=0.98), "a": method(1.0, quality_plugin=0.97, epsilon=None)}
-    header, *rows, seen, unjudged, footer, bounds = render_table(
+    header, *rows, seen, unjudged, chance, intervals, worst, bounds = render_table(
         result(game({"lost": NO_PAIR, **methods}))
     ).splitlines()
     assert " ".join(header.split()) == (
@@ -485,26 +492,28 @@ def test_the_terminal_table_has_a_column_for_each_number_and_dashes_for_none() -
     assert "no pair completed" in rows[2]
     assert "0 of 8" in rows[2]
     assert (seen, unjudged) == ("Still visible: b and a.", "Not evaluable: lost.")
-    assert footer.startswith("Q = 1: nothing left to see. Chance alone gives Q ≥ 0.986")
-    assert footer.endswith("Intervals: over pairs (pairs taken as roughly normal).")
-    assert bounds.startswith("Worst pair: ")
-    assert bounds.endswith("ε ≥: with 95 % confidence, no certified removal of F can claim less.")
+    assert "chance keeps Q above 0.986 in 95 % of cases" in chance
+    assert intervals == "Intervals are for new splits and trainings, assuming that pairs are roughly normal."
+    assert worst.startswith("Worst pair: ")
+    assert bounds.startswith("ε ≥: with 95 % confidence, ")
 
 
 def test_what_the_interval_takes_for_granted_is_said_where_it_stands() -> None:
     normal, free = result(game({"mine": method(0.9)})), result(game({"mine": method(0.9)}, interval="bounded"))
-    assert "pairs taken as roughly normal" in render_table(normal)
-    assert "for pairs of any distribution)." in render_table(free)
+    assert "assuming that pairs are roughly normal" in render_table(normal)
+    assert "whatever the distribution of pairs." in render_table(free)
     for words in ("over pairs (pairs taken as roughly normal)", "60 % of simulated games"):
         assert words in render_report(normal)
         assert words not in render_report(free)
     assert "over pairs (for pairs of any distribution)" in render_report(free)
     floorless = result(dataclasses.replace(game({"mine": method(0.9)}), noise_floor=None))
-    assert "Intervals: over pairs (pairs taken as roughly normal)." in render_table(floorless).splitlines()
-    assert "Chance alone" not in render_table(floorless)
-    assert "Intervals:" not in render_table(result(dataclasses.replace(game({"lost": NO_PAIR}), interval_basis=None)))
+    assert "Intervals are for new splits" in render_table(floorless)
+    assert "chance keeps Q above" not in render_table(floorless)
+    assert "Intervals are for" not in render_table(
+        result(dataclasses.replace(game({"lost": NO_PAIR}), interval_basis=None))
+    )
     few = result(dataclasses.replace(game({"mine": method(0.9)}), interval_basis="given these models"))
-    assert "roughly normal)" not in render_table(few)
+    assert "Intervals are for these models only" in render_table(few)
 
 
 def test_the_worst_pair_stands_beside_q_with_what_chance_gives() -> None:
@@ -530,9 +539,18 @@ def said(played: GameResult) -> str:
 
 def test_the_verdict_names_the_best_tested_method_and_not_a_reference() -> None:
     spoken = verdict(game({"retrain": method(0.995), "none": method(0.5), "a": method(0.8), "b": method(0.7)}))
-    assert spoken.headline.startswith("a leaves less to see than the other method tested, and it is still visible: Q")
+    assert spoken.headline.startswith(
+        "a leaves less to see than the other method tested, and what it was to forget is still visible: Q"
+    )
     assert "Retrain has 0.995" in spoken.headline
     assert "None has 0.500" in spoken.headline
+
+
+def test_who_is_still_visible_but_better_than_nothing_is_said_below_the_table() -> None:
+    shown = render_table(result(game({"none": method(0.5), "a": method(0.8), "b": method(0.51)})))
+    assert "Still visible: a (but better than doing nothing)." in shown.splitlines()
+    assert "Not shown to be better than doing nothing: b." in shown.splitlines()
+    assert "Still visible: a." in render_table(result(game({"a": method(0.8)}))).splitlines()
 
 
 def test_the_verdict_crowns_nobody_who_cannot_be_told_from_none() -> None:
@@ -541,7 +559,9 @@ def test_the_verdict_crowns_nobody_who_cannot_be_told_from_none() -> None:
     turned = game({"none": method(0.8), "a": method(0.9), "b": method(0.89)})
     settled = [c if "a" not in (c.first, c.second) else dataclasses.replace(c, better=None) for c in turned.comparisons]
     found = verdict(dataclasses.replace(turned, comparisons=settled))
-    assert found.headline.startswith("b has the highest Q of those that are better than None, and it is still visible:")
+    assert found.headline.startswith(
+        "b has the highest Q of those that are better than None, and what it was to forget is still visible:"
+    )
 
 
 @pytest.mark.parametrize(
@@ -576,8 +596,8 @@ def test_the_resolution_is_what_would_have_been_seen_four_times_of_five() -> Non
 
 
 def test_the_verdict_says_whether_retrain_is_grounded() -> None:
-    assert "Retrain is as it should be" in said(game({"retrain": method(0.995)}))
-    assert "Retrain is not as it should be" in said(game({"retrain": method(0.9)}))
+    assert "so its Q should be 1: its interval" in said(game({"retrain": method(0.995)}))
+    assert "so its Q should be 1, but it is 0.900" in said(game({"retrain": method(0.9)}))
     assert "Retrain has no Q here" in said(game({"mine": method(0.9)}))
     assert "by construction" in said(game({"retrain": method(1.0)}, share_retrain=True))
 
@@ -585,16 +605,16 @@ def test_the_verdict_says_whether_retrain_is_grounded() -> None:
 def test_the_verdict_knows_retrain_behind_another_id() -> None:
     played = game({"gold": method(0.995)})
     played.spec["methods"]["gold"]["unlearner"]["name"] = "retrain"
-    assert "Retrain is as it should be" in said(played)
+    assert "so its Q should be 1: its interval" in said(played)
 
 
 def test_better_is_said_only_where_a_comparison_says_so() -> None:
     close = game({"a": method(0.9), "b": method(0.895), "c": method(0.7)})
     assert verdict(close).headline.startswith("a has the highest Q of the 3 methods tested")
-    assert "It is better than c. Whether it is better than b this run does not settle." in said(close)
+    assert "It is better than c. This run is too small to say whether it is better than b." in said(close)
     far = {"a": method(0.9), "b": method(0.5)}  # intervals far apart, yet nobody compared them
     assert "better than" not in said(dataclasses.replace(game(far), comparisons=[]))
-    assert "it is not compared with b" in said(dataclasses.replace(game(far), comparisons=[]))
+    assert "It is not compared with b" in said(dataclasses.replace(game(far), comparisons=[]))
     near = {"a": method(0.9, width=0.05), "b": method(0.87, width=0.05)}  # intervals overlap, yet the pairs tell
     assert verdict(game(near)).headline.startswith("a leaves less to see than the other method tested")
     turned = [ComparisonResult("a", "b", -0.03, (-0.05, -0.01), "b")]
@@ -603,21 +623,21 @@ def test_better_is_said_only_where_a_comparison_says_so() -> None:
 
 def test_the_verdict_sets_methods_beside_none_by_comparisons() -> None:
     assert "cannot tell unlearning from doing nothing" in said(game({"none": method(0.995), "a": method(0.9)}))
-    assert "a cannot be told from None" in said(game({"none": method(0.9), "a": method(0.9)}))
-    assert "None is better than a: unlearning made" in said(game({"none": method(0.9), "a": method(0.7)}))
+    assert "This run cannot tell a from None" in said(game({"none": method(0.9), "a": method(0.9)}))
+    assert "None is better than a: that unlearning made" in said(game({"none": method(0.9), "a": method(0.7)}))
     assert "b and a are better than None" in said(game({"none": method(0.7), "a": method(0.9), "b": method(0.92)}))
     apart = dataclasses.replace(game({"none": method(0.9), "a": method(0.7)}), comparisons=[])
     assert "better than" not in said(apart)
 
 
 def test_the_verdict_says_how_stable_the_ranking_is() -> None:
-    assert "mean Kendall’s τ\u00a0of\u00a00.83" in said(game())
+    assert "agrees with this one with a Kendall’s τ\u00a0of\u00a00.83 on average" in said(game())
     assert "Kendall" not in said(dataclasses.replace(game(), rank_stability=None))
 
 
 def test_the_verdict_admits_too_few_pairs_and_too_little_data() -> None:
-    assert "given these models" in said(dataclasses.replace(game(), interval_basis="given these models"))
-    assert "on other data: a, at the paper’s estimate" in said(game({"a": method(0.9, chosen_on="plug-in")}))
+    assert "for these models only" in said(dataclasses.replace(game(), interval_basis="given these models"))
+    assert "so the Q of a is the paper’s estimate" in said(game({"a": method(0.9, chosen_on="plug-in")}))
 
 
 def test_the_verdict_of_a_sweep_says_where_the_best_changes() -> None:

@@ -61,7 +61,9 @@ def test_honest_games_are_not_warned_of(pairs, k, n_games):
 def test_over_forgetting_is_seen_where_the_shadows_say_the_opposite_and_only_there():
     rng = np.random.default_rng(0)
     (line,) = doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8)})
-    assert line.startswith("mine: the shadow models and the game point in opposite directions. To a0, a1, a2 and a3")
+    assert line.startswith(
+        "mine: the shadow models and the models under test point in opposite directions. To a0, a1, a2 and a3"
+    )
     assert "over-forgets" in line
     assert "swapped" in line
     assert doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=Lean(0.3, -20.0))}) == []
@@ -90,8 +92,8 @@ def test_a_threshold_far_from_the_margins_is_seen():
 def test_silence_is_grouped_by_who_is_silent():
     lines = silence({"a": ["x"], "b": ["x"], "c": [], "d": ["x", "y"]}, ["x", "y"])
     assert [line.split(":")[0] for line in lines] == ["a and b", "d"]
-    assert "no evidence" in lines[1]
-    assert "no evidence" not in lines[0]
+    assert "nothing was measured" in lines[1]
+    assert "nothing was measured" not in lines[0]
 
 
 # -- the arithmetic --------------------------------------------------------------------------------------------------

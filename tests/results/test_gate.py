@@ -55,7 +55,7 @@ def test_utility_lost_is_judged_over_pairs(lost, expected):
         (result(one(0.9)), {}, "nothing is asked"),
         (result(one(0.9)), {"min_quality": 1.5}, "--min-q 1.5 is not between 0 and 1"),
         (result(one(0.9)), {"min_quality": 0.9, "methods": ["mien"]}, "did you mean 'mine'"),
-        (result(one(0.9)), {"min_quality": 0.9, "adversaries": ["lira-online"]}, "lira-online did not play"),
+        (result(one(0.9)), {"min_quality": 0.9, "adversaries": ["lira-online"]}, "lira-online did not take part"),
         (result(one(0.9, n_pairs=4)), {"min_quality": 0.9}, "mine has 4 pairs"),
         (result(game({"mine": NO_PAIR})), {"min_quality": 0.9}, "mine has 0 pairs"),
         (result(game({"retrain": method(0.99)})), {"min_quality": 0.9}, "no method to judge"),

@@ -8,7 +8,7 @@ from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
 from forgetgauge.results.assessed import means_by_group
 from forgetgauge.results.record import GameResult, Result
-from forgetgauge.results.utility import damage, lost_accuracy, uneven_accuracy
+from forgetgauge.results.utility import DAMAGE, LITTLE, damage, lost_accuracy, uneven_accuracy
 from forgetgauge.results.verdict import sweep_verdict, verdict
 from tests.report.test_html import method
 
@@ -22,9 +22,7 @@ def game(**by_pair):
 
 def test_a_pair_that_stands_apart_is_told_and_one_that_does_not_is_not():
     found = game(none={"test": [0.52, 0.1, 0.5]}, retrain={"test": [0.51, 0.5, 0.42]})
-    line = (
-        "Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). What was not learnt cannot be forgotten."
-    )
+    line = f"Accuracy differs from pair to pair: none 0.100 to 0.520 (test set). {LITTLE}"
     assert uneven_accuracy(found) == line
     for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
         assert line in page
@@ -72,7 +70,7 @@ def test_a_method_that_loses_more_than_a_point_against_both_references_is_named(
     assert lost_accuracy(found) == pytest.approx({"ssd": 0.1432, "fisher": 0.015})
     line = (
         "Less accurate than Retrain and None: ssd by 14.3 points, fisher by 1.5 points. "
-        "Such a Q is in part that of a damaged model."
+        "A damaged model gives less away: part of such a Q is damage, not forgetting."
     )
     assert damage(found) == line
     for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
@@ -95,7 +93,8 @@ def test_a_sweep_says_where_which_method_is_damaged():
         for value, ssd, fisher in ((0.1, 0.7, 0.8), (0.25, 0.7, 0.8), (0.4, 0.8, 0.6))
     ]
     remarks = sweep_verdict(Result({}, {}, games, sweep="game.alpha")).remarks
-    line = "Damaged, more than a point of accuracy below the references: ssd at 0.1 and 0.25; fisher at 0.4."
+    said = "More than a point of accuracy below Retrain and None, so that part of Q is damage and not forgetting"
+    line = f"{said}: ssd at 0.1 and 0.25; fisher at 0.4."
     assert line in remarks
     whole = Result({}, {}, [replace(game, methods={"retrain": game.methods["retrain"]}) for game in games], sweep="a")
     assert not any("Damaged" in line for line in sweep_verdict(whole).remarks)
@@ -107,6 +106,6 @@ def test_a_method_that_is_as_bad_as_its_original_is_not_to_blame():
 
 def test_the_reference_that_is_there_is_the_yardstick():
     assert damage(measured(retrain={}, none={"unseen": 0.9}, ssd={"unseen": 0.5})) == (
-        "Less accurate than None: ssd by 40.0 points. Such a Q is in part that of a damaged model."
+        f"Less accurate than None: ssd by 40.0 points. {DAMAGE}"
     )
     assert damage(measured(ssd={"unseen": 0.5}, fisher={"unseen": 0.9})) is None

@@ -71,7 +71,7 @@ def test_a_deterministic_model_has_the_same_bits_whatever_else_is_in_the_run(tmp
 
 
 def test_a_run_that_was_begun_with_stacks_cannot_go_on_deterministically(finished):
-    with pytest.raises(UserError, match="begun with stacks; --deterministic needs"):
+    with pytest.raises(UserError, match="begun without --deterministic, which needs"):
         play(campaign("keep=weights"), RunFolder(finished), RunOptions(deterministic=True))
 
 

@@ -58,10 +58,12 @@ def one_for_all(model, retain, forget, context):
 def test_over_forgetting_and_copied_models_are_named_and_plain_methods_are_not():
     result = evaluate(unlearner=["retrain", "none", too_much, one_for_all], data=blobs(), **HOW)
     text = warned(result)
-    assert "too_much: the shadow models and the game point in opposite directions" in text
+    assert "too_much: the shadow models and the models under test point in opposite directions" in text
     assert "over-forgets" in text
     assert "swapped" in text
-    assert "one_for_all: the models of both sides answer alike up to rounding on pairs 0, 1, 2, 3 and 4" in text
+    assert (
+        "one_for_all: the models of both sides of pairs 0, 1, 2, 3 and 4 give the same answers up to rounding" in text
+    )
     assert len(result.games[0].warnings) == 2  # none of them on retrain and none
 
 
@@ -76,13 +78,13 @@ def test_adversaries_that_decide_nothing_are_no_evidence():
     result = evaluate(unlearner=["retrain", "none"], data=blobs(), **how)
     for method in result.methods.values():
         assert (method.quality, method.n_pairs, method.decided_nothing) == (None, 5, ["yes"])
-    assert "retrain and none: no evidence" in warned(result)
+    assert "so nothing was measured and there is no Q" in warned(result)
     assert result.games[0].comparisons == []
     both = evaluate(
         unlearner=["retrain", "none"], data=blobs(), **{**how, "adversaries": {"yes": Constant(), "sure": "confidence"}}
     )
     assert both.methods["none"].quality is not None
-    assert "retrain and none: yes answers the same of all points of every model" in warned(both)
+    assert "retrain and none: yes gives the same answer for all points of every model" in warned(both)
 
 
 @pytest.mark.parametrize("times", [2, 4])

@@ -188,7 +188,7 @@ def test_two_tables_of_the_paper_through_the_command_line(call, tmp_path):
     assert "Embedded digits in place of CIFAR-10." in out
     code, out, _ = call("reproduce", "table8", *how)
     assert code == 0
-    assert "Retrain’s interval holds its ideal" in out
+    assert "Retrain’s interval contains its ideal value" in out
     found = read_comparison(tmp_path / "kept/reproduce/smoke/table1/comparison.json")
     assert {row for row, cells in found.rows.items() if cells["0.4"].ours is not None} == set(found.rows)
     assert found.invocations[0].command.startswith("forgetgauge reproduce table1 --scale smoke")

@@ -26,7 +26,7 @@ from forgetgauge.cli.showing import (
     show_evidence,
     write_page,
 )
-from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
+from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run(
     executor: Executor = "processes",
     device: Device = "auto",
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Every model alone: the same bits whatever else is run. Slower.")
+        bool, typer.Option("--deterministic", help="Make every model alone: its bits depend on nothing else. Slower.")
     ] = False,
     trial: Annotated[
         bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
@@ -72,7 +72,7 @@ def run(
     quiet: Quiet = False,
     form: Form = TABLE,
 ) -> None:
-    """Play the game: train, unlearn, attack, report. The same command continues an interrupted run."""
+    """Measure unlearning methods: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.options import RunOptions
 
@@ -104,7 +104,7 @@ def plan(file: RunFile = None, out: Out = None, settings: Settings = None) -> No
     _echo_counts(campaign, state)
     light, weights = disk_estimate(campaign)
     kept = "kept" if campaign.keep_weights else "dropped when no longer needed"
-    typer.echo(f"disk: {mib(light)} of signals and decisions; {mib(weights)} of weights, {kept}")
+    typer.echo(f"disk: {mib(light)} of outputs and decisions; {mib(weights)} of weights, {kept}")
 
 
 @app.command()
@@ -129,7 +129,7 @@ def score(
     folder: Folder,
     adversary: Annotated[list[str], typer.Option("--adversary", help="Adversary to add; may be repeated.")],
 ) -> None:
-    """Let further adversaries attack the saved signals; nothing is trained."""
+    """Let further adversaries attack the stored outputs of a run; nothing is trained."""
     from forgetgauge.run.campaign import add_adversaries, play
 
     opened = _existing(folder)
@@ -178,7 +178,7 @@ def export(
     file: Annotated[Path, typer.Argument(help="File to write.")],
     weights: Annotated[bool, typer.Option("--weights", help="Take the weights along.")] = False,
 ) -> None:
-    """Pack a run into one file: signals and decisions, with --weights the models too."""
+    """Pack a run into one file: models' outputs and adversaries' decisions, with --weights the models too."""
     from forgetgauge.plan.jobs import HEAVY
     from forgetgauge.run.campaign import Campaign
     from forgetgauge.store.transfer import export_run
@@ -208,7 +208,7 @@ def audit(
     file: Annotated[Path, typer.Argument(help="Outputs of your own models: .npz or .csv.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result; audits/NAME without it.")] = None,
     adversary: Annotated[
-        list[str] | None, typer.Option("--adversary", help="Adversary to set on the logits; may be repeated.")
+        list[str] | None, typer.Option("--adversary", help="Adversary that attacks the logits; may be repeated.")
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
     interval: Annotated[
@@ -217,20 +217,20 @@ def audit(
     draw: Annotated[
         Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="δ of the certified removal whose ε is bounded from below.")] = 1e-5,
+    delta: Annotated[float, typer.Option(help="δ of the certified removal whose smallest possible ε is given.")] = 1e-5,
     states: Annotated[
         list[str] | None,
-        typer.Option(help="With --draw, what you state to hold: training, shadows, settings, validation, or all."),
+        typer.Option(help="With --draw, what you state to be true: training, shadows, settings, validation, or all."),
     ] = None,
     form: Form = TABLE,
 ) -> None:
-    """Judge the outputs of your own models: on both sides of swap pairs, or with --draw of the one you have."""
+    """Judge your own models by their outputs: those of swap pairs or, with --draw, the one model that you have."""
     from forgetgauge.audit import audit_file, audit_one_model
 
     target = out or Path("audits") / file.stem
     if draw is None:
         if states:
-            raise UserError("--states is of a test of one model: it needs --draw")
+            raise UserError("--states belongs to the test of one model, which needs --draw")
         audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
         show(_existing(target), form)
         return
@@ -252,7 +252,7 @@ def draw_points(
     seed: Annotated[
         str | None, typer.Option(help="Any text that you could not choose: a public beacon's value.")
     ] = None,
-    seed_from: Annotated[str | None, typer.Option(help="Whose the seed is, in words.")] = None,
+    seed_from: Annotated[str | None, typer.Option(help="In words, who or what the seed is from.")] = None,
     out: Annotated[Path, typer.Option(help="Where the draw is kept.")] = Path("draw.json"),
 ) -> None:
     """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
@@ -261,11 +261,13 @@ def draw_points(
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
     typer.echo(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
     if made.forget is None or made.unseen is None:
-        typer.echo(f"Publish it, then give a seed that nobody could know before: {out}")
+        typer.echo(
+            f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before"
+        )
         return
     typer.echo(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
     if made.is_own:
-        typer.echo("The seed is this computer's own: others must believe you that the draw was not repeated.")
+        typer.echo("The seed is this computer's own: others have to take your word that the draw was not repeated.")
 
 
 @app.command()
@@ -373,6 +375,10 @@ def main() -> None:
         code = _complain(str(error))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        code = _complain(str(needs_extra(error.name)))
     except Exception as error:
         if not hasattr(error, "format_message"):  # of click, or of the click that newer typers carry inside
             raise

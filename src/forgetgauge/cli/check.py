@@ -15,17 +15,17 @@ def check(
     result: Annotated[Path, typer.Argument(help="A result.json, or the folder that has one.")],
     min_q: Annotated[float | None, typer.Option(help="Q must be at least this.")] = None,
     at_chance: Annotated[bool, typer.Option("--at-chance", help="Attackers must do no better than chance.")] = False,
-    margin: Annotated[float, typer.Option(help="With --at-chance: how much better is still chance.")] = 0.05,
+    margin: Annotated[float, typer.Option(help="With --at-chance: this advantage still counts as chance.")] = 0.05,
     max_accuracy_loss: Annotated[
-        float | None, typer.Option(help="How much less accurate than Retrain and None a method may be: 0.01.")
+        float | None, typer.Option(help="How much accuracy may be lost against Retrain and None: 0.01 is a point.")
     ] = None,
     method: Annotated[list[str] | None, typer.Option(help="Judge this method alone; may be repeated.")] = None,
     adversaries: Annotated[
-        list[str] | None, typer.Option("--adversaries", help="Who must have played; may be repeated.")
+        list[str] | None, typer.Option("--adversaries", help="An adversary that must have taken part; may be repeated.")
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Also write JUnit's XML here.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Also write the findings here, as JUnit XML.")] = None,
 ) -> None:
-    """Judge a stored result. Exit code 0: it holds; 1: it does not; 3: inconclusive; 2: it cannot be judged."""
+    """Hold a stored result to conditions. Exit code 0: they hold; 1: one does not; 3: inconclusive; 2: not judged."""
     from forgetgauge.report.table import align
     from forgetgauge.results import gate
     from forgetgauge.results.record import read_result

@@ -65,7 +65,7 @@ def reproduce(
     ] = None,
     column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="With replicates: a finished run of several, in place of playing.")
+        Path | None, typer.Option("--run", help="With replicates: use this finished run of several trainings.")
     ] = None,
     results: Annotated[
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")

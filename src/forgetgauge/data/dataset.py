@@ -11,13 +11,19 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from forgetgauge.code.digest import code_digest
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, needs_extra
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Ints, Labels, Task
+
+try:
+    import torch
+    from torch import Tensor
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise needs_extra("torch") from None
 
 _AT_ONCE = 2**24
 

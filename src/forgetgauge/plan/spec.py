@@ -169,7 +169,7 @@ class MetricsSpec(_RunFileTable):
     ic: bool = declared(
         False,
         "the interclass confusion test beside Q: one more model per pair, taught wrong labels",
-        see="([rival metrics](metrics.md))",
+        see="([other metrics](metrics.md))",
         **_APART,
     )
     ic_classes: list[int] = declared([0, 1], "the two classes it confuses", **_APART)

@@ -45,9 +45,9 @@ UNLEARNERS: dict[str, Entry] = {
     ),
     "fisher": Entry(
         "forgetgauge.unlearn.fisher:Fisher",
-        "add noise to every weight, the more the less information the retain set has on it",
+        "add noise to every weight, more of it where the retain set says less about the weight",
         needs="original model, retain set",
-        cost="K × |R| gradients (|R| with sampled labels)",
+        cost="classes × |R| gradients (|R| with sampled labels)",
         cites="Golatkar et al. 2020",
     ),
     "salun": Entry(
@@ -101,16 +101,16 @@ UNLEARNERS: dict[str, Entry] = {
     ),
     "scrub": Entry(
         "forgetgauge.unlearn.scrub:Scrub",
-        "move away from the original on the forget set, stay near it and right on the retain set, in turns",
+        "in turns, move away from the original on the forget set, and stay near it and accurate on the retain set",
         needs="original model, retain set, forget set",
         cost="epochs × |R| + msteps × |F| gradients",
         cites="Kurmanji et al. 2023",
     ),
     "sisa": Entry(
         "forgetgauge.unlearn.sisa:RetrainShards",
-        "retrain the shards that hold a forgotten point: exact",
+        "retrain the shards that contain a forgotten point: exact",
         needs="original model of the learner sisa, retain set, forget set",
-        cost="a full training of the shards that are hit, nearly all unless F is small",
+        cost="a full training of each such shard, which are nearly all unless F is small",
         cites="Bourtoule et al. 2021",
     ),
     "certified-removal": Entry(
@@ -127,7 +127,7 @@ UNLEARNERS: dict[str, Entry] = {
 ADVERSARIES: dict[str, Entry] = {
     "correctness": Entry(
         "forgetgauge.attack.threshold:CORRECTNESS",
-        "says “forget” where the model predicts the label; the gap attack",
+        "calls a point forgotten where the model predicts its label correctly; the gap attack",
         needs="logits and label (black box)",
         cost="nothing to fit",
         cites="Yeom et al. 2018; Song and Mittal 2021",
@@ -148,7 +148,7 @@ ADVERSARIES: dict[str, Entry] = {
     ),
     "modified-entropy": Entry(
         "forgetgauge.attack.threshold:MODIFIED_ENTROPY",
-        "entropy that knows the true label, against a threshold per class",
+        "entropy that takes the true label into account, against a threshold per class",
         needs="logits and label (black box), shadow models",
         cost="one sort per class",
         cites="Song and Mittal 2021",
@@ -169,7 +169,7 @@ ADVERSARIES: dict[str, Entry] = {
     ),
     "shadow-aware": Entry(
         "forgetgauge.attack.shadow_model:AWARE",
-        "the shadow attack, its shadow models passed through the same unlearner",
+        "the shadow attack, with shadow models that were unlearned by the method under test",
         needs="logits and label (black box), shadow models unlearned by each method",
         cost="each method on each shadow model; one logistic regression per class",
         cites="Shokri et al. 2017",
@@ -177,42 +177,42 @@ ADVERSARIES: dict[str, Entry] = {
     "lira-online": Entry(
         "forgetgauge.attack.lira:ONLINE",
         "likelihood ratio at each point between models that saw it and models that did not",
-        needs="logits and label (black box), reference models trained on parts of D",
+        needs="logits and label (black box), reference models trained on random parts of the data",
         cost="the reference models",
         cites="Carlini et al. 2022",
     ),
     "lira-offline": Entry(
         "forgetgauge.attack.lira:OFFLINE",
-        "how far the model is above models that did not see the point",
-        needs="logits and label (black box), shadow models and their signals on D",
+        "how much surer the model is of the point than models that did not see it",
+        needs="logits and label (black box), shadow models and their outputs on F and T",
         cost="one mean per point",
         cites="Carlini et al. 2022",
     ),
     "rmia-online": Entry(
         "forgetgauge.attack.rmia:ONLINE",
-        "share of unseen points whose probability rose less than the point's; models of both sides as reference",
-        needs="logits and label (black box), signals on the shadow half, shadow models, models of parts of D",
+        "probability relative to models some of which saw the point, ranked among points that the model never saw",
+        needs="logits and label (black box), outputs on unseen points, shadow models, reference models",
         cost="the reference models",
         cites="Zarifzadeh et al. 2024",
     ),
     "rmia-offline": Entry(
         "forgetgauge.attack.rmia:OFFLINE",
-        "share of unseen points whose probability rose less than the point's; unseeing models as reference",
-        needs="logits and label (black box), signals on the shadow half, shadow models and their signals on D",
+        "probability relative to models that did not see the point, ranked among points that the model never saw",
+        needs="logits and label (black box), outputs on unseen points, shadow models and their outputs on F and T",
         cost="one sort per model",
         cites="Zarifzadeh et al. 2024",
     ),
     "quantile": Entry(
         "forgetgauge.attack.quantile:REGRESSION",
-        "logit gap against a quantile of what the model gives to unseen points of the kind",
-        needs="logits and label (black box), signals on the shadow half, shadow models and their signals on D",
+        "confidence (logit gap) against a quantile of the confidence in similar points that the model never saw",
+        needs="logits and label (black box), outputs on unseen points, shadow models and their outputs on F and T",
         cost="one linear quantile regression per model",
         cites="Bertran et al. 2023",
     ),
     "u-lira": Entry(
         "forgetgauge.attack.lira:UNLEARNING",
         "likelihood ratio at each point between “trained on, then forgotten” and “never seen”",
-        needs="logits and label (black box), reference models trained on parts of D, unlearned by each method",
+        needs="logits and label (black box), reference models, unlearned by each method",
         cost="the reference models, and each method on each of them",
         cites="Hayes et al. 2024",
     ),
@@ -225,7 +225,7 @@ ADVERSARIES: dict[str, Entry] = {
     ),
     "loss-landscape": Entry(
         "forgetgauge.attack.white_box:LANDSCAPE",
-        "rise of the loss at the point when the weights are shaken, against a threshold per class",
+        "rise of the loss at the point when noise is added to the weights, against a threshold per class",
         needs="weights (white box), shadow models",
         cost="a few predictions per point",
         cites="Keskar et al. 2017 (sharpness)",
@@ -237,7 +237,7 @@ ADVERSARIES: dict[str, Entry] = {
 LEARNERS: dict[str, Entry] = {
     "minibatch": Entry(
         "forgetgauge.learn.minibatch:Minibatch",
-        "a torch model trained by minibatch gradient descent, many at once as a stack",
+        "a torch model trained by minibatch gradient descent, many models at once",
         needs="a data set",
         cost="epochs × n gradients",
     ),
@@ -385,7 +385,7 @@ TASKS: dict[str, Entry] = {
 """What a data set's labels and a model's outputs mean."""
 
 EXECUTORS: dict[str, Entry] = {
-    "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one assignment after another"),
+    "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one job after another"),
     "processes": Entry("forgetgauge.run.executors:Processes", "one worker process for each core, one thread each"),
 }
 """Who does the work of a run."""

@@ -314,7 +314,7 @@ def _shortfalls(game: GameResult, sweep: str | None) -> list[str]:
 def _weaker(game: GameResult, method: MethodResult) -> str:
     """One basis is on record for a game, but a method that lost pairs may have fallen to the weaker one."""
     fell = method.interval_basis == "given these models" and game.interval_basis == "over pairs"
-    return "; its intervals are given these models, not over pairs" if fell else ""
+    return "; its intervals are for these models only" if fell else ""
 
 
 def _overview(result: Result) -> Overview | None:

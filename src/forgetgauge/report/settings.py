@@ -10,6 +10,16 @@ from forgetgauge.plan.spec import PARAMETERS
 from forgetgauge.results.record import Result, StackResult
 from forgetgauge.wording import INTERVALS, listed, seconds, setting
 
+GIVEN = {
+    "references": "reference models trained on random parts of the data",
+    "outsiders": "the shadow models’ outputs on the attacked half, which they never saw",
+    "background": "the attacked model’s outputs on the shadow half, which it never saw",
+    "unlearned": "shadow or reference models that were unlearned by the same method",
+    "gradient-norm": "gradients of the attacked model",
+    "landscape": "the loss of the attacked model when noise is added to its weights",
+}
+"""What an adversary may ask for (`attack.adversary.Need`), in words."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -59,8 +69,8 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         "|R|": _joined(spec, "n_retain"),
         "|F| = |T|": _joined(spec, "n_forget"),
         **{one.label: _shown(one.in_game, spec) for one in PARAMETERS.values() if one.in_game is not None},
-        "pairs chosen by a pilot": setting(spec["until"]) if spec.get("until") else "",
-        "rival metrics": setting(spec["metrics"]) if spec.get("metrics") else "",
+        "number of pairs chosen after a pilot": setting(spec["until"]) if spec.get("until") else "",
+        "other metrics": setting(spec["metrics"]) if spec.get("metrics") else "",
         "learner": _named(spec.get("learner", {})),
     }
     return {name: text for name, text in lines.items() if text}
@@ -96,9 +106,10 @@ def _adversary_settings(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _adversary(adversary: Mapping[str, Any], name: str) -> str:
-    """With what it was shown beyond the shadow models."""
-    needs = [f"needs {listed(adversary['needs'])}"] if adversary.get("needs") else []
-    return "; ".join([_named(adversary.get("adversary", {}), name), *needs])
+    """With what it was given beyond the outputs that it attacks and the shadow models."""
+    needs = [GIVEN.get(need, need) for need in adversary.get("needs", ())]
+    given = [f"was given {listed(needs)}"] if needs else []
+    return "; ".join([_named(adversary.get("adversary", {}), name), *given])
 
 
 def _joined(spec: Mapping[str, Any], *keys: str) -> str:

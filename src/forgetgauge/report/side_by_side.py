@@ -39,21 +39,21 @@ class Metric:
 
 
 METRICS = (
-    Metric("quality", "Q", 1.0, "speaks for the declared adversaries only."),
+    Metric("quality", "Q", 1.0, "is about the declared adversaries only: others may see more."),
     Metric(
         "ic",
         "IC",
         1.0,
-        "1 − the share of points still taken for the class they were wrongly taught as. It is of models of its own, "
-        "with wrong labels, so it says nothing of what the models above remember, nor of any attacker; ordinary "
-        "mistakes between the two classes keep Retrain below 1, and a model that calls all of these points a third "
-        "class scores 1.",
+        "interclass confusion score: models of its own are taught wrong labels between two classes and then unlearn "
+        "them; 1 − the share of these points that are still given the wrong label. So it says nothing about the models "
+        "above, nor about any attacker; ordinary mistakes between the two classes keep Retrain below 1, and a model "
+        "that assigns all of these points to a third class scores 1.",
     ),
     Metric(
         "ic_right",
         "IC, right",
         1.0,
-        "the share of those points called what they truly are, which the IC score does not ask for.",
+        "the share of those points that are given their true label, which the IC score does not look at.",
         ranked=False,
         in_text=False,
     ),
@@ -61,8 +61,8 @@ METRICS = (
         "ic_accuracy",
         "IC accuracy",
         1.0,
-        "accuracy of the IC test’s models on points they never saw: where it is far below Retrain’s, the IC score is "
-        "of a damaged model and does not speak of forgetting.",
+        "accuracy of the IC test’s models on points they never saw: where it is far below Retrain’s, the IC score "
+        "measures damage to the model and not forgetting.",
         ranked=False,
     ),
     Metric(
@@ -77,22 +77,24 @@ METRICS = (
         "MIA, |s − s′|",
         0.0,
         "how far that attack’s score on one split is from its score when F and T have changed places, averaged over "
-        "pairs: which of two equally random halves was called F. Q and the swap’s MIA do not tell them apart.",
+        "pairs. It shows how much the score owes to which of two equally random halves was called F; Q and “MIA, swap” "
+        "do not depend on that.",
         ranked=False,
     ),
     Metric(
         "mia_swap",
         "MIA, swap",
         0.5,
-        "1 − AUC averaged over F and T changing places: what a split adds cancels. An AUC runs through thresholds that "
-        "no attacker has fixed, and the best attack is picked on the points that score it.",
+        "1 − AUC, averaged over both sides of the swap, so that differences between the points of F and T drop out. An "
+        "AUC uses all thresholds, where an attacker has to fix one, and the best attack is picked on the points that "
+        "score it.",
     ),
     Metric(
         "offset_mia",
         "offset MIA",
         0.0,
         "accuracy of the attack’s decisions on one split minus its accuracy against Retrain there; the largest of all "
-        "attacks. 0 for Retrain by construction, so Retrain checks nothing, and the rest depends on the split.",
+        "attacks. It is 0 for Retrain by construction, so Retrain cannot check it, and it depends on the split.",
         better=-1,
         constructed=True,
     ),
@@ -101,7 +103,7 @@ METRICS = (
         "KL on F",
         0.0,
         "KL divergence in nats from a retrained model’s outputs to the method’s, on forgotten points. Retrain’s row is "
-        "between two retrained models: that, not 0, is the floor, and it comes of chance in training, not of memory.",
+        "between two retrained models: no method can be expected below that, which is due to chance in training.",
         better=-1,
     ),
     Metric(
@@ -271,7 +273,7 @@ def score_rows(game: GameResult, names: Sequence[str]) -> list[list[str]]:
 def check_rows(game: GameResult) -> list[list[str]]:
     """Head and one row per metric; empty without rivals."""
     checks = checks_of(game)
-    head = ["metric", "ideal", "Retrain", "grounded", "single pairs", "None", "sd over pairs", "τ with Q"]
+    head = ["metric", "ideal", "Retrain", "at the ideal", "single pairs", "None", "sd over pairs", "τ with Q"]
     return [head, *(_check_row(check) for check in checks)] if checks else []
 
 
@@ -295,7 +297,7 @@ def on_order(result: Result) -> str:
 
 
 def _check_row(check: Check) -> list[str]:
-    grounded = "built in" if check.metric.constructed else {True: "yes", False: "no", None: "–"}[check.grounded]
+    grounded = "by construction" if check.metric.constructed else {True: "yes", False: "no", None: "–"}[check.grounded]
     ideal, spread = setting(check.metric.ideal).removesuffix(".0"), "–" if check.spread is None else plain(check.spread)
     reach = "–" if check.reach is None else f"{plain(check.reach[0])} … {plain(check.reach[1])}"
     references = [_cell(check.retrain), grounded, reach, _cell(check.none)]

@@ -29,15 +29,15 @@ HEADS = (
     "measured against the tight bound",
 )
 EXPLAINED = (
-    "Adv = 1 − Q. The interval holds for pairs of any distribution at the level of the game: with few pairs it is "
-    "wide, and many claims are not settled. ε ≥ is for the claim’s δ: a claim of less is refuted. Tight bound: "
-    "1 − (1 − 2δ)e^−ε; paper’s: 2 − (4 − 4δ)/(e^ε + 1). Retrained: models whose budget was exceeded, which are "
-    "Retrain’s."
+    "Adv = 1 − Q. The interval holds whatever the distribution of pairs: with few pairs it is wide, and many claims "
+    "are neither confirmed nor refuted (not settled). ε ≥ is for the claim’s δ: a claim of less is refuted. Tight "
+    "bound: 1 − (1 − 2δ)e^−ε; paper’s: 2 − (4 − 4δ)/(e^ε + 1). Retrained: models whose removal budget was exceeded, so "
+    "that they were trained again."
 )
 UNCERTIFIED = "not certified: some models retrained, some not"
 UNCERTIFIED_EXPLAINED = (
-    "Not certified: retraining those that exceed the budget keeps the models that fit F well, whose law is not "
-    "Retrain’s. Where none or all are retrained there is nothing to choose."
+    "Not certified: where only the models that exceed the budget are retrained, those that remain were selected by how "
+    "well they fit F, so their distribution is not Retrain’s. Where none or all are retrained, nothing was selected."
 )
 
 
@@ -175,7 +175,7 @@ def _n_models(game: GameResult, method: MethodResult) -> int | None:
 
 FACTS_EXPLAINED = (
     "Averages over a method’s models, as the learner and the method state them. What a learner states (spent_epsilon, "
-    "say) is of the training that made the model: an unlearning method’s own steps are in no accountant’s book."
+    "say) is of the training that made the model: what an unlearning method did afterwards is not counted in it."
 )
 
 
@@ -214,7 +214,7 @@ SPENT, TARGET, NOISE = "spent_epsilon", "target_epsilon", "noise_multiplier"
 
 
 def spent_budget(game: GameResult) -> str | None:
-    """`Spent ε of a model: 7.993 original, 7.992 retrained; target 8.` None where no learner states a budget."""
+    """`Privacy budget ε that … spent: 7.993 original, 7.992 retrained; target 8.` None where none is stated."""
     budgets: dict[str, Mapping[str, float]] = {}
     for whose, facts in _stated_budgets(game):
         budgets.setdefault(whose, facts)
@@ -222,7 +222,8 @@ def spent_budget(game: GameResult) -> str | None:
         return None
     spent = ", ".join(f"{_amount(facts)} {whose}" for whose, facts in sorted(budgets.items()))
     targets = dict.fromkeys(f"{facts[TARGET]:.4g}" for facts in budgets.values() if TARGET in facts)
-    return f"Spent ε of a model: {spent}{'; target ' + ', '.join(targets) if targets else ''}."
+    aim = f"; target {', '.join(targets)}" if targets else ""
+    return f"Privacy budget ε that the training of a model spent: {spent}{aim}."
 
 
 def _stated_budgets(game: GameResult) -> Iterator[tuple[str, Mapping[str, float]]]:

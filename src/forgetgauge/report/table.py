@@ -18,7 +18,9 @@ from forgetgauge.results.record import (
 )
 from forgetgauge.results.utility import damage, uneven_accuracy
 from forgetgauge.results.verdict import verdict_lines
-from forgetgauge.wording import bound, interval_basis, listed
+from forgetgauge.wording import bound, intervals_are_for, listed
+
+BY_CHANCE = " (in brackets: chance alone stays above this in 95 % of cases)"
 
 
 def render_table(result: Result) -> str:
@@ -32,7 +34,8 @@ def render_table(result: Result) -> str:
         blocks.append("\n".join(filter(None, [f"over {result.sweep}", align(rows), on_order(result)])))
     if claims := certificates(result):
         rows = [list(HEADS), *(_claim_cells(claim) for claim in claims)]
-        blocks.append("\n".join([f"claimed and measured, {claimed_delta(result)}", align(rows), *legend(result)]))
+        title = f"claimed (ε, δ)-certified removal, and the advantage measured, {claimed_delta(result)}"
+        blocks.append("\n".join([title, align(rows), *legend(result)]))
     if result.failures:
         blocks.append("\n".join(causes([(failure.job, failure.error) for failure in result.failures])))
     return "\n\n".join(blocks)
@@ -54,7 +57,7 @@ def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
 
 def why_no_quality(method: MethodResult) -> str:
     """Of a method without Q."""
-    return "no evidence" if method.n_pairs else "no pair completed"
+    return "nothing measured" if method.n_pairs else "no pair completed"
 
 
 def _game_table(game: GameResult) -> str:
@@ -71,30 +74,31 @@ def _game_table(game: GameResult) -> str:
     reading = []
     if game.noise_floor is not None:
         reading.append(
-            f"Q = 1: nothing left to see. Chance alone gives Q ≥ {1 - game.noise_floor.q95:.3f} "
-            f"(95 % of relabellings, {game.noise_floor.method})."
+            "Q = 1: attackers see nothing. Where there is nothing to see, chance keeps Q above "
+            f"{1 - game.noise_floor.q95:.3f} in 95 % of cases."
         )
     if game.interval_basis is not None:
-        reading.append(f"Intervals: {interval_basis(game.interval_basis, game.spec.get('interval', 'student'))}.")
-    if reading:
-        lines.append(" ".join(reading))
+        reading.append(intervals_are_for(game.interval_basis, game.spec.get("interval", "student")))
+    lines += reading
     if worst := [method.worst_pair for method in game.methods.values() if method.worst_pair is not None]:
         known = any(found.noise_floor is not None for found in worst)
         lines.append(
-            f"Worst pair: Q of the pair in which an adversary saw most{' (by chance: 95 % are above)' * known}. "
+            f"Worst pair: Q of the pair in which an adversary saw most{BY_CHANCE * known}.\n"
             f"ε ≥: with {level} confidence, no certified removal of F can claim less."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
     lines += [f"warning: {line}" for line in game.warnings]
-    lines += [f"not covered: {line}" for line in game.not_covered]
+    lines += [f"not watched for changes: {line}" for line in game.not_covered]
     if any("is stated)" not in line for line in game.not_covered):
-        lines.append('When it changes, results do not: state version = "…" beside the method, and raise it.')
+        lines.append(
+            'If it changes, stored results are still used, unless you give the method version = "…" and raise it.'
+        )
     lacking = [name for name, m in game.methods.items() if m.quality is not None and lacks_pairs(game, m)]
     if lacking:
         lines.append(f"No verdict on {listed(lacking)}: pairs are missing.")
     weaker = [name for name, m in game.methods.items() if m.interval_basis not in (None, game.interval_basis)]
     if weaker:
-        lines.append(f"Intervals of {', '.join(weaker)}: given these models, since pairs are missing.")
+        lines.append(f"Intervals of {listed(weaker)} are for these models only, since pairs are missing.")
     return "\n".join(lines)
 
 

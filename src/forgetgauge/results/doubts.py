@@ -69,17 +69,17 @@ def silence(decided_nothing: Mapping[str, Sequence[str]], adversaries: Sequence[
         if names:
             by_names.setdefault(tuple(names), []).append(method)
     return [
-        f"{listed(methods)}: no evidence. {_answer(names)} the same of all points of every model, so nothing was "
-        "measured: there is no Q."
+        f"{listed(methods)}: {_answer(names)} the same answer for all points of every model, so nothing was "
+        "measured and there is no Q."
         if len(names) == len(adversaries)
-        else f"{listed(methods)}: {_answer(names)} the same of all points of every model and decided nothing; Q rests "
-        "on the other adversaries."
+        else f"{listed(methods)}: {_answer(names)} the same answer for all points of every model, which measures "
+        "nothing; Q rests on the other adversaries."
         for names, methods in by_names.items()
     ]
 
 
 def _answer(names: Sequence[str]) -> str:
-    return f"{listed(names)} {'answers' if len(names) == 1 and not names[0].endswith('decisions') else 'answer'}"
+    return f"{listed(names)} {'gives' if len(names) == 1 and not names[0].endswith('decisions') else 'give'}"
 
 
 def _against_the_shadows(method: str, evidence: Evidence, n_tests: int) -> str | None:
@@ -96,7 +96,9 @@ def _against_the_shadows(method: str, evidence: Evidence, n_tests: int) -> str |
     most = int(np.where(below, separation, np.inf).argmin())
     fitted = any(lean is not None and is_below for lean, is_below in zip(evidence.shadows, below, strict=True))
     start = (
-        "the shadow models and the game point in opposite directions" if fitted else "the answers point the wrong way"
+        "the shadow models and the models under test point in opposite directions"
+        if fitted
+        else "the answers point the wrong way"
     )
     return (
         f"{method}: {start}. To {listed(names)}, forgotten points "
@@ -157,7 +159,7 @@ def _copied_sides(method: str, evidence: Evidence) -> str | None:
         return None
     where = _pairs([str(pair) for pair in evidence.copied])
     return (
-        f"{method}: the models of both sides answer alike up to rounding on {where}."
+        f"{method}: the models of both sides of {where} give the same answers up to rounding."
         " If the method returns the same model whatever it is given, Q = 1 says nothing about forgetting."
     )
 

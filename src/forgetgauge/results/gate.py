@@ -67,20 +67,20 @@ def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: 
     where = f"{source}, {sweep} = {game.value}" if sweep is not None else source
     absent = [name for name in asked.adversaries if name not in game.spec.get("adversaries", {})]
     if absent:
-        raise UserError(f"{where}: {listed(absent)} did not play, so every Q may be too high; run it with them")
+        raise UserError(f"{where}: {listed(absent)} did not take part, so every Q may be too high; run it with them")
     names = list(asked.methods) or [name for name in game.methods if role_of(game, name) == "tested"]
     for name in names:
         if name not in game.methods:
             raise UserError(f"{where}: {unknown_name('method', name, game.methods)}")
     if not names:
-        raise UserError(f"{where}: there is no method to judge beside the references; name one with --method")
+        raise UserError(f"{where}: there is no method to judge besides Retrain and None; name one with --method")
     found = []
     for name in names:
         method = game.methods[name]
         if lacks_pairs(game, method) or method.n_pairs < MIN_PAIRS or method.interval is None:
             raise UserError(
-                f"{where}: {name} has {counted(method.n_pairs, 'pair')}, but an interval over pairs needs all of at "
-                f"least {MIN_PAIRS}, and adversaries that decided"
+                f"{where}: {name} has {counted(method.n_pairs, 'pair')}, but it is judged only if all were completed, "
+                f"there are at least {MIN_PAIRS}, and an adversary told any points apart"
             )
         label = name if sweep is None else f"{name} at {sweep} = {game.value}"
         found += _findings(game, label, name, method, asked)

@@ -20,6 +20,8 @@ APART = 0.1
 """A pair's distance from the median of all: trainings of one recipe differ by a point or two."""
 SURELY = 8.0
 """Standard errors of a pair's accuracy: the farthest of hundreds is four off by chance, and of few points more."""
+DAMAGE = "A damaged model gives less away: part of such a Q is damage, not forgetting."
+LITTLE = "A model that learnt little has little to forget."
 NAMES = {"test": "test set", "unseen": "unseen points"}
 
 
@@ -84,7 +86,7 @@ def damage(game: GameResult) -> str | None:
         return None
     worse = "Less accurate" if game.utility_name == "accuracy" else f"Of a lower {game.utility_name}"
     by_method = ", ".join(f"{name} by {points(loss)}" for name, loss in lost.items())
-    return f"{worse} than {yardsticks(game)}: {by_method}. Such a Q is in part that of a damaged model."
+    return f"{worse} than {yardsticks(game)}: {by_method}. {DAMAGE}"
 
 
 def points(loss: float) -> str:
@@ -122,7 +124,7 @@ def uneven_accuracy(game: GameResult) -> str | None:
             uneven.append(f"{name} {plain(min(found))} to {plain(max(found))} ({NAMES[part]})")
     if not uneven:
         return None
-    return f"Accuracy differs from pair to pair: {', '.join(uneven)}. What was not learnt cannot be forgotten."
+    return f"Accuracy differs from pair to pair: {', '.join(uneven)}. {LITTLE}"
 
 
 def _error(game: GameResult, part: str, accuracy: float, n_pairs: int) -> float:

@@ -41,8 +41,7 @@ def verdict_on(game: GameResult, name: str) -> str:
     if method.quality is None or method.p_value is None or seen is None or lacks_pairs(game, method):
         return NOT_EVALUABLE
     if method.p_value <= 1 - game.spec.get("level", 0.95) + 1e-12:
-        none = next((other for other in game.methods if role_of(game, other) == "none"), None)
-        beside = standings(game, name, [none]) if none is not None and role_of(game, name) == "tested" else {}
+        beside = standings(game, name, _none_of(game)) if role_of(game, name) == "tested" else {}
         return NOT_BETTER if beside.get("open") or beside.get("worse") else STILL_VISIBLE
     return INCONCLUSIVE if seen > COARSE else LIKE_RETRAIN
 
@@ -74,8 +73,17 @@ def verdict_lines(game: GameResult) -> list[str]:
         if role_of(game, name) == "tested":
             said, seen = verdict_on(game, name), resolution_on(game, name)
             resolved = f" (an advantage of {plain(seen)} would have been seen)" if said == LIKE_RETRAIN and seen else ""
-            given[said].append(f"{name}{resolved}")
+            given[said].append(f"{name}{resolved}{_beside_none(game, name) if said == STILL_VISIBLE else ''}")
     return [f"{said[0].upper()}{said[1:]}: {listed(names)}." for said, names in given.items() if names]
+
+
+def _none_of(game: GameResult) -> list[str]:
+    return [name for name in game.methods if role_of(game, name) == "none"][:1]
+
+
+def _beside_none(game: GameResult, name: str) -> str:
+    """That a method which is still visible is better than doing nothing, where that is settled."""
+    return " (but better than doing nothing)" if standings(game, name, _none_of(game))["better"] else ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ def _no_headline(game: GameResult) -> str:
     if any(method.quality is not None for method in game.methods.values()):
         return "No method completed every swap pair, so there is no verdict."
     if any(method.n_pairs for method in game.methods.values()):
-        return "No adversary could decide anything, so there is no evidence and no Q to report."
+        return "Every adversary gave the same answer for all points, so nothing was measured and there is no Q."
     return "No method completed a swap pair, so there is no Q to report."
 
 
@@ -184,7 +192,8 @@ def _headline(game: GameResult, tested: Sequence[Known]) -> str:
     interval = f"{level_of(game)}interval {bracket((best.low, best.high))}"
     found = f"Q{JOINED}={JOINED}{best.quality:.3f}, {interval}{price}{f'; {beside}' if beside else ''}"
     said = verdict_on(game, best.name)
-    return f"{best.name} {among}, and {'the evidence' if said == INCONCLUSIVE else 'it'} is {said}: {found}."
+    subject = {INCONCLUSIVE: "the evidence", STILL_VISIBLE: "what it was to forget"}.get(said, "it")
+    return f"{best.name} {among}, and {subject} is {said}: {found}."
 
 
 def _standing(game: GameResult, tested: Sequence[Known]) -> str:
@@ -206,15 +215,15 @@ def _on_rivals(game: GameResult, tested: Sequence[Known]) -> list[str]:
     found = standings(game, best.name, [other.name for other in others])
     remarks = []
     if best.holds_one():
-        remarks.append(f"The interval of {best.name} holds 1: these adversaries found nothing they could rely on.")
+        remarks.append(f"The interval of {best.name} contains 1: these adversaries found nothing they could rely on.")
     if found["better"] and len(found["better"]) < len(others):
         remarks.append(f"It is better than {listed(found['better'])}.")
     if found["open"]:
-        remarks.append(f"Whether it is better than {listed(found['open'])} this run does not settle.")
+        remarks.append(f"This run is too small to say whether it is better than {listed(found['open'])}.")
     if found["worse"]:
         remarks.append(f"Yet compared pair by pair, {_are(found['worse'])} better than {best.name}.")
     if found["unknown"]:
-        remarks.append(f"For want of the same pairs, it is not compared with {listed(found['unknown'])}.")
+        remarks.append(f"It is not compared with {listed(found['unknown'])}, which did not complete the same pairs.")
     return remarks
 
 
@@ -227,23 +236,25 @@ def _on_stability(game: GameResult) -> list[str]:
         return []
     tau = f"τ{JOINED}of{JOINED}{tau_text(game.rank_stability)}"
     return [
-        f"The rankings that single pairs give agree with this one to a mean Kendall’s {tau}: 1 is the same "
-        "ranking, 0 nothing in common."
+        "How far the ranking depends on the split: ranked by one swap pair alone, the methods come in an order that "
+        f"agrees with this one with a Kendall’s {tau} on average (1: the same order; 0: no relation)."
     ]
 
 
 def _on_retrain(game: GameResult, retrain: Known | None) -> list[str]:
     if retrain is None:
-        return ["Retrain has no Q here, so nothing checks that this game gives 1 where nothing is left to see."]
+        return ["Retrain has no Q here, so nothing checks that Q is 1 where there is nothing to see."]
     if game.spec.get("share_retrain"):
         return [
-            "Both sides of a pair share one retrained model: Retrain stands at 1 by construction and checks nothing."
+            "Both sides of a pair share one retrained model, so Retrain’s Q is 1 by construction and checks nothing."
         ]
     if retrain.holds_one():
-        return [f"Retrain is as it should be: its interval {bracket((retrain.low, retrain.high))} holds 1."]
+        interval = bracket((retrain.low, retrain.high))
+        return [f"Retrain never saw the forgotten points, so its Q should be 1: its interval {interval} contains 1."]
     return [
-        f"Retrain is not as it should be: {retrain} lies below 1, although its models never saw the forget set. Either "
-        "this is one of the few runs whose interval misses, or something leaks; read every other row with care."
+        f"Retrain never saw the forgotten points, so its Q should be 1, but it is {retrain}. Either this is one of the "
+        "few runs whose interval misses the true value, or the forgotten points reach the models in some way that "
+        "they should not. Until that is found, do not rely on the other rows."
     ]
 
 
@@ -252,17 +263,18 @@ def _on_none(game: GameResult, none: Known | None, tested: Sequence[Known]) -> l
         return []
     if none.holds_one():
         return [
-            f"Even None, which unlearns nothing, is at {none}, and its interval holds 1: this game cannot tell "
-            "unlearning from doing nothing. A larger α, more pairs or stronger adversaries may."
+            f"Even None, which unlearns nothing, has a Q of {none}, and its interval contains 1: this run cannot tell "
+            "unlearning from doing nothing. More points to forget (a larger α), more pairs or stronger adversaries may."
         ]
-    remarks = [f"None, which unlearns nothing, is at {none}: {1 - none.quality:.3f} below 1."]
+    remarks = [f"None, which unlearns nothing, has a Q of {none}: {1 - none.quality:.3f} below 1."]
     found = standings(game, none.name, [method.name for method in tested])
     if found["worse"]:
         remarks.append(f"{_are(found['worse'])} better than None.")
     if found["open"]:
-        remarks.append(f"{listed(found['open'])} cannot be told from None.")
+        remarks.append(f"This run cannot tell {listed(found['open'])} from None.")
     if found["better"]:
-        remarks.append(f"None is better than {listed(found['better'])}: unlearning made the forgotten easier to see.")
+        names = listed(found["better"])
+        remarks.append(f"None is better than {names}: that unlearning made the forgotten points easier to see.")
     return remarks
 
 
@@ -281,7 +293,7 @@ def _on_absent(game: GameResult) -> list[str]:
     silent = [name for name, method in absent.items() if method.n_pairs > 0]
     return [
         *([f"No pair was completed for {listed(without)}."] if without else []),
-        *([f"There is no evidence about {listed(silent)}: no adversary could decide anything."] if silent else []),
+        *([f"Nothing was measured of {listed(silent)}: no adversary told any two points apart."] if silent else []),
     ]
 
 
@@ -289,16 +301,19 @@ def _on_basis(game: GameResult) -> list[str]:
     remarks = []
     if game.interval_basis == "given these models":
         remarks.append(
-            f"With fewer than {MIN_PAIRS} pairs, intervals and comparisons are given these models: "
+            f"With fewer than {MIN_PAIRS} pairs, intervals and comparisons are for these models only: "
             "other splits or trainings may differ by more."
         )
     if unsplit := [name for name, method in game.methods.items() if method.chosen_on == "plug-in"]:
-        remarks.append(f"Too small to choose an adversary on other data: {listed(unsplit)}, at the paper’s estimate.")
+        remarks.append(
+            "There were too few points to choose the best adversary on some and score it on others, so the Q of "
+            f"{listed(unsplit)} is the paper’s estimate, which is biased low."
+        )
     return remarks
 
 
 def sweep_verdict(result: Result) -> Verdict:
-    """Which method has the highest Q at which value, and whether Retrain’s interval holds 1 at all of them."""
+    """Which method has the highest Q at which value, and whether Retrain’s interval contains 1 at all of them."""
     best: dict[str, list[str]] = {}
     astray = []
     for game in result.games:
@@ -327,11 +342,12 @@ def _sweep_damage(result: Result) -> list[str]:
         for method in lost_accuracy(game):
             where.setdefault(method, []).append(setting(game.value))
     damaged = "; ".join(f"{method} at {listed(values)}" for method, values in where.items())
-    return [f"Damaged, more than a point of accuracy below the references: {damaged}."] if damaged else []
+    said = "More than a point of accuracy below Retrain and None, so that part of Q is damage and not forgetting"
+    return [f"{said}: {damaged}."] if damaged else []
 
 
 def _sweep_grounding(result: Result, astray: Sequence[str]) -> str:
     if not astray:
-        return "Retrain’s interval holds 1 in every game. Which differences are real stands game by game below."
+        return "Retrain’s interval contains 1 at every value, as it should. Comparisons of methods are below, by value."
     where = f"{result.sweep} = {listed(astray)}"
-    return f"Retrain’s interval does not hold 1, or it has none, at {where}: read these with care."
+    return f"Retrain’s interval should contain 1, but does not, or is missing, at {where}: do not rely on these."

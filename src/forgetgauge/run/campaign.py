@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.graph import (
     CONFUSED,
     PAIR,
@@ -93,6 +93,7 @@ class Campaign:
 
 def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     """Within, a run is planned and played: an executor that can gets ready while it is planned."""
+    require_torch()
     start = getattr(options.load_executor(), "started_ahead", None)
     return nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device))
 
@@ -109,7 +110,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
-            raise UserError(f"{folder.path}: was begun with stacks; --deterministic needs a folder of its own (--out)")
+            raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
             if options.trial:

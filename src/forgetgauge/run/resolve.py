@@ -13,7 +13,7 @@ import numpy as np
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
-from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
     """Make every choice a run file leaves open; each mistake in it is one line that begins with `source`."""
+    require_torch()
     specs = sweep_games(raw, source)
     weights: dict[str, Any] = {}
     try:
@@ -117,7 +118,7 @@ def _check_task(
             able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
             raise UserError(
                 f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
-                f"those that can play are {listed(able)}"
+                f"those that can be used are {listed(able)}"
             )
     if task.has_classes:
         return

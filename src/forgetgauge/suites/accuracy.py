@@ -12,16 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetgauge.data.dataset import Points
-from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.learn.device import choose_device, describe
-from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.provenance import commit
 from forgetgauge.records import Record
@@ -32,6 +27,9 @@ from forgetgauge.suites.invocation import refuse_download
 from forgetgauge.suites.paper import text_values
 from forgetgauge.suites.records import read_strictly
 from forgetgauge.wording import seconds
+
+if TYPE_CHECKING:
+    from forgetgauge.data.dataset import Points
 
 FILE = "accuracy.json"
 NAME = "accuracy"
@@ -186,6 +184,8 @@ def _fits(found: FullData, time_limit_s: float | None, passed_s: float) -> bool:
 
 def _points_of(scale: str, recipe: Recipe) -> tuple[Points, Points, FullData]:
     """(training points, test points, a record without models). Digits have no test set: every fifth stands for it."""
+    from forgetgauge.data.loading import load_dataset
+
     dataset = load_dataset(recipe.data)
     train, test = dataset.points, dataset.test
     if test is None:
@@ -198,10 +198,16 @@ def _points_of(scale: str, recipe: Recipe) -> tuple[Points, Points, FullData]:
 
 
 def _options(recipe: Recipe) -> dict[str, Any]:
+    from forgetgauge.learn.minibatch import Minibatch
+
     return complete_params("learner", Minibatch, expand_preset(recipe.learner))
 
 
 def _train(kind: str, recipe: Recipe, train: Points, test: Points, device: str, command: str) -> Trained:
+    from forgetgauge.learn.device import choose_device, describe
+    from forgetgauge.learn.minibatch import Minibatch
+    from forgetgauge.learn.predict import outputs_of_many, utility_of
+
     start = time.monotonic()
     place = choose_device(device)
     train, test = train.on(place), test.on(place)

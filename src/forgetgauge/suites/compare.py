@@ -255,8 +255,8 @@ def remarks(found: TableComparison) -> list[str]:
     grounded = {column: yes for column, yes in found.grounding.items() if yes is not None}
     if grounded:
         astray = [column for column, yes in grounded.items() if not yes]
-        where = f"not at {found.variable} = {', '.join(astray)}" if astray else "in every column"
-        lines.append(f"Retrain’s interval holds its ideal {where}.")
+        where = f" but at {found.variable} = {', '.join(astray)}" if astray else ""
+        lines.append(f"Retrain’s interval contains its ideal value in every column{where}.")
     for column, methods in found.over_none.items():
         each = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
         lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {each}.")

@@ -9,7 +9,24 @@ Each raises AssertionError with one sentence on the first property that does not
 A suite finds broken promises, not weak methods: it says nothing about how well a method forgets.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forgetgauge.errors import require_torch
 from forgetgauge.testing.adversaries import check_adversary
-from forgetgauge.testing.unlearners import MODELS, check_unlearner
+
+if TYPE_CHECKING:
+    from forgetgauge.testing.unlearners import MODELS, check_unlearner
 
 __all__ = ["MODELS", "check_adversary", "check_unlearner"]
+
+
+def __getattr__(name: str) -> Any:
+    """What is asked of unlearners needs torch, what is asked of adversaries does not."""
+    if name not in __all__:
+        raise AttributeError(f"module 'forgetgauge.testing' has no attribute '{name}'")
+    require_torch()
+    from forgetgauge.testing import unlearners
+
+    return getattr(unlearners, name)

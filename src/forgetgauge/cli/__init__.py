@@ -217,24 +217,33 @@ def audit(
     draw: Annotated[
         Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
     ] = None,
+    requests: Annotated[
+        bool,
+        typer.Option("--requests", help="Test one model: F is what was asked for, and not drawn; the file says it."),
+    ] = False,
     delta: Annotated[float, typer.Option(help="δ of the certified removal whose ε is bounded from below.")] = 1e-5,
     states: Annotated[
         list[str] | None,
-        typer.Option(help="With --draw, what you state to hold: training, shadows, settings, validation, or all."),
+        typer.Option(
+            help="Of one model, what you state to hold: training, shadows, settings, validation (with --requests also "
+            "exchangeable), or all."
+        ),
     ] = None,
     form: Form = TABLE,
 ) -> None:
-    """Judge the outputs of your own models: on both sides of swap pairs, or with --draw of the one you have."""
+    """Judge the outputs of your own models: on both sides of swap pairs, or with --draw or --requests of one model."""
     from forgetgauge.audit import audit_file, audit_one_model
 
     target = out or Path("audits") / file.stem
-    if draw is None:
+    if draw is None and not requests:
         if states:
-            raise UserError("--states is of a test of one model: it needs --draw")
+            raise UserError("--states is of a test of one model: it needs --draw or --requests")
         audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
         show(_existing(target), form)
         return
-    found = audit_one_model(file, draw, adversaries=adversary, level=level, delta=delta, states=states or ())
+    found = audit_one_model(
+        file, draw, requests=requests, adversaries=adversary, level=level, delta=delta, states=states or ()
+    )
     show_evidence(found, target, form)
 
 

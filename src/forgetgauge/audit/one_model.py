@@ -132,7 +132,7 @@ class _Audit:
                 f"{file.source}: '{fitted[0]}' is fitted on shadow models, of which the file has none; "
                 f"without them there are {listed(scored or ['own decisions'])}"
             )
-        self.declared = None if file.shadows is None else adversaries_of(file, fitted)
+        self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
         self.blind = None if draw.seed is not None else blind_test(file, first, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:

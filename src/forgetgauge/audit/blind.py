@@ -101,13 +101,11 @@ def _missed_by_classifiers(
 ) -> float:
     """The upper limit of the advantage that F and T have by themselves.
 
-    The two ways round depend on each other, so they count as one half. What is learnt from few points is less than
-    there is: the linear classifier's limit is carried over to the best one's.
+    The two ways round depend on each other, so they count as one half; a mean below 0 is chance, and counts as 0. What
+    is learnt from few points is less than there is: the linear classifier's limit is carried over to the best one's.
     """
     sizes = [(int((half & in_forget).sum()), int((half & ~in_forget).sum())) for half in (first, ~first)]
     smaller = (min(n for n, _ in sizes), min(n for _, n in sizes))
-    limits = {
-        name: advantage_limits(float(np.mean([one.advantage for one in its])), n_answers_of_ranks(*smaller), tail)[1]
-        for name, its in by_name.items()
-    }
+    found = {name: max(0.0, float(np.mean([one.advantage for one in its]))) for name, its in by_name.items()}
+    limits = {name: advantage_limits(one, n_answers_of_ranks(*smaller), tail)[1] for name, one in found.items()}
     return max(best_linear_advantage(limits[LINEAR], n_columns, *smaller), limits[FOREST])

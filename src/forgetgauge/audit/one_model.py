@@ -110,6 +110,11 @@ def _requested(file: AuditFile) -> Draw:
         raise UserError(
             f"{file.source}: point {both[0]} is in forget and in unseen; it must be the same for all models"
         )
+    if file.features is not None:
+        _, first, place = np.unique(names, return_index=True, return_inverse=True)
+        differs = np.flatnonzero((file.features != file.features[first][place]).any(axis=1))
+        if len(differs):
+            raise UserError(f"{file.source}: point {names[differs[0]]} appears with different features")
     return Draw("points", "", sum(len(side) for side in sides), len(sides[0]), None, forget=sides[0], unseen=sides[1])
 
 

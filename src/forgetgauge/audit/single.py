@@ -48,9 +48,9 @@ def of_requests(raw: Raw, source: str) -> Raw:
     for name in ("pair", "side"):
         if name in raw:
             raise UserError(f"{source}: {name} is of swap pairs, which --requests has not: leave the column out")
-    features = raw.get("features")
-    if features is not None and features.ndim == 1:
-        raw = {**raw, "features": features[:, None]}
+    if "features" in raw:
+        features = raw["features"].astype(np.int64) if raw["features"].dtype == np.bool_ else raw["features"]
+        raw = {**raw, "features": features[:, None] if features.ndim == 1 else features}
     return _with_a_split(raw, raw["set"])
 
 

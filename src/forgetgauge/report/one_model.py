@@ -57,7 +57,7 @@ def _blind(blind: BlindResult, level: float) -> list[str]:
     if blind.log10_p is None:
         what = "too few points to teach a classifier" if blind.by else "no features and no reference models in the file"
         return [f"Without the model: F and T could not be compared ({what})."]
-    said = "they can be told apart" if blind.told_apart else "they cannot be told apart"
+    said = "they can be told apart" if blind.told_apart else "no difference was found"
     columns = f" ({blind.n_columns} columns)" if blind.n_columns else ""
     looked = listed([f"{name}{columns}" if name == "raw points" else f"the outputs of {name}" for name in blind.by])
     line = (

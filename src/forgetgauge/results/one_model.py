@@ -30,7 +30,7 @@ REQUESTS_REST_ON = {
 }
 """The same where F was not drawn, but asked for."""
 INSTEAD = (
-    "Instead: give each point of F a matched one that no training saw, or draw a half at random before the next "
+    "Instead: choose for each point of F a matched one that no training saw, or draw a half at random before the next "
     "training (forgetgauge draw)."
 )
 """What to do where requests cannot be judged."""

@@ -1,7 +1,7 @@
 """Deletion requests that nobody drew at random: is the verdict on one model right? Prints the table of docs.
 
-    python benchmarks/deletion_requests.py          # 60 games a row, some rows more: half an hour on one core
-    python benchmarks/deletion_requests.py 3        # a quick look
+    python benchmarks/deletion_requests.py          # 20 games a row, most rows more: ten minutes on one core
+    python benchmarks/deletion_requests.py 2        # a quick look
 
 Nothing is trained but the classifiers that compare F with T: a model is what it answers. F and T are of one kind or
 differ by a shift, and the model was trained again or ignored the deletion.
@@ -76,7 +76,8 @@ def verdicts(n_games: int) -> None:
     for n, n_columns, by in COMPARED:
         rng = np.random.default_rng([3, n, n_columns])
         for shift, remembered in [*((shift, 0.0) for shift in SHIFTS), *((0.0, much) for much in REMEMBERED)]:
-            games = n_games * (33 if not n_columns else 5 if shift == remembered == 0 else 1)  # no fits, no wait
+            many = 100 if shift == remembered == 0 else 25  # reference models need no fits
+            games = n_games * (many if not n_columns else many // 20)
             given = [game(n, max(n_columns, 1), shift, remembered, by, rng) for _ in range(games)]
             shares = [100 * np.mean([verdict == one for verdict in given]) for one in IN_ORDER]
             model = f"ignored, {remembered:g}" if remembered else "retrained"
@@ -89,4 +90,4 @@ def verdicts(n_games: int) -> None:
 
 
 if __name__ == "__main__":
-    verdicts(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    verdicts(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -226,6 +226,38 @@ def test_several_models_are_judged_by_one_blind_test(tmp_path, digits):
         audited(tmp_path, columns)
 
 
+def test_names_that_tell_the_set_do_not_break_ties(tmp_path):
+    """Scores and features are rough, so that most points tie; the ids of F come before those of T."""
+    rng = np.random.default_rng(0)
+    for names in (("a", "b"), ("b", "a")):
+        columns = {
+            "point": np.array([f"{names[i >= 60]}{i:03}" for i in range(120)]),
+            "set": np.repeat(["forget", "unseen"], 60),
+            "score": (rng.random(120) < 0.9) * 1.0,
+            "features": (rng.random((120, 2)) < 0.9) * 1.0,
+        }
+        found = audited(tmp_path, columns)
+        assert not found.blind.told_apart
+        assert found.models["model"].verdict != "still visible"
+        assert abs(found.models["model"].tests["own score, top 5%"].advantage) < 0.08  # 0.1 if all six are of one set
+
+
+def test_an_adversary_that_is_misspelt_or_lacks_its_models_is_told_so(tmp_path, digits):
+    columns = audit_of(digits, FORGET[:40], UNSEEN[:50], REST)
+    with pytest.raises(UserError, match="did you mean 'lira-offline'"):
+        audited(tmp_path, columns, adversaries=["lira-ofline"])
+    with pytest.raises(UserError, match="of which the file has none; without them there are loss, entropy, "):
+        audited(tmp_path, columns, adversaries=["shadow"])
+
+
+def test_a_point_that_one_model_lacks_is_named(tmp_path, digits):
+    both = [audit_of(digits, FORGET[:40], UNSEEN[:40], REST, n_features=0) for _ in range(2)]
+    columns = {name: np.concatenate([one[name] for one in both])[:-1] for name in both[0]}
+    columns["method"] = np.repeat(["one", "other"], [80, 79])
+    with pytest.raises(UserError, match="other: point 339 is missing, which another model has"):
+        audited(tmp_path, columns)
+
+
 def test_true_and_false_are_features_too(tmp_path):
     columns = small(reference_model=None, reference_point=None, reference_score=None)
     yes = audited(tmp_path, {**columns, "features": columns["features"] > 0})

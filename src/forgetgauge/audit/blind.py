@@ -32,7 +32,7 @@ LINEAR, FOREST = "logistic regression", "random forest"
 def blind_test(
     file: AuditFile, rows: Ints, in_forget: Bools, readings: Mapping[str, Reading], level: float
 ) -> BlindResult:
-    """Of the points of one model's rows, in the order of their ids; what the model says is not looked at."""
+    """Of the points of one model's rows, in an order that says nothing of F; what the model says is not looked at."""
     tests: dict[str, ModelTest] = {}
     n_columns, missed = 0, 1.0
     if file.features is not None:
@@ -68,9 +68,17 @@ def _columns(file: AuditFile, rows: Ints) -> Floats:
     return result
 
 
+def digests_of(point: np.ndarray[Any, Any], what: str = "") -> np.ndarray[Any, Any]:
+    """(n,) SHA-256 of each id: an order that says nothing of what the ids may tell, one for each `what`."""
+    return np.array([hashlib.sha256(f"{what}{name}".encode()).hexdigest() for name in point.tolist()])
+
+
 def _halves(point: np.ndarray[Any, Any], in_forget: Bools) -> Bools:
-    """(n,) who is in the first half: of F and of T, those whose ids have the smaller SHA-256, which nobody chose."""
-    digests = np.array([hashlib.sha256(str(name).encode()).hexdigest() for name in point.tolist()])
+    """(n,) who is in the first half: of F and of T, those with the smaller SHA-256 of the id, which nobody chose.
+
+    It is not the SHA-256 by which ties fall: the two halves of F and of T do not end at the same one.
+    """
+    digests = digests_of(point, "half ")
     first: Bools = np.zeros(len(point), dtype=np.bool_)
     for side in (np.flatnonzero(in_forget), np.flatnonzero(~in_forget)):
         first[side[np.argsort(digests[side])[: len(side) // 2]]] = True
@@ -82,7 +90,7 @@ def _fitted_tests(name: str, columns: Floats, in_forget: Bools, first: Bools) ->
     for fitted_on in (first, ~first):
         found = _classifier(name).fit(columns[fitted_on], in_forget[fitted_on])
         scores = found.predict_proba(columns[~fitted_on])[:, 1]
-        ranks = np.argsort(np.argsort(scores, kind="stable"))  # ties fall by id: the law of the sum is then known
+        ranks = np.argsort(np.argsort(scores, kind="stable"))  # ties fall by the order of the rows: one law for all
         yield ranks_test(ranks.astype(np.float64), in_forget[~fitted_on])
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from forgetgauge import plugins
 from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.audit.adversaries import OWN_DECISIONS, adversaries_of
-from forgetgauge.audit.blind import blind_test
+from forgetgauge.audit.blind import blind_test, digests_of
 from forgetgauge.audit.draw import Draw, read_draw
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.playing import environment
@@ -126,19 +127,22 @@ class _Audit:
     ) -> None:
         self.file, self.draw, self.level, self.delta = file, draw, level, delta
         self.notes: list[str] = []
+        self.is_drawn = draw.seed is not None
+        self.named: set[str] | None = None
         first = self._rows(str(file.outputs.method[0]))
         in_forget = file.outputs.in_forget[first]
-        refuse_followers(file, first, in_forget)
-        self.named = None if adversaries is None else set(adversaries)
+        refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
         scored = [*self._scores(first)]
         fitted = None if adversaries is None else [name for name in adversaries if name not in scored]
         if file.shadows is None and fitted:
+            plugins.adversaries.load(fitted[0])  # which refuses a name that nobody knows
             raise UserError(
                 f"{file.source}: '{fitted[0]}' is fitted on shadow models, of which the file has none; "
-                f"without them there are {listed(scored or ['own decisions'])}"
+                f"without them there are {listed(scored or [OWN_DECISIONS])}"
             )
+        self.named = None if adversaries is None else set(adversaries)
         self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
-        self.blind = None if draw.seed is not None else blind_test(file, first, in_forget, READINGS, level)
+        self.blind = None if self.is_drawn else blind_test(file, first, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:
         """Every adversary's answers about one model."""
@@ -167,22 +171,26 @@ class _Audit:
         )
 
     def _rows(self, method: str) -> Ints:
-        """Of one model, in the order of the points' ids, each drawn point once."""
+        """Of one model, each point once, in the order of their ids, by which ties fall.
+
+        Ids that were given before a draw say nothing of it. Those of requests may: the order is of their SHA-256.
+        """
         outputs = self.file.outputs
         rows = np.flatnonzero(outputs.method == method)
         names = outputs.point[rows].astype(str)
-        order = np.argsort(names, kind="stable")
+        order = np.argsort(names if self.is_drawn else digests_of(names), kind="stable")
         names, rows = names[order], rows[order]
         again = np.flatnonzero(names[1:] == names[:-1])
         if len(again):
             raise UserError(f"{self.file.source}: {method}: point {names[again[0]]} appears more than once")
-        drawn = np.array([*(self.draw.forget or ()), *(self.draw.unseen or ())])
-        missing = np.setdiff1d(drawn, names)
+        missing = np.setdiff1d([*(self.draw.forget or ()), *(self.draw.unseen or ())], names)
         if len(missing):
-            raise UserError(
-                f"{self.file.source}: {method}: point {missing[0]} of the draw is missing; what is left out must not "
-                "depend on what the model says"
+            whose = (
+                "of the draw is missing; what is left out must not depend on what the model says"
+                if self.is_drawn
+                else "is missing, which another model has"
             )
+            raise UserError(f"{self.file.source}: {method}: point {missing[0]} {whose}")
         return rows
 
     def _units(self, rows: Ints) -> Ints:

@@ -84,12 +84,15 @@ def unseeing_mean(references: References, values: Floats) -> Floats:
     return mean_where(values, ~references.member)[0]
 
 
-def refuse_followers(file: AuditFile, rows: Ints, in_forget: Bools) -> None:
-    """Reference models whose training followed which points are in F would tell it to every score."""
+def refuse_followers(file: AuditFile, rows: Ints, in_forget: Bools, group: Ints | None = None) -> None:
+    """Reference models whose training followed which points, or groups of points, are in F would tell every score."""
     references = file.references
     if references is None or not references.sees_points:
         return
     times = references.member.sum(axis=0)[references.places(file.outputs.point[rows])].astype(np.float64)
+    if group is not None:
+        sizes = np.bincount(group)
+        times, in_forget = np.bincount(group, times) / sizes, np.bincount(group, in_forget) > 0
     if ranks_test(times, in_forget).log_p <= np.log(FOLLOWS_F):
         more = "more" if times[in_forget].mean() > times[~in_forget].mean() else "less"
         raise UserError(

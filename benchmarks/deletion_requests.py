@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 
@@ -89,5 +90,15 @@ def verdicts(n_games: int) -> None:
             )
 
 
+def uncorrected(n_games: int) -> None:
+    """What is said of retrained models if classifiers are taken to have learnt all there is (64 columns, shift 1)."""
+    rng = np.random.default_rng(4)
+    with patch("forgetgauge.audit.blind.best_linear_advantage", lambda advantage, *_: advantage):
+        given = [game(100, 64, 1.0, 0.0, "raw points", rng) for _ in range(n_games)]
+    print(f"\nwithout the correction for columns: {given.count(STILL_VISIBLE)} of {n_games} retrained models visible")
+
+
 if __name__ == "__main__":
-    verdicts(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    n_games = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    verdicts(n_games)
+    uncorrected(5 * n_games)

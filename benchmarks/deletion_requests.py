@@ -18,6 +18,7 @@ import numpy as np
 from forgetgauge.audit.one_model import _Audit, _requested
 from forgetgauge.audit.outputs import AuditFile, Outputs
 from forgetgauge.audit.references import arranged
+from forgetgauge.game.blind import best_linear_advantage
 from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE
 
 IN_ORDER = (STILL_VISIBLE, LIKE_RETRAIN, INCONCLUSIVE, NOT_EVALUABLE)
@@ -90,15 +91,17 @@ def verdicts(n_games: int) -> None:
             )
 
 
-def uncorrected(n_games: int) -> None:
-    """What is said of retrained models if classifiers are taken to have learnt all there is (64 columns, shift 1)."""
-    rng = np.random.default_rng(4)
-    with patch("forgetgauge.audit.blind.best_linear_advantage", lambda advantage, *_: advantage):
-        given = [game(100, 64, 1.0, 0.0, "raw points", rng) for _ in range(n_games)]
-    print(f"\nwithout the correction for columns: {given.count(STILL_VISIBLE)} of {n_games} retrained models visible")
+def many_columns(n_games: int) -> None:
+    """What is said of retrained models by 512 columns, and what if classifiers had learnt all there is."""
+    for what, carried_back in (("", best_linear_advantage), ("out", lambda advantage, *_: advantage)):
+        rng = np.random.default_rng(4)
+        with patch("forgetgauge.audit.blind.best_linear_advantage", carried_back):
+            given = [game(100, 512, 1.25, 0.0, "raw points", rng) for _ in range(n_games)]
+        n_visible = given.count(STILL_VISIBLE)
+        print(f"512 columns, with{what} the correction for columns: {n_visible} of {n_games} retrained models visible")
 
 
 if __name__ == "__main__":
     n_games = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     verdicts(n_games)
-    uncorrected(5 * n_games)
+    many_columns(2 * n_games)

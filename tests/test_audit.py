@@ -488,8 +488,15 @@ def test_files_of_another_kind_are_refused(tmp_path):
 
 
 def test_adversaries_that_a_shadow_block_cannot_serve_are_refused_by_name(tmp_path):
-    with pytest.raises(UserError, match="adversary 'lira-online' needs references"):
-        audited(made_up(), tmp_path, adversaries=["lira-online"])
+    for name, why in {
+        "lira-online": "cannot play here: it compares models that were trained on a point with models that were not",
+        "lira-offline": "cannot play here: it compares the model with others that were not trained on the point",
+        "rmia-offline": "also asks the model about points outside F and T that it never saw",
+        "shadow-aware": "fitted on models that went through the same unlearning method",
+        "gradient-norm": "looks at the weights of the model",
+    }.items():
+        with pytest.raises(UserError, match=f"adversary '{name}' .*{why}"):
+            audited(made_up(), tmp_path, adversaries=[name])
     with pytest.raises(UserError, match="did you mean 'entropy'"):
         audited(made_up(), tmp_path, adversaries=["entrophy"])
     raw = {name: made_up()[name] for name in ("pair", "side", "point", "set")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Adversary, Attack, Panel, Role, TargetContext, answers_of, margin_of
+from forgetgauge.attack.adversary import (
+    Adversary,
+    Attack,
+    Calibration,
+    Need,
+    Panel,
+    Role,
+    TargetContext,
+    answers_of,
+    margin_of,
+)
 from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import class_thresholds
 from forgetgauge.audit.outputs import OWN_SCORES, AuditFile, ShadowRows
@@ -22,6 +32,20 @@ from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.spec import RunSpec
 
 OWN_DECISIONS = "own decisions"
+WHITE_BOX = "it looks at the weights of the model, and an audit file holds outputs alone"
+LACKING = {
+    Need.REFERENCES: "it compares models that were trained on a point with models that were not: add the logits of "
+    "reference models on the points under audit, with reference_member",
+    Need.OUTSIDERS: "it compares the model with others that were not trained on the point: add the logits of such "
+    "reference models on the points under audit, and a shadow block of two models or more on the same points",
+    Need.BACKGROUND: "it also asks the model about points outside F and T that it never saw, for which an audit file "
+    "has no columns; a test of one model (--draw or --requests) does without them",
+    Need.UNLEARNED: "it is fitted on models that went through the same unlearning method, which an audit file does not "
+    "hold",
+    Need.GRADIENT_NORM: WHITE_BOX,
+    Need.LANDSCAPE: WHITE_BOX,
+}
+"""What keeps an adversary from playing against a file that lacks what it asks for."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -53,6 +77,10 @@ class Adversaries:
         own = [f"own {name}" for name in self.file.outputs.scores]
         return [*self.catalogue, *own, *([OWN_DECISIONS] if self.file.outputs.decision is not None else [])]
 
+    def without(self, names: Collection[str]) -> Adversaries:
+        """Those of the catalogue that have other names."""
+        return Adversaries(self.file, {name: one for name, one in self.catalogue.items() if name not in names})
+
     def fitted_for(self, method: str) -> list[FittedAdversary]:
         """All of them, fitted on the shadow rows that serve a method."""
         outputs, shadows = self.file.outputs, self.file.shadows
@@ -62,8 +90,10 @@ class Adversaries:
             assert shadows is not None
             panel = _panel(shadows, rows)
             notes = self._check_members(panel, method)
-            context = TargetContext(self.file.n_classes)
-            found += [self._fitted(one.fit(panel, context), panel, notes) for one in self.catalogue.values()]
+            references, n_classes = self.file.references, self.file.n_classes
+            has_logits = references is not None and references.logits is not None
+            context = references.context(n_classes) if references and has_logits else TargetContext(n_classes)
+            found += [self._fitted(one, one.fit(panel, context), panel, notes) for one in self.catalogue.values()]
         found += [self._own_score(name, rows) for name in OWN_SCORES if name in outputs.scores]
         if outputs.decision is not None:
             found.append(FittedAdversary(outputs.decision.__getitem__, None))
@@ -88,13 +118,18 @@ class Adversaries:
             "little.",
         )
 
-    def _fitted(self, attack: Attack, panel: Panel, notes: tuple[str, ...]) -> FittedAdversary:
-        outputs = self.file.outputs
-        shown, member = panel.rows
-        lean = membership_lean(margin_of(attack, shown), member, shown.labels, _points(panel))
+    def _fitted(self, adversary: Adversary, attack: Attack, panel: Panel, notes: tuple[str, ...]) -> FittedAdversary:
+        outputs, references = self.file.outputs, self.file.references
+        at = None if references is None else references.places(outputs.point)
+        if adversary.needs:  # it knows the points under audit one by one, and nothing of those of shadow models
+            lean = _lean_left_out(getattr(attack, "calibration", ()))
+        else:
+            shown, member = panel.rows
+            lean = membership_lean(margin_of(attack, shown), member, shown.labels, _points(panel))
 
         def answers(rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
-            return answers_of(attack, outputs.signals(rows), draw_showing(outputs.point[rows]))
+            seen = outputs.signals(rows, None if at is None else at[rows])
+            return answers_of(attack, seen, draw_showing(outputs.point[rows]))
 
         return FittedAdversary(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1], lean, notes)
 
@@ -125,11 +160,11 @@ def adversaries_of(file: AuditFile, names: Sequence[str] | None) -> Adversaries:
         return Adversaries(file, {})
     if names is None:
         every = {name: _load(name, params) for name, params in RunSpec().adversaries.items()}
-        return Adversaries(file, {name: one for name, one in every.items() if _why_not(one) is None})
+        return Adversaries(file, {name: one for name, one in every.items() if _why_not(one, file) is None})
     for name in names:
-        reason = _why_not(_load(name))
+        reason = _why_not(_load(name), file)
         if reason:
-            raise UserError(f"{file.source}: adversary '{name}' needs {reason}, which an audit file does not hold")
+            raise UserError(f"{file.source}: adversary '{name}' cannot play here: {reason}")
     return Adversaries(file, {name: _load(name) for name in names})
 
 
@@ -139,10 +174,32 @@ def _load(name: str, params: Mapping[str, Any] = MappingProxyType({})) -> Any:
     return thing(**given) if isinstance(thing, type) else thing
 
 
-def _why_not(adversary: Adversary) -> str | None:
-    if adversary.needs:
-        return " and ".join(sorted(str(need) for need in adversary.needs))
-    return "the weights" if adversary.access is Access.WHITE_BOX else None
+def _why_not(adversary: Adversary, file: AuditFile) -> str | None:
+    """Why it cannot be fitted on what the file holds, in words; None where it can."""
+    lacking = sorted(adversary.needs - _held(file))
+    if lacking:
+        return LACKING[lacking[0]]
+    return WHITE_BOX if adversary.access is Access.WHITE_BOX else None
+
+
+def _held(file: AuditFile) -> set[Need]:
+    """What the reference models of a file are good for; a threshold for outsiders comes of shadow models left out."""
+    references, shadows = file.references, file.shadows
+    if references is None or references.logits is None or shadows is None:
+        return set()
+    alike = [models_alike(shadows, shadows.of_method(method)) for method in np.unique(file.outputs.method).tolist()]
+    can_leave_out = references.is_outside and all(models is not None and len(models) > 1 for models in alike)
+    held = {Need.REFERENCES: references.sees_points, Need.OUTSIDERS: can_leave_out}
+    return {need for need, is_held in held.items() if is_held}
+
+
+def _lean_left_out(calibration: Calibration) -> Lean | None:
+    """Which way the margins of shadow models point that were judged by the others; None of attacks that have none."""
+    if not calibration:
+        return None
+    members, others = (np.concatenate(side) for side in zip(*calibration, strict=True))
+    member = np.arange(len(members) + len(others)) < len(members)
+    return membership_lean(np.concatenate([members, others]), member, np.zeros(len(member), dtype=np.int64))
 
 
 def _rows_for(file: AuditFile, shadows: ShadowRows, method: str) -> Ints:

@@ -18,11 +18,16 @@ _IDS = ("pair", "point", "seed", "model")
 _WHOLE = ("side", "label")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 _SHADOW_SETS = {"shadow-in": True, "shadow-out": False}
+_REFERENCE_SETS = {"reference-in": True, "reference-out": False}
 _PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model") if name != "logits")
 _LOGIT = re.compile(r"logit_(\d+)")
 _OF_SHADOWS = ("label", "model", "method", "score", "loss")
-_BOOLEAN = ("decision", "share_retrain")
 """Columns that a shadow row may fill; the others are blank there."""
+_OF_REFERENCES = ("point", "model", "score", "loss")
+"""Columns that the row of a reference model may fill."""
+_FEATURE = "feature_"
+"""How the columns of the raw points begin."""
+_BOOLEAN = ("decision", "share_retrain")
 
 
 def read_npz(path: Path) -> Raw:
@@ -53,7 +58,8 @@ def write_npz(path: Path, raw: Raw) -> None:
 
 
 def read_csv(path: Path) -> Raw:
-    """The same arrays from one table: rows whose set is shadow-in or shadow-out are the shadow block."""
+    """The same arrays from one table: rows whose set is shadow-in or shadow-out are the shadow block, those whose
+    set is reference-in or reference-out are of reference models."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = [line for line in csv.reader(file) if line]
@@ -75,7 +81,7 @@ class _Table:
             if len(header) == 1 and separator in header[0]:
                 raise UserError(f"{source}: its cells are separated by {name}; separate them by commas")
         for name in header:
-            if name not in _PLAIN and not _LOGIT.fullmatch(name):
+            if name not in _PLAIN and not _LOGIT.fullmatch(name) and not name.startswith(_FEATURE):
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
             if list(header).count(name) > 1:
                 raise UserError(f"{source}: the column {name} stands twice")
@@ -89,26 +95,36 @@ class _Table:
 
     def raw(self) -> Raw:
         n_rows = len(next(iter(self.columns.values()), []))
-        sets, valid = self.columns.get("set", [""] * n_rows), (*IN_GAME, *_SHADOW_SETS)
+        sets, valid = self.columns.get("set", [""] * n_rows), (*IN_GAME, *_SHADOW_SETS, *_REFERENCE_SETS)
         for number, given in enumerate(sets, 1):
             if given not in valid and (hint := meant_set(given, valid)):
                 raise UserError(f"{self.source}: row {number}: unknown set {given!r}{hint}")
         shadow = [row for row, name in enumerate(sets) if name in _SHADOW_SETS]
-        played = [row for row, name in enumerate(sets) if name not in _SHADOW_SETS]
+        reference = [row for row, name in enumerate(sets) if name in _REFERENCE_SETS]
+        played = [row for row, name in enumerate(sets) if name not in (*_SHADOW_SETS, *_REFERENCE_SETS)]
         unsaid: set[str] = {"set"} if played and not any(sets[row] for row in played) else set()  # the draw says it
         columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
         raw = {name: self._column(name, played) for name in columns}
         if self.logits:
             raw["logits"] = self._logits(played)
-        return raw | self._shadow(shadow) if shadow else raw
+        features = [name for name in self.columns if name.startswith(_FEATURE)]
+        if features:
+            raw["features"] = np.stack([self._column(name, played) for name in features], axis=1)
+        raw |= self._block("shadow", shadow, _OF_SHADOWS, _SHADOW_SETS)
+        return raw | self._block("reference", reference, _OF_REFERENCES, _REFERENCE_SETS)
 
-    def _shadow(self, rows: Sequence[int]) -> dict[str, Array]:
-        filled = {name: [self.columns[name][row] for row in rows] for name in _OF_SHADOWS if name in self.columns}
+    def _block(
+        self, kind: str, rows: Sequence[int], names: Sequence[str], member: Mapping[str, bool]
+    ) -> dict[str, Array]:
+        """The columns of other models' rows."""
+        if not rows:
+            return {}
+        filled = {name: [self.columns[name][row] for row in rows] for name in names if name in self.columns}
         given = [name for name, cells in filled.items() if any(cells)]
-        raw = {f"shadow_{name}": self._column(name, rows) for name in given}
-        raw["shadow_member"] = np.array([_SHADOW_SETS[self.columns["set"][row]] for row in rows])
+        raw = {f"{kind}_{name}": self._column(name, rows) for name in given}
+        raw[f"{kind}_member"] = np.array([member[self.columns["set"][row]] for row in rows])
         if self.logits:
-            raw["shadow_logits"] = self._logits(rows)
+            raw[f"{kind}_logits"] = self._logits(rows)
         return raw
 
     def _logits(self, rows: Sequence[int]) -> Array:

@@ -1,5 +1,8 @@
 """`audit FILE --draw draw.json`: the exact test of the one model that its owner has, by its outputs on F and T.
 
+`audit FILE --requests` is the same where F was not drawn but asked for: the file says which points are F and T, and
+whether they can be told apart without the model is tested first.
+
 No swap, no second training and no shadow models are needed. Where the file has shadow models, adversaries are fitted on
 them as in an audit of swap pairs; where it has none, every score is tested by the ranks that F has in it, which needs
 no threshold. Either way the answers are made without knowing which points are in F.
@@ -13,17 +16,20 @@ from pathlib import Path
 
 import numpy as np
 
+from forgetgauge import plugins
 from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
-from forgetgauge.audit.adversaries import adversaries_of
+from forgetgauge.audit.adversaries import OWN_DECISIONS, adversaries_of
+from forgetgauge.audit.blind import blind_test, digests_of
 from forgetgauge.audit.draw import Draw, read_draw
 from forgetgauge.audit.outputs import AuditFile, read_audit_file
 from forgetgauge.audit.playing import environment
+from forgetgauge.audit.reference_scores import reference_scores, refuse_followers
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
-from forgetgauge.results.one_model import RESTS_ON, ModelResult, OneModelResult, judged_model
+from forgetgauge.results.one_model import REQUESTS_REST_ON, RESTS_ON, ModelResult, OneModelResult, judged_model
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.wording import listed
 
@@ -40,46 +46,77 @@ READINGS: dict[str, Reading] = {
 
 def audit_one_model(
     path: Path,
-    draw: Path,
+    draw: Path | None = None,
     *,
+    requests: bool = False,
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
     states: Sequence[str] = (),
 ) -> OneModelResult:
-    """Test the model, or each of several, whose outputs on the drawn points are in a `.npz` or `.csv` file.
+    """Test the model, or each of several, whose outputs on the points of F and T are in a `.npz` or `.csv` file.
 
-    The file has a column `point` with the ids of the draw, and one of `logits` (with `label`), `score`, `loss`,
-    `decision`. `states` are the names of what the tester states that the test may rest on, or `all`.
+    The file has a column `point`, and one of `logits` (with `label`), `score`, `loss`, `decision`. Which points are F
+    and T the draw says; with `requests` in its place, the file's column `set`. `states` are the names of what the
+    tester states that the test may rest on, or `all`.
     """
+    if (draw is not None) == requests:
+        raise UserError("give either the draw (--draw draw.json), or --requests where F was not drawn")
     for key, value in {"game.level": level, "game.delta": delta}.items():
         problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
         if problem:
             raise UserError(problem)
+    rests_on = REQUESTS_REST_ON if requests else RESTS_ON
     for name in states:
-        if name not in (*RESTS_ON, "all"):
-            raise UserError(unknown_name("statement", name, [*RESTS_ON, "all"]))
-    made = read_draw(draw)
-    file = read_audit_file(path, made)
-    audit = _Audit(file, made, adversaries, level, delta)
+        if name not in (*rests_on, "all"):
+            raise UserError(unknown_name("statement", name, [*rests_on, "all"]))
+    made = None if draw is None else read_draw(draw)
+    file = read_audit_file(path, made, requests=requests)
+    split = made or _requested(file)
+    audit = _Audit(file, split, adversaries, level, delta)
     models = {method: audit.judged(method) for method in dict.fromkeys(file.outputs.method.tolist())}
-    assert made.seed is not None
-    assert made.seed_from is not None
     return OneModelResult(
-        kind=made.kind,
-        n_forget=made.n_forget,
-        commitment=made.commitment,
-        seed=made.seed,
-        seed_from=made.seed_from,
-        own_draw=made.is_own,
-        digests={"file": file.digest, "draw": hashlib.sha256(draw.read_bytes()).hexdigest()},
+        kind=split.kind,
+        n_forget=split.n_forget,
+        commitment=split.commitment,
+        seed=split.seed or "",
+        seed_from=split.seed_from or "",
+        own_draw=split.is_own,
+        digests={
+            "file": file.digest,
+            **({} if draw is None else {"draw": hashlib.sha256(draw.read_bytes()).hexdigest()}),
+        },
         level=level,
         delta=delta,
-        stated={name: name in states or "all" in states for name in RESTS_ON},
+        stated={name: name in states or "all" in states for name in rests_on},
         models=models,
         environment=environment(),
         warnings=[*file.notes, *audit.notes],
+        origin="drawn" if made else "requests",
+        n_unseen=None if made else len(split.unseen or ()),
+        blind=audit.blind,
     )
+
+
+def _requested(file: AuditFile) -> Draw:
+    """F and T as the file says; nobody drew them."""
+    outputs = file.outputs
+    names = outputs.point.astype(str)
+    sides = [sorted(set(names[side].tolist())) for side in (outputs.in_forget, ~outputs.in_forget)]
+    for name, side in zip(("forget", "unseen"), sides, strict=True):
+        if not side:
+            raise UserError(f"{file.source}: no point has the set {name}; the test compares points of both sorts")
+    both = sorted(set(sides[0]) & set(sides[1]))
+    if both:
+        raise UserError(
+            f"{file.source}: point {both[0]} is in forget and in unseen; it must be the same for all models"
+        )
+    if file.features is not None:
+        _, first, place = np.unique(names, return_index=True, return_inverse=True)
+        differs = np.flatnonzero((file.features != file.features[first][place]).any(axis=1))
+        if len(differs):
+            raise UserError(f"{file.source}: point {names[differs[0]]} appears with different features")
+    return Draw("points", "", sum(len(side) for side in sides), len(sides[0]), None, forget=sides[0], unseen=sides[1])
 
 
 class _Audit:
@@ -89,13 +126,23 @@ class _Audit:
         self, file: AuditFile, draw: Draw, adversaries: Sequence[str] | None, level: float, delta: float
     ) -> None:
         self.file, self.draw, self.level, self.delta = file, draw, level, delta
-        if file.shadows is None and adversaries:
-            raise UserError(
-                f"{file.source}: '{adversaries[0]}' is fitted on shadow models, of which the file has none; "
-                f"without them {listed([*READINGS])} are read from logits"
-            )
-        self.declared = None if file.shadows is None else adversaries_of(file, adversaries)
         self.notes: list[str] = []
+        self.is_drawn = draw.seed is not None
+        self.named: set[str] | None = None
+        first = self._rows(str(file.outputs.method[0]))
+        in_forget = file.outputs.in_forget[first]
+        refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
+        scored = [*self._scores(first)]
+        fitted = None if adversaries is None else [name for name in adversaries if name not in scored]
+        if file.shadows is None and fitted:
+            plugins.adversaries.load(fitted[0])  # which refuses a name that nobody knows
+            raise UserError(
+                f"{file.source}: '{fitted[0]}' is fitted on shadow models, of which the file has none; "
+                f"without them there are {listed(scored or [OWN_DECISIONS])}"
+            )
+        self.named = None if adversaries is None else set(adversaries)
+        self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
+        self.blind = None if self.is_drawn else blind_test(file, first, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:
         """Every adversary's answers about one model."""
@@ -109,26 +156,41 @@ class _Audit:
                 tests[f"{name}, top {TOP:.0%}"] = top_test(score, in_forget, n_top)
         paired = self.draw.kind == "pairs"
         utility = self._utility(rows, in_forget)
-        n_units = self.draw.n_forget
-        return judged_model(tests, n_units, level=self.level, delta=self.delta, is_paired=paired, utility=utility)
+        n_units: float = self.draw.n_forget
+        if self.blind is not None:
+            n_unseen = len(in_forget) - n_units  # as much as so many points on each side say
+            n_units = 2 * n_units * n_unseen / (n_units + n_unseen)
+        return judged_model(
+            tests,
+            n_units,
+            level=self.level,
+            delta=self.delta,
+            is_paired=paired,
+            utility=utility,
+            blind=self.blind,
+        )
 
     def _rows(self, method: str) -> Ints:
-        """Of one model, in the order of the points' ids, each drawn point once."""
+        """Of one model, each point once, in the order of their ids, by which ties fall.
+
+        Ids that were given before a draw say nothing of it. Those of requests may: the order is of their SHA-256.
+        """
         outputs = self.file.outputs
         rows = np.flatnonzero(outputs.method == method)
         names = outputs.point[rows].astype(str)
-        order = np.argsort(names, kind="stable")
+        order = np.argsort(names if self.is_drawn else digests_of(names), kind="stable")
         names, rows = names[order], rows[order]
         again = np.flatnonzero(names[1:] == names[:-1])
         if len(again):
             raise UserError(f"{self.file.source}: {method}: point {names[again[0]]} appears more than once")
-        drawn = np.array([*(self.draw.forget or ()), *(self.draw.unseen or ())])
-        missing = np.setdiff1d(drawn, names)
+        missing = np.setdiff1d([*(self.draw.forget or ()), *(self.draw.unseen or ())], names)
         if len(missing):
-            raise UserError(
-                f"{self.file.source}: {method}: point {missing[0]} of the draw is missing; what is left out must not "
-                "depend on what the model says"
+            whose = (
+                "of the draw is missing; what is left out must not depend on what the model says"
+                if self.is_drawn
+                else "is missing, which another model has"
             )
+            raise UserError(f"{self.file.source}: {method}: point {missing[0]} {whose}")
         return rows
 
     def _units(self, rows: Ints) -> Ints:
@@ -141,22 +203,30 @@ class _Audit:
     def _answers(self, method: str, rows: Ints) -> list[tuple[str, Bools | None, Floats | None]]:
         """(adversary, whom it calls forgotten, its scores) of everyone who plays; one of the two may be missing."""
         outputs = self.file.outputs
+        found: list[tuple[str, Bools | None, Floats | None]] = []
         if self.declared is not None:
             fitted = self.declared.fitted_for(method)
             self.notes += [line for one in fitted for line in one.notes if line not in self.notes]
-            return [
+            found += [
                 (name, one.decide(rows), None if one.margin is None else one.margin(rows))
                 for name, one in zip(self.declared.names, fitted, strict=True)
             ]
-        scores: dict[str, Floats] = {}
-        if outputs.logits is not None:
-            seen = outputs.signals(rows)
-            scores |= {name: reading(seen) for name, reading in READINGS.items()}
-        scores |= {f"own {name}": (-1 if name == "loss" else 1) * own[rows] for name, own in outputs.scores.items()}
-        found: list[tuple[str, Bools | None, Floats | None]] = [(name, None, score) for name, score in scores.items()]
-        if outputs.decision is not None:
-            found.append(("own decisions", outputs.decision[rows], None))
-        return found
+        elif outputs.decision is not None:
+            found.append((OWN_DECISIONS, outputs.decision[rows], None))
+        return [*((name, None, score) for name, score in self._scores(rows).items()), *found]
+
+    def _scores(self, rows: Ints) -> dict[str, Floats]:
+        """Those that are tested by their ranks: they need no threshold."""
+        outputs, scores = self.file.outputs, dict[str, Floats]()
+        if self.file.shadows is None:
+            if outputs.logits is not None:
+                seen = outputs.signals(rows)
+                scores |= {name: reading(seen) for name, reading in READINGS.items()}
+            scores |= {f"own {name}": (-1 if name == "loss" else 1) * own[rows] for name, own in outputs.scores.items()}
+        scores |= reference_scores(self.file, rows)
+        if self.named is None:
+            return scores
+        return {name: score for name, score in scores.items() if name in self.named or name.startswith("own ")}
 
     def _test(self, says: Bools | None, score: Floats | None, in_forget: Bools, units: Ints) -> ModelTest:
         if self.draw.kind == "pairs" and score is not None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from forgetgauge.attack.signals import Signals
 from forgetgauge.audit.draw import Draw
+from forgetgauge.audit.references import REFERENCE, References, arranged
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.tasks.classification import are_probabilities
 
@@ -64,10 +65,10 @@ class Outputs:
     def __len__(self) -> int:
         return len(self.side)
 
-    def signals(self, rows: npt.NDArray[np.int64]) -> Signals:
-        """The logits of some rows as adversaries see them."""
+    def signals(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | None = None) -> Signals:
+        """The logits of some rows as adversaries see them, with their places among the references' points."""
         assert self.logits is not None
-        return Signals(self.logits[rows], self.label[rows])
+        return Signals(self.logits[rows], self.label[rows], at)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,10 @@ class AuditFile:
     """Whether the file says that both sides of a pair share one retrained model."""
     notes: tuple[str, ...] = ()
     """What was changed in reading it, for the result to say."""
+    references: References | None = None
+    """What reference models say of the points under audit."""
+    features: npt.NDArray[np.float64] | None = None
+    """(rows, columns) the raw points, which no model has had a hand in."""
 
 
 def meant_set(given: str, valid: Sequence[str]) -> str:
@@ -113,9 +118,10 @@ def meant_set(given: str, valid: Sequence[str]) -> str:
     return "".join(f"; did you mean {name!r}?" for name in valid if name.replace("-", "") == plain)
 
 
-def read_audit_file(path: Path, draw: Draw | None = None) -> AuditFile:
-    """Read `.npz` or `.csv`; what is wrong with it is one line. With a draw, it is of one model and says no split."""
+def read_audit_file(path: Path, draw: Draw | None = None, *, requests: bool = False) -> AuditFile:
+    """Read `.npz` or `.csv`; what is wrong with it is one line. With a draw, or of requests, it is of one model."""
     from forgetgauge.audit.formats import FORMATS
+    from forgetgauge.audit.single import of_requests, of_the_draw
 
     read = FORMATS.get(path.suffix.lower())
     if read is None:
@@ -126,10 +132,13 @@ def read_audit_file(path: Path, draw: Draw | None = None) -> AuditFile:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    raw = read(path)
-    if draw is None:
-        return _Reader(str(path), raw).file(digest)
-    return _Reader(str(path), of_the_draw(raw, draw, str(path)), needs_shadows=False).file(digest)
+    raw, source = read(path), str(path)
+    if "features" in raw and not requests:
+        raise UserError(f"{source}: features are read with --requests alone: leave them out")
+    if draw is None and not requests:
+        return _Reader(source, raw).file(digest)
+    single = of_requests(raw, source) if draw is None else of_the_draw(raw, draw, source)
+    return _Reader(source, single, needs_shadows=False).file(digest)
 
 
 class _Reader:
@@ -141,7 +150,7 @@ class _Reader:
 
     def file(self, digest: str) -> AuditFile:
         self._check_names()
-        self._check_lengths("pair", [*REQUIRED, *OPTIONAL])
+        self._check_lengths("pair", [*REQUIRED, *OPTIONAL, "features"])
         if len(self.raw["pair"]) == 0:
             self._refuse("it has no rows, but an audit needs at least one pair")
         logits, scores, decision = self._logits("logits"), self._scores(""), self._bools("decision")
@@ -172,8 +181,40 @@ class _Reader:
             self._n_classes(outputs, shadows),
             weighted="weight" in self.raw,
             share_retrain=self._share_retrain(),
+            references=self._references(outputs),
+            features=None if "features" not in self.raw else self._finite("features", np.float64),
             notes=tuple(self.notes),
         )
+
+    def _references(self, outputs: Outputs) -> References | None:
+        given = [name for name in REFERENCE if name in self.raw]
+        if not given:
+            return None
+        if "reference_point" not in self.raw:
+            self._refuse(f"{given[0]} needs reference_point: which point under audit each row is of")
+        self._check_lengths("reference_point", list(REFERENCE))
+        said = [name for name in ("logits", *OWN_SCORES) if f"reference_{name}" in self.raw]
+        if not said:
+            self._refuse("reference models say nothing: give reference_logits, reference_score or reference_loss")
+        for name in said:
+            if name not in self.raw:
+                self._refuse(f"reference_{name} has nothing to be compared with: the column {name} is missing")
+        n, member = len(self.raw["reference_point"]), self._bools("reference_member")
+        columns: dict[str, Array] = {
+            "point": self._ids("reference_point"),
+            "model": self._ids("reference_model") if "reference_model" in self.raw else np.zeros(n, dtype=np.int64),
+            "member": np.zeros(n, dtype=np.bool_) if member is None else member,
+            **self._scores("reference_"),
+        }
+        logits = self._logits("reference_logits")
+        if logits is not None:
+            assert outputs.logits is not None
+            if logits.shape[1] != outputs.logits.shape[1]:
+                self._refuse(
+                    f"logits have {outputs.logits.shape[1]} classes, but reference_logits have {logits.shape[1]}"
+                )
+            columns["logits"] = logits
+        return arranged(self.source, columns, outputs.point, outputs.label)
 
     def _shadows(self, outputs: Outputs) -> ShadowRows | None:
         given = [name for name in SHADOW if name in self.raw]
@@ -224,9 +265,9 @@ class _Reader:
     # -- columns -------------------------------------------------------------------------------------------------
 
     def _check_names(self) -> None:
-        valid = (*REQUIRED, *OPTIONAL, *SHADOW)
+        valid = (*REQUIRED, *OPTIONAL, *SHADOW, *REFERENCE)
         for name in self.raw:
-            if name not in valid:
+            if name not in (*valid, "features"):
                 self._refuse(unknown_name("column", name, valid))
         for name in REQUIRED:
             if name not in self.raw:
@@ -236,7 +277,7 @@ class _Reader:
         for name in names:
             if name == "share_retrain" and name in self.raw and self.raw[name].ndim == 0:
                 continue  # one value for the whole file
-            if name in self.raw and self.raw[name].ndim != (2 if name.endswith("logits") else 1):
+            if name in self.raw and self.raw[name].ndim != (2 if name.endswith(("logits", "features")) else 1):
                 self._refuse(f"{name} has the shape {self.raw[name].shape}, but it must be one row for each output")
             if name in self.raw and len(self.raw[name]) != len(self.raw[first]):
                 self._refuse(f"{name} has {len(self.raw[name])} rows, but {first} has {len(self.raw[first])}")
@@ -354,30 +395,3 @@ class _Reader:
 
     def _refuse(self, what: str) -> NoReturn:
         raise UserError(f"{self.source}: {what}")
-
-
-def of_the_draw(raw: Raw, draw: Draw, source: str) -> Raw:
-    """The columns of a file about one model, with those that the draw says; rows of other points are left out."""
-    if "point" not in raw:
-        raise UserError(f"{source}: the column point is missing: it names the points as the draw does")
-    for name in ("pair", "side", "set"):
-        if name in raw:
-            raise UserError(f"{source}: {name} is what the draw says: leave the column out, or --draw")
-    names = raw["point"].astype(str)
-    sets = {**dict.fromkeys(draw.forget or (), "forget"), **dict.fromkeys(draw.unseen or (), "unseen")}
-    kept = np.array([name in sets for name in names.tolist()])
-    if not kept.any():
-        raise UserError(f"{source}: none of its points is in the draw; it has '{names[0] if len(names) else ''}'")
-    of_points = {
-        name: column[kept]
-        for name, column in raw.items()
-        if not name.startswith("shadow_") and column.ndim and len(column) == len(kept)
-    }
-    n = int(kept.sum())
-    return {
-        **raw,
-        **of_points,
-        "pair": np.zeros(n, dtype=np.int64),
-        "side": np.zeros(n, dtype=np.int64),
-        "set": np.array([sets[name] for name in names[kept].tolist()]),
-    }

@@ -12,6 +12,7 @@ import typer
 
 from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
+from forgetgauge.cli.audit import audit, draw
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of, shown_progress
 from forgetgauge.cli.record import record
@@ -46,6 +47,8 @@ app = typer.Typer(
 app.add_typer(data.app)
 app.add_typer(reproduce.experiments)
 app.command()(reproduce.reproduce)
+app.command()(audit)
+app.command()(draw)
 app.command()(check)
 app.command()(verify)
 app.command()(compare)
@@ -201,73 +204,6 @@ def import_(
 
     taken = import_run(file, RunFolder(folder))
     typer.echo(f"{folder}: {taken} artefacts taken")
-
-
-@app.command()
-def audit(
-    file: Annotated[Path, typer.Argument(help="Outputs of your own models: .npz or .csv.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result; audits/NAME without it.")] = None,
-    adversary: Annotated[
-        list[str] | None, typer.Option("--adversary", help="Adversary that attacks the logits; may be repeated.")
-    ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
-    interval: Annotated[
-        str, typer.Option(help="student (pairs roughly normal), or bounded (any distribution, much wider).")
-    ] = "student",
-    draw: Annotated[
-        Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
-    ] = None,
-    delta: Annotated[float, typer.Option(help="δ of the certified removal whose smallest possible ε is given.")] = 1e-5,
-    states: Annotated[
-        list[str] | None,
-        typer.Option(help="With --draw, what you state to be true: training, shadows, settings, validation, or all."),
-    ] = None,
-    form: Form = TABLE,
-) -> None:
-    """Judge your own models by their outputs: those of swap pairs or, with --draw, the one model that you have."""
-    from forgetgauge.audit import audit_file, audit_one_model
-
-    target = out or Path("audits") / file.stem
-    if draw is None:
-        if states:
-            raise UserError("--states belongs to the test of one model, which needs --draw")
-        audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
-        show(_existing(target), form)
-        return
-    found = audit_one_model(file, draw, adversaries=adversary, level=level, delta=delta, states=states or ())
-    show_evidence(found, target, form)
-
-
-@app.command(name="draw")
-def draw_points(
-    points: Annotated[
-        Path, typer.Argument(help="The points: a .csv with a header, or a text file with one id a line.")
-    ],
-    forget: Annotated[
-        int, typer.Option(help="How many points (with --by, groups) to forget; as many stay unseen.")
-    ] = 0,
-    by: Annotated[str | None, typer.Option(help="Column that keeps points together, as a person's records.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="Column of matched pairs: one point of each is forgotten.")] = None,
-    commit: Annotated[bool, typer.Option("--commit", help="Only commit to the list; the seed comes later.")] = False,
-    seed: Annotated[
-        str | None, typer.Option(help="Any text that you could not choose: a public beacon's value.")
-    ] = None,
-    seed_from: Annotated[str | None, typer.Option(help="In words, who or what the seed is from.")] = None,
-    out: Annotated[Path, typer.Option(help="Where the draw is kept.")] = Path("draw.json"),
-) -> None:
-    """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
-    from forgetgauge.audit import make_draw
-
-    made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
-    typer.echo(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
-    if made.forget is None or made.unseen is None:
-        typer.echo(
-            f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before"
-        )
-        return
-    typer.echo(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
-    if made.is_own:
-        typer.echo("The seed is this computer's own: others have to take your word that the draw was not repeated.")
 
 
 @app.command()

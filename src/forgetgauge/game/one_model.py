@@ -224,11 +224,15 @@ def _log_sums(ascending: bytes, n_chosen: int) -> Floats:
         return np.concatenate([impossible, log_hypergeometric(n, n_ones, n_chosen)])
     table = np.zeros((n_chosen + 1, most + 1))  # chance of (how many are chosen so far, their sum)
     table[0, 0] = 1
-    for seen, value in enumerate(values.tolist()):
-        chance = ((n_chosen - np.arange(n_chosen + 1)) / (n - seen)).clip(0, 1)[:, None]
-        joined = table[:-1, : most + 1 - value] * chance[:-1]
-        table *= 1 - chance
-        table[1:, value:] += joined
+    sums = np.concatenate([[0], np.cumsum(values)])
+    for seen, value in enumerate(values.tolist()):  # ascending: only what can be reached so far, and can still end
+        least, most_so_far, before = max(0, n_chosen - (n - seen)), min(seen, n_chosen), min(seen, n_chosen - 1)
+        counts = np.arange(least, most_so_far + 1)
+        chance = ((n_chosen - counts) / (n - seen)).clip(0, 1)[:, None]
+        reach, joining = (int(sums[seen] - sums[seen - chosen]) + 1 for chosen in (most_so_far, before))
+        joined = table[least : before + 1, :joining] * chance[: before + 1 - least]
+        table[least : most_so_far + 1, :reach] *= 1 - chance
+        table[least + 1 : before + 2, value : value + joining] += joined
     result: Floats = np.log(np.maximum(table[n_chosen], np.finfo(np.float64).tiny))
     return result
 

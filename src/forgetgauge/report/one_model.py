@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from forgetgauge.report.table import align
-from forgetgauge.results.one_model import OneModelResult, unstated
-from forgetgauge.results.verdict import STILL_VISIBLE
-from forgetgauge.wording import plain, signed
+from forgetgauge.results.one_model import BlindResult, ModelResult, OneModelResult, TestResult, unstated
+from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
+from forgetgauge.wording import listed, plain, signed
 
 
 def render_evidence(found: OneModelResult) -> str:
@@ -13,32 +15,77 @@ def render_evidence(found: OneModelResult) -> str:
     blocks = []
     for name, model in found.models.items():
         what = f"{name}: {model.verdict}"
-        if model.verdict != STILL_VISIBLE:
+        if model.reason:
+            what += f". {model.reason}"
+        elif model.verdict != STILL_VISIBLE:
             what += f" (an advantage of {plain(model.resolution)} would have been seen with a power of 80 %)"
-        blocks.append(what)
-        tests = sorted(model.tests.items(), key=lambda one: one[1].log10_p)
-        rows = [["adversary", "right answers", "advantage", "p"]]
-        rows += [[key, f"{t.n_right} of {t.n_asked}", signed(t.advantage), chance(t.log10_p)] for key, t in tests]
-        blocks.append(align(rows))
-        level = f"{100 * found.level:g} %"
-        line = (
-            f"Corrected for the choice among {len(tests)} tests: p = {chance(model.log10_p)}. With {level} confidence "
-        )
-        line += f"a certified removal of all of F together has ε ≥ {model.epsilon:.2f} (δ = {found.delta:g})"
-        if model.point_epsilon is not None:
-            line += f", of each point alone ε ≥ {model.point_epsilon:.2f}"
-        blocks.append(line + ".")
-    drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
-    whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
-    whose += "" if found.own_draw else found.seed_from
-    blocks.append(
-        f"Evidence from one model, not Q: F is {found.n_forget} {drawn} drawn at random from a list whose SHA-256 is "
-        f"{found.commitment[:16]}…; the seed is {whose}. p is exact for a model that knows nothing of the draw."
-    )
+        blocks += [what, _table(model.tests), _numbers(model, found)]
+    blocks += [] if found.blind is None else _blind(found.blind, found.level)
+    blocks.append(_origin(found))
     lacking = unstated(found.stated)
     if lacking:
         blocks.append("It rests on what nobody has stated yet: " + "; ".join(lacking) + ".")
     return "\n\n".join([*blocks, *(f"warning: {line}" for line in found.warnings)])
+
+
+def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:
+    rows = [[who, "right answers", "advantage", "p"]]
+    rows += [
+        [name, f"{test.n_right} of {test.n_asked}", signed(test.advantage), chance(test.log10_p)]
+        for name, test in sorted(tests.items(), key=lambda one: one[1].log10_p)
+    ]
+    return align(rows)
+
+
+def _numbers(model: ModelResult, found: OneModelResult) -> str:
+    """p, and the bound of ε where the model can be judged."""
+    line = f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
+    line += "" if found.blind is None else ", if F and T are exchangeable"
+    if model.verdict == NOT_EVALUABLE:
+        return f"{line}. It is no evidence here."
+    line += (
+        f". With {100 * found.level:g} % confidence a certified removal of all of F together has "
+        f"ε ≥ {model.epsilon:.2f} (δ = {found.delta:g})"
+    )
+    if model.point_epsilon is not None:
+        line += f", of each point alone ε ≥ {model.point_epsilon:.2f}"
+    return line + "."
+
+
+def _blind(blind: BlindResult, level: float) -> list[str]:
+    """Whether F and T were told apart without the model."""
+    if blind.log10_p is None:
+        what = "too few points to teach a classifier" if blind.by else "no features and no reference models in the file"
+        return [f"Without the model: F and T could not be compared ({what})."]
+    said = "they can be told apart" if blind.told_apart else "no difference was found"
+    columns = f" ({blind.n_columns} columns)" if blind.n_columns else ""
+    looked = listed([f"{name}{columns}" if name == "raw points" else f"the outputs of {name}" for name in blind.by])
+    line = (
+        f"Without the model, F and T were compared by {looked}: {said} (p = {chance(blind.log10_p)}, corrected for "
+        f"{len(blind.tests)} tests)."
+    )
+    if not blind.told_apart:
+        line += (
+            f" With {100 * level:g} % confidence they differ by an advantage of at most {plain(blind.missed)} by "
+            "themselves; what the model shows must exceed it."
+        )
+    return [line, _table(blind.tests, "without the model")]
+
+
+def _origin(found: OneModelResult) -> str:
+    if found.blind is not None:
+        return (
+            f"Evidence from one model, not Q: F is {found.n_forget} points whose deletion was asked for, T "
+            f"{found.n_unseen} points that no training saw. F was not drawn at random: that F and T are exchangeable "
+            "is argued, not drawn, and p and ε are valid only if it is true."
+        )
+    drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
+    whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
+    whose += "" if found.own_draw else found.seed_from
+    return (
+        f"Evidence from one model, not Q: F is {found.n_forget} {drawn} drawn at random from a list whose SHA-256 is "
+        f"{found.commitment[:16]}…; the seed is {whose}. p is exact for a model that knows nothing of the draw."
+    )
 
 
 def chance(log10_p: float) -> str:

@@ -1,0 +1,67 @@
+"""Files about one model: which points are F and T is what a draw says, or what the requests were."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import numpy as np
+
+from forgetgauge.audit.draw import Draw
+from forgetgauge.audit.outputs import Array, Raw
+from forgetgauge.audit.references import REFERENCE
+from forgetgauge.errors import UserError
+
+_OTHER_ROWS = ("shadow_", "reference_")
+"""How the names of columns begin whose rows are not those of the model under audit."""
+
+
+def of_the_draw(raw: Raw, draw: Draw, source: str) -> Raw:
+    """The columns of a file about one model, with those that the draw says; rows of other points are left out."""
+    if "point" not in raw:
+        raise UserError(f"{source}: the column point is missing: it names the points as the draw does")
+    for name in ("pair", "side", "set"):
+        if name in raw:
+            raise UserError(f"{source}: {name} is what the draw says: leave the column out, or --draw")
+    names = raw["point"].astype(str)
+    sets = {**dict.fromkeys(draw.forget or (), "forget"), **dict.fromkeys(draw.unseen or (), "unseen")}
+    kept = np.array([name in sets for name in names.tolist()])
+    if not kept.any():
+        raise UserError(f"{source}: none of its points is in the draw; it has '{names[0] if len(names) else ''}'")
+    of_points = {
+        name: column[kept]
+        for name, column in raw.items()
+        if not name.startswith(_OTHER_ROWS) and column.ndim and len(column) == len(kept)
+    }
+    return _with_a_split(
+        {**raw, **of_points, **_references_of(raw, sets)}, np.array([sets[name] for name in names[kept].tolist()])
+    )
+
+
+def of_requests(raw: Raw, source: str) -> Raw:
+    """The columns of a file about one model, or several, whose deletion requests came by themselves."""
+    for name, what in {
+        "point": "it names the points",
+        "set": "it says forget of the points that were to be deleted, and unseen of those that no training saw",
+    }.items():
+        if name not in raw:
+            raise UserError(f"{source}: the column {name} is missing: {what}")
+    for name in ("pair", "side"):
+        if name in raw:
+            raise UserError(f"{source}: {name} is of swap pairs, which --requests has not: leave the column out")
+    if "features" in raw:
+        features = raw["features"].astype(np.int64) if raw["features"].dtype == np.bool_ else raw["features"]
+        raw = {**raw, "features": features[:, None] if features.ndim == 1 else features}
+    return _with_a_split(raw, raw["set"])
+
+
+def _with_a_split(raw: Raw, sets: Array) -> Raw:
+    none = np.zeros(len(sets), dtype=np.int64)
+    return {**raw, "pair": none, "side": none, "set": sets}
+
+
+def _references_of(raw: Raw, known: Container[str]) -> Raw:
+    """Rows of reference models about points that were not drawn are left out, as those of the model are."""
+    if "reference_point" not in raw:
+        return {}
+    kept = np.array([name in known for name in raw["reference_point"].astype(str).tolist()], dtype=np.bool_)
+    return {name: raw[name][kept] for name in REFERENCE if name in raw and len(raw[name]) == len(kept)}

@@ -1,0 +1,86 @@
+"""The commands `audit`, which judges outputs of one's own models, and `draw`, which draws what one of them forgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forgetgauge.cli.showing import TABLE, Form, show, show_evidence
+from forgetgauge.errors import UserError
+
+
+def audit(
+    file: Annotated[Path, typer.Argument(help="Outputs of your own models: .npz or .csv.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result; audits/NAME without it.")] = None,
+    adversary: Annotated[
+        list[str] | None, typer.Option("--adversary", help="Adversary that attacks the logits; may be repeated.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
+    interval: Annotated[
+        str, typer.Option(help="student (pairs roughly normal), or bounded (any distribution, much wider).")
+    ] = "student",
+    draw: Annotated[
+        Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
+    ] = None,
+    requests: Annotated[
+        bool,
+        typer.Option("--requests", help="Test one model: F is what was asked for, and not drawn; the file says it."),
+    ] = False,
+    delta: Annotated[float, typer.Option(help="δ of the certified removal whose smallest possible ε is given.")] = 1e-5,
+    states: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of one model, what you state to be true: training, shadows, settings, validation (with --requests "
+            "also exchangeable), or all."
+        ),
+    ] = None,
+    form: Form = TABLE,
+) -> None:
+    """Judge your own models by their outputs: those of swap pairs or, with --draw or --requests, the one you have."""
+    from forgetgauge.audit import audit_file, audit_one_model
+    from forgetgauge.store.runfolder import RunFolder
+
+    target = out or Path("audits") / file.stem
+    if draw is None and not requests:
+        if states:
+            raise UserError("--states belongs to the test of one model, which needs --draw or --requests")
+        audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
+        show(RunFolder(target), form)
+        return
+    found = audit_one_model(
+        file, draw, requests=requests, adversaries=adversary, level=level, delta=delta, states=states or ()
+    )
+    show_evidence(found, target, form)
+
+
+def draw(
+    points: Annotated[
+        Path, typer.Argument(help="The points: a .csv with a header, or a text file with one id a line.")
+    ],
+    forget: Annotated[
+        int, typer.Option(help="How many points (with --by, groups) to forget; as many stay unseen.")
+    ] = 0,
+    by: Annotated[str | None, typer.Option(help="Column that keeps points together, as a person's records.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="Column of matched pairs: one point of each is forgotten.")] = None,
+    commit: Annotated[bool, typer.Option("--commit", help="Only commit to the list; the seed comes later.")] = False,
+    seed: Annotated[
+        str | None, typer.Option(help="Any text that you could not choose: a public beacon's value.")
+    ] = None,
+    seed_from: Annotated[str | None, typer.Option(help="In words, who or what the seed is from.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the draw is kept.")] = Path("draw.json"),
+) -> None:
+    """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
+    from forgetgauge.audit import make_draw
+
+    made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
+    typer.echo(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
+    if made.forget is None or made.unseen is None:
+        typer.echo(
+            f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before"
+        )
+        return
+    typer.echo(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
+    if made.is_own:
+        typer.echo("The seed is this computer's own: others have to take your word that the draw was not repeated.")

@@ -1,0 +1,60 @@
+"""What a test for a difference between F and T could have missed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
+from forgetgauge.game.one_model import ranks_test
+
+
+def test_limits_hold_the_truth_as_often_as_they_say():
+    """Of 2·AUC − 1 between two normal laws that are one deviation apart."""
+    rng = np.random.default_rng(0)
+    n, m, truth = 40, 25, 0.5205  # 2Φ(1/√2) − 1
+    forget = np.arange(n + m) < n
+    wrong = np.zeros(2)
+    for _ in range(2000):
+        scores = rng.normal(size=n + m) + forget
+        above = (scores[forget][:, None] > scores[~forget][None]).mean()
+        low, high = advantage_limits(2 * above - 1, n_answers_of_ranks(n, m), 0.05)
+        wrong += (low > truth, high < truth)
+    assert (wrong / 2000 < 0.05 + 2 * 0.005).all()
+
+
+def test_so_many_answers_have_the_variance_of_ranks_at_chance():
+    rng = np.random.default_rng(1)
+    n, m = 30, 12
+    forget = np.arange(n + m) < n
+    found = [ranks_test(rng.normal(size=n + m), forget).advantage for _ in range(3000)]
+    assert 1 / np.var(found) == pytest.approx(n_answers_of_ranks(n, m), rel=0.1)
+
+
+def test_all_answers_right_are_not_certain():
+    low, high = advantage_limits(1.0, 10, 0.05)
+    assert low == pytest.approx(1 - 2 * 2.7055 / (10 + 2.7055), abs=1e-3)  # Wilson's lower limit of 10 of 10, as 2q − 1
+    assert high == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("n_columns", "n", "shift"), [(5, 50, 1.0), (64, 50, 1.0), (200, 100, 1.5)])
+def test_what_a_linear_classifier_finds_leads_back_to_what_there_was(n_columns, n, shift):
+    """The difference of two means as a classifier, on points that it has not seen."""
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(300):
+        means = [rng.normal(size=(n, n_columns)).mean(axis=0) + side * shift * np.eye(n_columns)[0] for side in (1, 0)]
+        direction = means[0] - means[1]
+        new = rng.normal(size=(2, 200, n_columns))
+        new[0, :, 0] += shift
+        scores = new @ direction
+        found.append(2 * (scores[0][:, None] > scores[1][None]).mean() - 1)
+    best = [2 * (rng.normal(size=100_000) + shift > rng.normal(size=100_000)).mean() - 1]
+    assert best_linear_advantage(float(np.mean(found)), n_columns, n, n) == pytest.approx(best[0], abs=0.03)
+
+
+def test_without_columns_nothing_is_missed_and_the_ends_stay_where_they_are():
+    assert best_linear_advantage(0.3, 0, 10, 10) == pytest.approx(0.3)
+    assert (best_linear_advantage(-0.1, 9, 5, 5), best_linear_advantage(1.0, 9, 5, 5)) == (0, 1)
+    values = [best_linear_advantage(a, 9, 5, 5) for a in np.linspace(0, 1, 30)]
+    assert (np.diff(values) >= 0).all()

@@ -24,7 +24,6 @@ from forgetgauge.cli.showing import (
     print_result,
     report_evidence,
     show,
-    show_evidence,
     write_page,
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name

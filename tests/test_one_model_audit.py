@@ -334,3 +334,23 @@ def test_the_command_draws(listed, call):
     assert "have to take your word" in text
     assert json.loads(out.read_text())["kind"] == "points"
     assert call("draw", listed, "--forget", 10, "--out", out)[0] == 2
+
+
+def test_evidence_that_was_changed_is_refused_and_verify_says_where(listed, call):
+    path = listed.parent / "evidence.json"
+    found = audited(listed, outputs(make(listed), 1.5))
+    path.write_text(found.to_json())
+    code, out, _ = call("verify", path)
+    assert (code, out.startswith("verified: 4 values")) == (0, True)
+    (name,) = found.models
+    better = replace(found.models[name], verdict="not distinguishable from retraining at this resolution", epsilon=0.0)
+    forged = replace(found, models={name: better})
+    path.write_text(forged.to_json())  # its digest fits
+    code, out, _ = call("verify", listed.parent / "evidence.json")
+    assert code == 1
+    assert f"models/{name}/verdict" in out
+    assert f"models/{name}/epsilon" in out
+    path.write_text(found.to_json().replace('"seed": "s"', '"seed": "t"'))
+    assert "was changed after it was written" in call("verify", path)[1]
+    code, _, err = call("record", path, "--out", listed.parent / "record")
+    assert (code, "was changed after it was written" in err) == (2, True)

@@ -27,6 +27,12 @@ def bracket(interval: tuple[float, float]) -> str:
     return f"[{plain(interval[0])},{JOINED}{plain(interval[1])}]"
 
 
+def outward(interval: tuple[float, float]) -> str:
+    """The same, its ends rounded outwards: beside a limit, what is shown never says more than is known."""
+    low, high = math.floor(1000 * interval[0] + 1e-9) / 1000, math.ceil(1000 * interval[1] - 1e-9) / 1000
+    return bracket((low, high))
+
+
 def signed_bracket(interval: tuple[float, float]) -> str:
     """An interval whose ends have signs."""
     return f"[{signed(interval[0])},{JOINED}{signed(interval[1])}]"

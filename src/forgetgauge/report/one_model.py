@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from forgetgauge.report.table import align
 from forgetgauge.results.one_model import BlindResult, ModelResult, OneModelResult, TestResult, unstated
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
-from forgetgauge.wording import listed, plain, signed
+from forgetgauge.wording import bound, listed, plain, signed
 
 
 def render_evidence(found: OneModelResult) -> str:
@@ -39,16 +39,19 @@ def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:
 
 def _numbers(model: ModelResult, found: OneModelResult) -> str:
     """p, and the bound of ε where the model can be judged."""
-    line = f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
+    line = ""
+    if any(test.n_asked > 2 * found.n_forget + (found.n_unseen or 0) for test in model.tests.values()):
+        line = "Scores are asked of every point of F beside every point of T which has the larger one. "
+    line += f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
     line += "" if found.blind is None else ", if F and T are exchangeable"
     if model.verdict == NOT_EVALUABLE:
         return f"{line}. It is no evidence here."
     line += (
         f". With {100 * found.level:g} % confidence a certified removal of all of F together has "
-        f"ε ≥ {model.epsilon:.2f} (δ = {found.delta:g})"
+        f"ε ≥ {bound(model.epsilon)} (δ = {found.delta:g})"
     )
     if model.point_epsilon is not None:
-        line += f", of each point alone ε ≥ {model.point_epsilon:.2f}"
+        line += f", of each point alone ε ≥ {bound(model.point_epsilon)}"
     return line + "."
 
 

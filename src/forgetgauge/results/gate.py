@@ -16,7 +16,7 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import loss_interval
-from forgetgauge.wording import bracket, counted, listed, plain
+from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
 
@@ -90,7 +90,7 @@ def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: 
 def _findings(game: GameResult, label: str, name: str, method: MethodResult, asked: Conditions) -> list[Finding]:
     assert method.interval is not None
     low, high = method.interval
-    evidence = f"Q is in {bracket(method.interval)}"
+    evidence = f"Q is in {outward(method.interval)}"
     found = []
     if asked.min_quality is not None:
         state = _state(low >= asked.min_quality, high < asked.min_quality)
@@ -99,14 +99,14 @@ def _findings(game: GameResult, label: str, name: str, method: MethodResult, ask
         least = 1 - asked.chance_margin
         state = _state(low >= least - 1e-12, high < least - 1e-12)
         what = f"attackers do at most {asked.chance_margin:g} better than chance"
-        found.append(Finding(label, what, state, f"their advantage is in {bracket((1 - high, 1 - low))}"))
+        found.append(Finding(label, what, state, f"their advantage is in {outward((1 - high, 1 - low))}"))
     if asked.max_utility_loss is not None:
         lost = loss_interval(game, name)
         if lost is None:
             raise UserError(f"check: what {name} lost in {game.utility_name} is not known: it needs Retrain or None")
         state = _state(lost[1] <= asked.max_utility_loss, lost[0] > asked.max_utility_loss)
         what = f"at most {asked.max_utility_loss:g} of {game.utility_name} lost"
-        found.append(Finding(label, what, state, f"the loss is in {bracket(lost)}"))
+        found.append(Finding(label, what, state, f"the loss is in {outward(lost)}"))
     return found
 
 

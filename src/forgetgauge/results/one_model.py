@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from scipy.special import ndtri
 
@@ -113,7 +114,9 @@ class OneModelResult(Record):
     models: dict[str, ModelResult]
     environment: dict[str, str]
     warnings: list[str] = field(default_factory=list)
-    schema: int = 1
+    schema: int = 2
+    sha256: str = field(default="", compare=False)
+    """Of the file itself, this digest left empty: set when it is written, checked when it is read."""
     origin: str = "drawn"
     """How F came about: drawn at random before training, or `requests` that came by themselves."""
     n_unseen: int | None = None
@@ -158,6 +161,18 @@ def judged_model(
         utility,
         reason,
     )
+
+
+def judged_again(model: ModelResult, found: OneModelResult) -> dict[str, Any]:
+    """What follows from a model's tests as they are stored; of requests, no verdict, which rests on more."""
+    best = min(model.tests, key=lambda name: model.tests[name].log10_p)
+    log10_p = min(0.0, math.log10(len(model.tests)) + model.tests[best].log10_p)
+    again: dict[str, Any] = {"best": best, "log10_p": log10_p}
+    if found.blind is None:
+        log_p = log10_p * math.log(10)
+        again["epsilon"] = group_epsilon(log_p, level=found.level, delta=found.delta)
+        again["verdict"] = _verdict(log_p, model.resolution, found.level)
+    return again
 
 
 def judged_blind(

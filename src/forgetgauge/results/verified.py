@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.results.game import judged_again
+from forgetgauge.records import read_record
+from forgetgauge.results import game as games
+from forgetgauge.results.one_model import OneModelResult, judged_again
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.seal import is_sealed
 
+CHANGED = "was changed after it was written: its bytes do not fit its own SHA-256"
 SHOWN = 10
 """So many differences are named, the others counted."""
 
@@ -42,9 +45,30 @@ def verify_result(path: Path) -> Verified:
     sealed = is_sealed(path.read_bytes())
     if sealed and not _has_decisions(result):
         raise UserError(f"{path}: carries no decisions to compute it from again; its run folder or export may")
-    changed = [] if sealed else [f"{path.name} was changed after it was written: its bytes do not fit its own SHA-256"]
+    changed = [] if sealed else [f"{path.name} {CHANGED}"]
     n_values, differing = differences(result, computed_again(result)) if _has_decisions(result) else (0, [])
     return Verified(0, n_values, (*changed, *differing))
+
+
+def verify_evidence(path: Path) -> Verified:
+    """Evidence from one model: its digest, and what follows from its tests. The outputs it is of are not in it: whoever
+    has them, and the draw, can do the audit again."""
+    try:
+        found = read_record(path, OneModelResult, sealed=False)
+    except UserError as error:
+        return Verified(0, 0, (str(error),))
+    problems = [] if is_sealed(path.read_bytes()) else [f"{path.name} {CHANGED}"]
+    n_values = 0
+    for name, model in found.models.items():
+        stated = {"best": model.best, "log10_p": model.log10_p, "epsilon": model.epsilon, "verdict": model.verdict}
+        again = judged_again(model, found) if model.tests else {}
+        n_values += len(again)
+        problems += [
+            f"{path.name}, models/{name}/{key}: {_shown(stated[key])}, but by its tests it is {_shown(value)}"
+            for key, value in again.items()
+            if not _same(stated[key], value)
+        ]
+    return Verified(0, n_values, tuple(problems))
 
 
 def refuse_unverified(path: Path) -> Result:
@@ -65,7 +89,7 @@ def _has_decisions(result: Result) -> bool:
 def computed_again(result: Result) -> Result | str:
     """From the decisions that it carries; why not, where they are not to be used."""
     try:
-        return replace(result, games=[judged_again(game) for game in result.games])
+        return replace(result, games=[games.judged_again(game) for game in result.games])
     except (ValueError, KeyError, TypeError, ArithmeticError) as error:
         return f"what the result carries cannot be judged: {error}"
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.provenance import PROVENANCE
+from forgetgauge.records import read_json
 from forgetgauge.report.html import is_unchanged
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import read_result
-from forgetgauge.results.verified import SHOWN, Verified, differences, verify_result
+from forgetgauge.results.verified import SHOWN, Verified, differences, verify_evidence, verify_result
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import Ledger
@@ -29,7 +30,7 @@ SOURCES = ("decisions", "signals")
 
 
 def verify(path: Path, source: str = "decisions") -> Verified:
-    """A run folder, a file that `export` made, or a result alone.
+    """A run folder, a file that `export` made, a result alone, or evidence from one model.
 
     From signals, adversaries are fitted and asked once more, and what they decide is compared as well.
     """
@@ -37,12 +38,14 @@ def verify(path: Path, source: str = "decisions") -> Verified:
         raise UserError(unknown_name("source", source, SOURCES))
     if path.is_dir() and not (path / "run.json").exists() and (path / "result.json").exists():
         path = path / "result.json"  # of an audit
+    if path.is_dir() and not (path / "run.json").exists() and (path / "evidence.json").exists():
+        path = path / "evidence.json"
     if path.is_dir():
         return _verify_folder(RunFolder(path), source)
     if path.suffix == ".json":
         if source == "signals":
             raise UserError(f"{path}: a result carries decisions alone; its run folder or export has the signals")
-        return verify_result(path)
+        return verify_evidence(path) if _is_evidence(path) else verify_result(path)
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         folder = RunFolder(Path(scratch) / "run")
         if not path.exists():
@@ -52,6 +55,14 @@ def verify(path: Path, source: str = "decisions") -> Verified:
         except UserError as error:
             return Verified(0, 0, (str(error),))
         return _verify_folder(folder, source)
+
+
+def _is_evidence(path: Path) -> bool:
+    try:
+        found = read_json(path)
+    except UserError:
+        return False
+    return isinstance(found, dict) and "models" in found
 
 
 def _verify_folder(folder: RunFolder, source: str) -> Verified:

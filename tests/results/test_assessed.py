@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.game.quality import bounded_quality_interval
 from forgetgauge.results.assessed import (
     assessed_fields,
     noise_floor_of,
@@ -75,15 +74,6 @@ def test_the_worst_pair_has_the_floor_of_single_pairs(assessed):
     assert fields["worst_pair"].quality == pytest.approx(1 - np.abs(found.by_pair).max())
     assert fields["worst_pair"].noise_floor == found.noise.pair_q95 > found.noise.q95
     assert set(assessed_fields(None, [])) <= set(fields)
-
-
-def test_what_is_stored_has_bounds_that_follow_from_its_advantages():
-    game = read_result(RESULTS / "certified-digits" / "result.json").games[0]
-    for method in game.methods.values():
-        by_pair = np.array([one.by_pair for one in method.by_adversary.values()]).T
-        bounded = bounded_quality_interval(by_pair, game.spec["level"])
-        assert method.bounded_interval == (bounded.low, bounded.high)
-        assert method.worst_pair == worst_pair(by_pair, list(method.by_adversary))
 
 
 @pytest.mark.parametrize("known", [True, False])

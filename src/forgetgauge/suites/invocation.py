@@ -112,7 +112,7 @@ def play_suite(
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
     else:
         result = with_confused_accuracy(result, planned.campaign.graphs, folder)
-    made_on = (result or planned.campaign.resolved).environment["device"]
+    made_on = folder.read_run()["environment"]["device"]
     invocations = add_invocation(folder, suite.name, command, made_on, time.monotonic() - start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.name, comparison, result)
@@ -129,7 +129,7 @@ def play_single(
     remember_games(out, name, campaign)
     folder = table_folder(out, name)
     ending, result = play(campaign, folder, options)
-    made_on = (result or campaign.resolved).environment["device"]
+    made_on = folder.read_run()["environment"]["device"]
     invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
     if result is not None:
         folder.write_text(folder.report, render_report(result))

@@ -17,7 +17,7 @@ from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.audit import audit_file, write_audit_file
 from forgetgauge.audit.formats import read_csv, read_npz, write_csv, write_npz
 from forgetgauge.audit.outputs import OPTIONAL, REQUIRED, SHADOW
-from forgetgauge.errors import UserError
+from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
 from forgetgauge.results.record import Result, read_result
@@ -540,3 +540,55 @@ def test_the_documents_example_runs(tmp_path, monkeypatch):
 def test_every_column_is_documented():
     text = (Path(__file__).parents[1] / "docs/audit.md").read_text()
     assert all(f"`{name}`" in text for name in (*REQUIRED, *OPTIONAL, *SHADOW))
+
+
+def natural(names, seed=0):
+    """A file of six pairs whose F and T of the first side are of two populations; models that know nothing of F."""
+    rng = np.random.default_rng(seed)
+    columns = {"pair": [], "side": [], "point": [], "set": [], "decision": []}
+    for number, pair in enumerate(names):
+        kind = np.arange(200) < 100  # the first side's F
+        for side in (0, 1):
+            says = rng.random(200) < np.where(kind, 0.8, 0.3)
+            columns["pair"] += [pair] * 200
+            columns["side"] += [side] * 200
+            columns["point"] += list(range(200 * number, 200 * number + 200))
+            columns["set"] += np.where(kind == (side == 0), "forget", "unseen").tolist()
+            columns["decision"] += says.tolist()
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def test_where_f_was_no_random_half_no_single_model_proves_anything(tmp_path, call):
+    np.savez(tmp_path / "natural.npz", **natural(range(6)))
+    with pytest.warns(DoubtfulResult, match="differ by themselves"):
+        result = audit_file(tmp_path / "natural.npz", tmp_path / "out")
+    method = result.methods["model"]
+    assert method.quality > 0.9
+    assert (method.epsilon, method.n_models) == (0.0, 0)
+    assert call("verify", tmp_path / "out")[0] == 0
+
+
+def test_pairs_may_have_names_from_the_file_to_the_verified_result(tmp_path, call):
+    columns = natural([f"pair {i}" for i in range(6)])
+    rng = np.random.default_rng(1)
+    columns["decision"] = rng.random(len(columns["pair"])) < 0.5
+    np.savez(tmp_path / "named.npz", **columns)
+    code, out, _ = call("audit", tmp_path / "named.npz", "--out", tmp_path / "out")
+    assert (code, "model" in out) == (0, True)
+    assert call("verify", tmp_path / "out")[0] == 0
+    assert call("report", tmp_path / "out")[0] == 0
+
+
+def test_pairs_may_differ_in_their_number_of_seeds(tmp_path, call):
+    columns = natural(range(6))
+    rng = np.random.default_rng(1)
+    columns["decision"] = rng.random(len(columns["pair"])) < 0.5
+    columns["seed"] = np.zeros(len(columns["pair"]), dtype=int)
+    twice = columns["pair"] == 0
+    more = {name: column[twice] for name, column in columns.items()}
+    more["seed"] = more["seed"] + 1
+    more["decision"] = rng.random(twice.sum()) < 0.5
+    np.savez(tmp_path / "seeds.npz", **{name: np.concatenate([columns[name], more[name]]) for name in columns})
+    code, _, _ = call("audit", tmp_path / "seeds.npz", "--out", tmp_path / "out")
+    assert code == 0
+    assert call("verify", tmp_path / "out")[0] == 0

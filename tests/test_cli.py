@@ -343,5 +343,6 @@ def test_looking_at_a_run_keeps_no_tokens_and_asks_no_hub(call, tmp_path, monkey
 def test_a_run_that_fails_at_once_leaves_no_folder(call, own_folder, one_worker, arguments, words):
     (own_folder / "mine.py").write_text("def method(model, retain, forget, context):\n    return model.absent\n")
     code, _, err = call("run", own_folder / "tiny.toml", *arguments)
-    assert (code, words in err, len(err.splitlines())) == (2, True, 1)
+    told = [line for line in err.splitlines() if not line.startswith("importing ")]
+    assert (code, words in err, len(told)) == (2, True, 1)
     assert sorted(path.name for path in own_folder.iterdir()) == ["mine.py", "tiny.toml"]

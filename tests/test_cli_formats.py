@@ -26,19 +26,21 @@ def folder(tmp_path):
 
 
 def test_report_writes_what_can_be_piped_into_a_file(folder, call):
-    code, out, err = call("report", folder / "run", "--format", "csv")
+    code, out, err = call("report", folder / "run", "--format", "csv", "--unverified")
     assert code == 0
     rows = list(csv.DictReader(io.StringIO(out)))
     assert {row["method"] for row in rows} == {"retrain", "none", "neg-grad"}
     assert "report.html" in err
     assert (folder / "run/report.html").exists()
-    code, out, err = call("report", folder / "run", "--format", "json")
+    code, out, err = call("report", folder / "run", "--format", "json", "--unverified")
     assert {row["method"] for row in json.loads(out)} == {"retrain", "none", "neg-grad"}
 
 
 def test_report_without_a_format_says_where_it_is_as_before(folder, call):
-    assert call("report", folder / "run") == (0, f"report: {folder / 'run/report.html'}\n", "")
-    assert call("report", folder / "run", "--format", "table")[1].startswith("method")
+    assert call("report", folder / "run", "--unverified") == (0, f"report: {folder / 'run/report.html'}\n", "")
+    assert call("report", folder / "run", "--format", "table", "--unverified")[1].startswith("method")
+    code, _, err = call("report", folder / "run")
+    assert (code, "carries no decisions" in err) == (2, True)
 
 
 def test_report_of_evidence_from_one_model(folder, call):

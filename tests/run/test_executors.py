@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
 from forgetgauge.errors import UserError
@@ -99,3 +102,41 @@ def test_a_worker_that_died_before_it_was_hired_is_replaced(tmp_path):
             assert workers._members[0].process.is_alive()
         finally:
             workers.close()
+
+
+def test_a_worker_that_died_is_noticed_although_a_child_of_its_holds_the_pipe(tmp_path, monkeypatch):
+    workers = Processes(tmp_path, Sources({}), n_workers=1)
+    try:
+        member = workers._members[0]
+        held = os.dup(member.pipe.fileno())  # as a process that it forked would hold the other end
+        monkeypatch.setattr(type(member.pipe), "poll", lambda self, timeout=0.0: False)
+        member.assignment = assignment("train")
+        member.process.kill()
+        ended = workers.next(10.0)
+        assert ended is not None
+        assert "killed by signal 9" in next(iter(ended[1].failures.values())).line
+        os.close(held)
+    finally:
+        workers.close()
+
+
+def test_a_wait_ends_when_it_was_said_to_whoever_begins_meanwhile(tmp_path, monkeypatch):
+    workers = Processes(tmp_path, Sources({}), n_workers=1)
+    try:
+        member = workers._members[0]
+        member.assignment = assignment("train")
+        said = iter([executors.BEGUN] * 3)
+
+        def heard(timeout):
+            time.sleep(min(0.4, timeout))
+            return member if timeout > 0 and (word := next(said, None)) and word else None
+
+        monkeypatch.setattr(workers, "_heard_from", heard)
+        monkeypatch.setattr(type(member.pipe), "poll", lambda self, timeout=0.0: True)
+        monkeypatch.setattr(type(member.pipe), "recv", lambda self: executors.BEGUN)
+        start = time.monotonic()
+        assert workers.next(1.0) is None
+        assert time.monotonic() - start < 2.0
+        member.assignment = None
+    finally:
+        workers.close()

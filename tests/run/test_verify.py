@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
+import zlib
 
 import numpy as np
 import pytest
 
+from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign
+from forgetgauge.run.options import RunOptions
 from forgetgauge.run.verify import verify
 from forgetgauge.seal import with_seal
 from forgetgauge.store.runfolder import RunFolder
@@ -222,3 +226,63 @@ def test_what_has_no_signals_is_not_verified_from_them(made, call):
     assert (code, "carries decisions alone" in err) == (2, True)
     code, _, err = call("verify", made, "--from", "signal")
     assert (code, "did you mean 'signals'" in err) == (2, True)
+
+
+def test_a_run_of_which_a_method_failed_is_verified_too(tmp_path):
+    def raises(model, retain, forget, context):
+        raise ValueError("no")
+
+    name = plugins.unlearners.bind(raises)
+    folder = RunFolder(tmp_path / "run")
+    tables = {"unlearners": {"retrain": {}, "none": {}, "mine": {"method": name}}}
+    play(campaign(**tables), folder, RunOptions(trial=False))
+    assert [failure.error for failure in read_result(folder.result).failures]
+    assert verify(folder.path).problems == ()
+    assert verify(folder.result).problems == ()
+    export_run(folder, tmp_path / "run.tar")
+    assert verify(tmp_path / "run.tar").problems == ()
+
+
+def test_a_result_without_its_decisions_passes_no_gate(copied, call):
+    path = copied / "result.json"
+    record = json.loads(path.read_text())
+    record["games"][0]["decisions"] = None
+    path.write_text(sealed(record))
+    for command in (("report", copied), ("check", path, "--min-q", "0.1"), ("record", path, "--out", copied / "r")):
+        code, _, err = call(*command)
+        assert (code, "carries no decisions" in err) == (2, True), command
+
+
+def test_a_number_under_a_new_digest_passes_no_gate(copied, call):
+    path = copied / "result.json"
+    record = json.loads(path.read_text())
+    record["games"][0]["methods"]["none"]["interval"] = [0.99, 1.0]
+    path.write_text(sealed(record))
+    for command in (
+        ("check", path, "--min-q", "0.95"),
+        ("compare", path, path),
+        ("record", path, "--out", copied / "r", "--method", "none"),
+    ):
+        code, _, err = call(*command)
+        assert (code, "does not say what its decisions say" in err) == (2, True), command
+
+
+@pytest.mark.parametrize("change", [{"until": [1]}, {"methods": [1]}, {"level": "x"}, {"seed": None}, {"pairs": {}}])
+def test_a_strangers_settings_are_a_problem_and_no_traceback(made, tmp_path, change):
+    record = json.loads((made / "result.json").read_text())
+    record["games"][0]["spec"] |= change
+    path = tmp_path / "alone.json"
+    path.write_text(sealed(record))
+    assert verify(path).problems
+
+
+def test_more_points_than_a_game_has_are_not_expanded(made, tmp_path):
+    record = json.loads((made / "result.json").read_text())
+    one = record["games"][0]["decisions"]["pairs"][0]
+    n = 40_000_000
+    bits = 2 * n * len(one["methods"]) * len(record["games"][0]["decisions"]["adversaries"])
+    zeros = base64.b64encode(zlib.compress(bytes(n // 8), 9)).decode()
+    one |= {"n_points": n, "in_forget": zeros, "decisions": base64.b64encode(zlib.compress(bytes(bits // 8))).decode()}
+    path = tmp_path / "bomb.json"
+    path.write_text(sealed(record))
+    assert "more points" in verify(path).problems[0]

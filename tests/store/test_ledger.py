@@ -93,7 +93,7 @@ def test_a_full_disk_during_an_append_loses_nothing(path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", lambda self, mode="r": Full(str(self), "ab") if "a" in mode else real(self, mode))
         with pytest.raises(DiskFull):
-            ledger.record_failed(B, "x")
+            ledger.record_failed("d" * 64, "x")
     assert Ledger(path).state == replay(before, path)[0]
-    ledger.record_failed(B, "y")
-    assert Ledger(path).state.failed[B] == "y"
+    ledger.record_failed("d" * 64, "y")
+    assert Ledger(path).state.failed["d" * 64] == "y"

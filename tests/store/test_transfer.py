@@ -145,3 +145,17 @@ def test_a_file_that_is_no_export_is_one_line(tmp_path):
         import_run(tmp_path / "x.tar", RunFolder(tmp_path / "run"))
     with pytest.raises(UserError, match="no such file"):
         import_run(tmp_path / "absent.tar", RunFolder(tmp_path / "run"))
+
+
+def test_a_sparse_entry_and_one_larger_than_its_file_are_refused(tmp_path):
+    """A few bytes that claim gigabytes."""
+    for name, change in (("sparse", {"type": tarfile.GNUTYPE_SPARSE}), ("large", {})):
+        entry = tarfile.TarInfo("run.json")
+        entry.size = 3 * 2**30
+        for key, value in change.items():
+            setattr(entry, key, value)
+        path = tmp_path / f"{name}.tar"
+        path.write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
+        with pytest.raises(UserError, match=r"refused|not a run exported"):
+            import_run(path, RunFolder(tmp_path / "run"))
+        assert not (tmp_path / "run").exists()

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetgauge.audit.outputs import IN_GAME, OPTIONAL, REQUIRED, Array, Raw, meant_set
+from forgetgauge.audit.outputs import IN_GAME, KNOWN, OPTIONAL, REQUIRED, Array, Raw, meant_set
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.npz import UNREADABLE, read_arrays
 
 _IDS = ("pair", "point", "seed", "model")
 _WHOLE = ("side", "label")
@@ -33,20 +34,11 @@ _BOOLEAN = ("decision", "share_retrain")
 def read_npz(path: Path) -> Raw:
     """The arrays of a `.npz` file."""
     try:
-        with path.open("rb") as opened:
-            file = np.load(opened, allow_pickle=False)
-            if isinstance(file, np.ndarray):
-                raise ValueError("it is a single array")
-            return {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        why = str(error)
+        return read_arrays(path, KNOWN)
+    except UNREADABLE as error:
+        why = "it is another kind of file" if isinstance(error, zipfile.BadZipFile) else str(error)
         if "pickle" in why or "Object arrays" in why:  # numpy advises to load them all the same
-            is_archive = zipfile.is_zipfile(path)
-            why = (
-                "pickled objects are never loaded; save numbers and text"
-                if is_archive
-                else "it is another kind of file"
-            )
+            why = "pickled objects are never loaded; save numbers and text"
         raise UserError(f"{path}: not a .npz file of plain arrays: {why}") from None
 
 

@@ -32,6 +32,8 @@ SHADOW = (
     "shadow_score",
     "shadow_loss",
 )
+KNOWN = frozenset({*REQUIRED, *OPTIONAL, *SHADOW, *REFERENCE, "features"})
+"""Every column that an audit file may have."""
 IN_GAME = ("forget", "unseen")
 """Where a point of the game may be, as the column set says."""
 OWN_SCORES = ("score", "loss")

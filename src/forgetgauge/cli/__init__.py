@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,17 @@ from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
 from forgetgauge.cli.audit import audit, draw
 from forgetgauge.cli.check import check, verify
-from forgetgauge.cli.options import Device, Executor, Quiet, RunFile, Settings, TimeLimit, seconds_of, shown_progress
+from forgetgauge.cli.options import (
+    AllowCode,
+    Device,
+    Executor,
+    Quiet,
+    RunFile,
+    Settings,
+    TimeLimit,
+    seconds_of,
+    shown_progress,
+)
 from forgetgauge.cli.record import record
 from forgetgauge.cli.showing import (
     TABLE,
@@ -27,7 +39,7 @@ from forgetgauge.cli.showing import (
     write_page,
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
-from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -81,7 +93,7 @@ def run(
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = _run_folder(file, out)
     folder.check()
-    with started_ahead(options):
+    with started_ahead(options), code_announced(partial(typer.echo, err=True)):
         campaign = _campaign(file, settings)
         with shown_progress(quiet) as progress:
             ending, result = play(campaign, folder, replace(options, progress=progress))
@@ -96,11 +108,14 @@ def run(
 
 
 @app.command()
-def plan(file: RunFile = None, out: Out = None, settings: Settings = None) -> None:
+def plan(file: RunFile = None, out: Out = None, settings: Settings = None, allow_code: AllowCode = False) -> None:
     """Say what a run would do and how much disk it would use; nothing is done, made or downloaded."""
     from forgetgauge.run.campaign import disk_estimate
 
-    campaign = _looked_at(file, settings)
+    try:
+        campaign = _looked_at(file, settings, allow_code)
+    except CodeNamed as error:
+        raise UserError(f"{file}: {error}; --allow-code does so, if you trust who wrote it") from None
     folder = _run_folder(file, out)
     state = folder.open_ledger().state
     _echo_counts(campaign, state)
@@ -135,9 +150,10 @@ def score(
     from forgetgauge.run.campaign import add_adversaries, play
 
     opened = _existing(folder)
-    campaign = add_adversaries(opened, adversary)
-    before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
-    ending, _ = play(campaign, opened)
+    with code_announced(partial(typer.echo, err=True)):
+        campaign = add_adversaries(opened, adversary)
+        before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
+        ending, _ = play(campaign, opened)
     if ending.failed:  # an adversary that cannot be fitted leaves the run as it was
         opened.write_text(opened.run_file, before[0].decode())
         if before[1] is not None:
@@ -231,9 +247,14 @@ def _catalogue_table(catalogue: Catalogue) -> str:
 
 
 @app.command()
-def validate(file: RunFile = None, settings: Settings = None) -> None:
+def validate(file: RunFile = None, settings: Settings = None, allow_code: AllowCode = False) -> None:
     """Check a run file; nothing is made or downloaded."""
-    campaign = _looked_at(file, settings)
+    try:
+        campaign = _looked_at(file, settings, allow_code)
+    except CodeNamed as error:
+        told = f"{str(error)[0].upper()}{str(error)[1:]}"
+        typer.echo(f"{file}: its keys are valid. {told}. The rest is checked with --allow-code.")
+        return
     games = len(campaign.graphs)
     typer.echo(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
 
@@ -258,11 +279,11 @@ def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:
     return Campaign.plan(resolve(apply_settings(raw, settings or []), source))
 
 
-def _looked_at(file: Path | None, settings: list[str] | None) -> Campaign:
+def _looked_at(file: Path | None, settings: list[str] | None, allow_code: bool) -> Campaign:
     """A campaign that is not to be run: data or a checkpoint that are not here are said, not fetched."""
     from forgetgauge.data.folders import read_only
 
-    with read_only():
+    with read_only(), nullcontext() if allow_code else no_code():
         return _campaign(file, settings)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from forgetgauge.cli.options import AllowCode
 from forgetgauge.errors import UserError
+from forgetgauge.plugins.catalogue import CodeNamed, no_code
 
 
 def check(
@@ -24,14 +27,21 @@ def check(
         list[str] | None, typer.Option("--adversaries", help="An adversary that must have taken part; may be repeated.")
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Also write the findings here, as JUnit XML.")] = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Also of a result that carries no decisions to compute it from again.")
+    ] = False,
 ) -> None:
     """Hold a stored result to conditions. Exit code 0: they hold; 1: one does not; 3: inconclusive; 2: not judged."""
     from forgetgauge.report.table import align
     from forgetgauge.results import gate
-    from forgetgauge.results.record import read_result
+    from forgetgauge.results.reading import read_either
+    from forgetgauge.results.record import Result
 
-    path = result / "result.json" if result.is_dir() else result
-    stored = read_result(path)
+    path, stored = read_either(result, verified=not unverified)
+    if not isinstance(stored, Result):
+        raise UserError(
+            f"{path}: evidence from one model has no Q to hold to conditions; `report` and `record` read it"
+        )
     asked = gate.Conditions(
         min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ())
     )
@@ -57,11 +67,16 @@ def verify(
     source: Annotated[
         str, typer.Option("--from", help="decisions, or signals: then adversaries are fitted and asked once more.")
     ] = "decisions",
+    allow_code: AllowCode = False,
 ) -> None:
     """Compute a result again from its decisions. Exit code 0: all is as stored; 1: something differs."""
     from forgetgauge.run.verify import verify as verified
 
-    found = verified(path, source)
+    try:
+        with nullcontext() if allow_code else no_code():
+            found = verified(path, source)
+    except CodeNamed as error:
+        raise UserError(f"{path}: {error}; --allow-code does so, if you trust who wrote it") from None
     for line in found.problems:
         typer.echo(line)
     if found.problems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,9 @@ def record(
     relationship: Annotated[
         str | None, typer.Option(help="Of the tester to the developer: first_party, third_party, collaborative, other.")
     ] = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Also of a result that carries no decisions to compute it from again.")
+    ] = False,
 ) -> None:
     """Make the record of an erasure test: a page to file, in-toto statements, a block for a model card."""
     from forgetgauge.report.erasure_record import Stated, record_files
@@ -37,15 +41,15 @@ def record(
     from forgetgauge.report.tested import what_was_tested
     from forgetgauge.results.reading import read_either
     from forgetgauge.results.record import Result
-    from forgetgauge.results.verified import refuse_unverified
     from forgetgauge.store.runfolder import RunFolder
 
     if relationship is not None and relationship not in RELATIONSHIPS:
         raise UserError(unknown_name("relationship", relationship, RELATIONSHIPS))
     stated = Stated(_readable(asked), _readable(by), _readable(url), _readable(model_id), relationship)
-    path, found = read_either(result)
-    if isinstance(found, Result):
-        refuse_unverified(path)
+    path, found = read_either(result, verified=not unverified)
+    if isinstance(found, Result) and unverified:
+        doubt = "Nothing of this result was computed again from its decisions: it is taken at its word."
+        found = replace(found, games=[replace(game, warnings=[doubt, *game.warnings]) for game in found.games])
     test = what_was_tested(found, method, str(path))
     files, remarks = record_files(test, path.name, _sha256(path), _digests(model or []), stated, time.time())
     RunFolder(out).create()

@@ -7,8 +7,6 @@ transform is drawn once for each.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ from torch.utils.data import IterableDataset
 
 from forgetgauge.data.dataset import Dataset, Scaling
 from forgetgauge.errors import UserError
+from forgetgauge.npz import UNREADABLE
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Task
 
@@ -136,7 +135,7 @@ def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:
             raise UserError(f"{path}: holds no array '{missing[0]}'; there are {', '.join(arrays) or 'none'}")
         try:
             return arrays[keys[0]], arrays[keys[1]]
-        except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except UNREADABLE as error:
             raise UserError(f"{path}: {' or '.join(keys)} cannot be read: {_why(error)}") from None
 
 
@@ -151,7 +150,7 @@ def _opened(path: Path) -> Iterator[Mapping[str, Any]]:
     with source:
         try:
             opened = np.load(source, allow_pickle=False)
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise UserError(f"{path}: not an .npz file: {_why(error)}") from None
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise UserError(f"{path}: a single array, not an .npz file with x and y")

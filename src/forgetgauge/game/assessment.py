@@ -8,6 +8,7 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.bounds import least_epsilon
+from forgetgauge.game.direction import differ_by_themselves
 from forgetgauge.game.intervals import MIN_PAIRS, Interval, IntervalKind, advantage_floor, signed_interval
 from forgetgauge.game.one_model import log_p_of_most_visible
 from forgetgauge.game.permutation import NoiseFloor, noise_floors
@@ -48,7 +49,9 @@ class Assessment:
     model_log_p: float
     """ln p of the model that shows F most, corrected for the choice among ``n_models`` and all adversaries."""
     n_models: int
-    """Models of which single decisions are known."""
+    """Models of which single decisions are known; 0 where ε does not rest on them."""
+    rests_on_models: bool
+    """Whether F is taken for a random half of the points, which ``model_log_p`` needs."""
     best: int
     """The index of the adversary of largest |Adv_a| over all pairs."""
     epsilon: float
@@ -68,23 +71,37 @@ def assess_all(
     n_relabellings: int = 2000,
     delta: float = 1e-5,
     interval: IntervalKind = "student",
+    is_drawn: bool = True,
+    n_looks: int = 1,
 ) -> list[Assessment]:
     """Quality, advantages, intervals, ε and noise floor of each method; deterministic given ``rng``.
+
+    Where it is not known that F was drawn at random, ``is_drawn`` is false: ε then rests on single models only where F
+    and T do not differ by themselves. ``n_looks`` is 2 where the number of pairs was chosen after a look.
 
     The methods share their relabellings: each gets what it would get alone with an equal generator, in less time.
     """
     noises = noise_floors(methods, rng, n_relabellings)
-    return [_assessed(outcomes, noise, level, delta, interval) for outcomes, noise in zip(methods, noises, strict=True)]
+    rests_on_models = [is_drawn or not differ_by_themselves(outcomes) for outcomes in methods]
+    return [
+        _assessed(*one, n_looks, level, delta, interval) for one in zip(methods, noises, rests_on_models, strict=True)
+    ]
 
 
 def _assessed(
-    outcomes: Sequence[PairOutcome], noise: NoiseFloor, level: float, delta: float, kind: IntervalKind
+    outcomes: Sequence[PairOutcome],
+    noise: NoiseFloor,
+    rests_on_models: bool,
+    n_looks: int,
+    level: float,
+    delta: float,
+    kind: IntervalKind,
 ) -> Assessment:
     fitted = cross_fit(outcomes)
     by_pair = np.array([outcome.advantage for outcome in outcomes])  # (P, J)
     advantage = by_pair.mean(axis=0)
     floor = float(advantage_floor(by_pair, (1 + level) / 2)) if len(by_pair) >= MIN_PAIRS else 0.0
-    log_p, n_models = log_p_of_most_visible(outcomes)
+    log_p, n_models = log_p_of_most_visible(outcomes, n_looks) if rests_on_models else (0.0, 0)
     return Assessment(
         by_pair=by_pair,
         advantage=advantage,
@@ -98,6 +115,7 @@ def _assessed(
         advantage_floor=floor,
         model_log_p=log_p,
         n_models=n_models,
+        rests_on_models=rests_on_models,
         best=best_adversary(advantage),
         epsilon=least_epsilon(floor, log_p, n_models=n_models, delta=delta, level=level),
         delta=delta,

@@ -95,6 +95,22 @@ def rarer_than(chance: float) -> float:
     return -NormalDist().inv_cdf(chance)
 
 
+def differ_by_themselves(outcomes: Sequence[PairOutcome], chance: float = 1e-3) -> bool:
+    """Whether F of the first side and its T differ whatever the models do; said of a random draw with this ``chance``.
+
+    What both models of a pair answer about a point, added up, is alike for a point that the first was to forget and for
+    one that the second was, if a random draw decided which is which: what unlearning leaves to see cancels in the sum.
+    The difference of its means is normal to a good approximation; every pair and adversary is looked at.
+    """
+    z = []
+    for outcome in outcomes:
+        if outcome.decisions is not None:
+            total = outcome.decisions.sum(axis=(0, 1)).astype(np.float64)  # (points, adversaries)
+            spread = 2 * total.std(axis=0, ddof=1) / np.sqrt(len(total))
+            z.append(_over(total[outcome.in_forget].mean(axis=0) - total[~outcome.in_forget].mean(axis=0), spread))
+    return bool(z) and float(np.abs(z).max()) > rarer_than(chance / (2 * np.size(z)))
+
+
 def decides_nothing(decisions: Sequence[Bools]) -> Bools:
     """(n_adversaries,) whether an adversary answers the same of all points of each model, on every pair.
 

@@ -138,12 +138,13 @@ def log_p_of_best(tests: Sequence[ModelTest]) -> float:
     return min(0.0, math.log(len(tests)) + min(test.log_p for test in tests))
 
 
-def log_p_of_most_visible(outcomes: Sequence[PairOutcome]) -> tuple[float, int]:
+def log_p_of_most_visible(outcomes: Sequence[PairOutcome], n_looks: int = 1) -> tuple[float, int]:
     """(ln p of the model and adversary that show F most, corrected for the choice among all of them; models asked).
 
     Every model of a swap pair is one with its own F, so each alone is tested as `half_test` has it, and however they
     depend on each other, Bonferroni's rule holds. The candidates are found by their distance from chance in standard
-    deviations; the exact tail is taken of a few of them alone, which can only make p larger.
+    deviations; the exact tail is taken of a few of them alone, which can only make p larger. Where the number of pairs
+    was chosen after a look at some of them, those before and those after each have half of the error: two `n_looks`.
     """
     tests, distances, n_models = [], [], 0
     for outcome in outcomes:
@@ -158,7 +159,9 @@ def log_p_of_most_visible(outcomes: Sequence[PairOutcome]) -> tuple[float, int]:
     if not tests:
         return 0.0, 0
     furthest = np.argsort(-np.concatenate([each.ravel() for each in distances]), kind="stable")[:_CANDIDATES]
-    return min(0.0, math.log(len(tests)) + min(half_test(*tests[which]).log_p for which in furthest)), n_models
+    return min(
+        0.0, math.log(n_looks * len(tests)) + min(half_test(*tests[which]).log_p for which in furthest)
+    ), n_models
 
 
 def group_epsilon(log_p: float, *, level: float = 0.95, delta: float = 0.0, n_models: int = 1) -> float:

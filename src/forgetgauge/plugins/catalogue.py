@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +52,11 @@ class Catalogue:
         if name in self.entries:
             return _import_target(self.entries[name].target)
         if ":" in name:
-            return self._import_users(name)
+            permit(self.what, name)
+            thing = self._import_users(name)
+            if inspect.isroutine(thing) or inspect.isclass(thing):
+                _refuse_standard(self.what, name, thing.__module__ or "builtins")
+            return thing
         self.check(name)
         return self._import_users(self.installed()[name])
 
@@ -79,12 +87,94 @@ class Catalogue:
         return name in self._bound
 
     def _import_users(self, name: str) -> Any:
-        if os.getcwd() not in sys.path:  # the installed command has no current folder on its path; users expect it
-            sys.path.insert(0, os.getcwd())
+        _add_current_folder()
         try:
             return _import_target(name)
         except Exception as error:  # whatever a module of the user's raises while it is imported
             raise UserError(f"{self.what} '{name}' cannot be imported: {type(error).__name__}: {error}") from error
+
+
+# -- code that a file names --------------------------------------------------------------------------------------------
+
+
+class CodeNamed(Exception):
+    """A file names code, and nobody allowed that it is imported."""
+
+
+Asked = Callable[[str], None]
+_ASKED: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def code_announced(to: Asked) -> Iterator[None]:
+    """Within, what code of whose is about to be imported is said first, once each."""
+    said: set[str] = set()
+
+    def announce(what: str) -> None:
+        if what not in said:
+            said.add(what)
+            to(f"importing {what}")
+
+    token = _ASKED.set(announce)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+@contextmanager
+def no_code() -> Iterator[None]:
+    """Within, nothing that a file names is imported: a run file of somebody else's may be looked at."""
+
+    def refuse(what: str) -> None:
+        raise CodeNamed(f"it names code, which would be imported and run: {what}")
+
+    token = _ASKED.set(refuse)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+def permit(what: str, name: str) -> None:
+    """Refuse a callable of Python's own library, and ask whoever wants to be asked; nothing is imported."""
+    module = name.partition(":")[0].partition(".")[0]
+    _add_current_folder()
+    _refuse_standard(what, name, module)
+    asked = _ASKED.get()
+    if asked is not None:
+        asked(f"{what} '{name}' ({_file_of(module) or 'no such module is found'})")
+
+
+def _refuse_standard(what: str, name: str, module: str) -> None:
+    top = module.partition(".")[0]
+    origin = _file_of(top)
+    if top == "builtins" or (top in sys.stdlib_module_names and _is_standard(origin)):
+        raise UserError(f"{what} '{name}' is of Python's standard library, where no {what} is")
+
+
+def _is_standard(origin: str | None) -> bool:
+    """Whether a module of such a name is Python's own, and not a file of the user's of the same name."""
+    return origin is None or origin in ("built-in", "frozen") or Path(origin).is_relative_to(_STANDARD)
+
+
+_STANDARD = sysconfig.get_path("stdlib")
+
+
+def _file_of(module: str) -> str | None:
+    """Where a module of the top level would be imported from; it is not."""
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if found is None:
+        return None
+    return found.origin or next(iter(found.submodule_search_locations or ()), None)
+
+
+def _add_current_folder() -> None:
+    if os.getcwd() not in sys.path:  # the installed command has no current folder on its path; users expect it
+        sys.path.insert(0, os.getcwd())
 
 
 def code_behind(chosen: Sequence[tuple[Catalogue, str]], params: Any = None, files: Sequence[Path] = ()) -> Code:

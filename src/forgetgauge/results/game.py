@@ -36,6 +36,7 @@ from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
+from forgetgauge.wording import listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics")
 """The fields of a MethodResult that no adversary decides."""
@@ -56,6 +57,8 @@ class Rules:
     """Methods that know nothing of F."""
     n_pilot: int = 0
     """Pairs on which the number of pairs was chosen."""
+    is_drawn: bool = True
+    """Whether F is known to be a random half of each pair's points: a run draws it, an audit is told so."""
 
 
 def rules_of(spec: Mapping[str, Any], methods: Collection[str]) -> Rules:
@@ -69,6 +72,7 @@ def rules_of(spec: Mapping[str, Any], methods: Collection[str]) -> Rules:
         seed=spec["seed"],
         blind=[name for name in methods if is_blind(spec, name)],
         n_pilot=int((spec.get("until") or {}).get("pilot_pairs", 0)),
+        is_drawn="data_digest" in spec,
     )
 
 
@@ -130,6 +134,7 @@ def judge(
             *notes,
             *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries)),
             *silence(silent, played.adversaries),
+            *_unlike(judged),
             *played.doubts(list(judged)),
         ],
         not_covered=list(not_covered),
@@ -137,6 +142,17 @@ def judge(
         decisions=pack_decisions(outcomes, played.adversaries),
     )
     return with_verdicts(with_shared_retrain(result))
+
+
+def _unlike(judged: Mapping[str, Assessment]) -> list[str]:
+    names = [name for name, found in judged.items() if not found.rests_on_models]
+    if not names:
+        return []
+    return [
+        f"F and T of {listed(names)} differ by themselves: what both models of a pair answer about a point depends on "
+        "which of them was asked to forget it, so they were not drawn at random from the same points. The swap "
+        "cancels that in Q; ε ≥ rests on the mean over pairs alone."
+    ]
 
 
 def _silent(outcomes: Collection[PairOutcome], adversaries: Sequence[str]) -> list[str]:
@@ -168,7 +184,15 @@ def _assess(rules: Rules, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> 
     # The relabellings are named by the game and not by the method: methods are compared on the same ones.
     rng = draw_streams(draw="relabel", seed=rules.seed).generator("relabel")
     measured = [list(found.values()) for found in outcomes.values()]
-    each = assess_all(measured, rng, level=rules.level, delta=rules.delta, interval=rules.interval)
+    each = assess_all(
+        measured,
+        rng,
+        level=rules.level,
+        delta=rules.delta,
+        interval=rules.interval,
+        is_drawn=rules.is_drawn,
+        n_looks=2 if rules.n_pilot else 1,
+    )
     assessed = dict(zip(outcomes, each, strict=True))
     for method, found in assessed.items():
         if rules.n_pilot and len(outcomes[method]) == rules.n_pairs:  # their number was chosen on the pilot: Stein's

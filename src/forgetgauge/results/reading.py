@@ -8,13 +8,15 @@ from forgetgauge.errors import UserError
 from forgetgauge.records import read_json, read_record
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import Result
+from forgetgauge.results.verified import refuse_unverified
 
 FILES = ("result.json", "evidence.json")
 """As they are called in a folder."""
 
 
-def read_either(path: Path) -> tuple[Path, Result | OneModelResult]:
-    """(the file, what it holds) of such a file, or of the folder that has one."""
+def read_either(path: Path, *, verified: bool = True) -> tuple[Path, Result | OneModelResult]:
+    """(the file, what it holds) of such a file, or of the folder that has one; a result that does not say what its
+    decisions say is refused, and, where it must be `verified`, one that carries none."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     if path.is_dir():
@@ -26,7 +28,7 @@ def read_either(path: Path) -> tuple[Path, Result | OneModelResult]:
         path = there[0]
     record = read_json(path)
     if isinstance(record, dict) and "games" in record:
-        result = read_record(path, Result)
+        result = refuse_unverified(path, needs_decisions=verified)
         if not result.games:
             raise UserError(f"{path}: a result without a single game")
         return path, result

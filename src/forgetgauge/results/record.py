@@ -211,9 +211,10 @@ class ComparisonResult(Record):
 class PairDecisions(Record):
     """What was decided on one swap pair about methods that were asked about the same points; packed by `decisions`."""
 
-    pair: int
+    pair: int | str
     methods: list[str]
     n_points: int
+    seeds: int
     in_forget: str
     """Who is in F of the first side: bits, deflated, base64."""
     decisions: str
@@ -229,7 +230,6 @@ class GameDecisions(Record):
     methods: list[str]
     """In the order in which they were judged."""
     adversaries: list[str]
-    seeds: int
     pairs: list[PairDecisions]
 
 

@@ -71,14 +71,16 @@ def verify_evidence(path: Path) -> Verified:
     return Verified(0, n_values, tuple(problems))
 
 
-def refuse_unverified(path: Path) -> Result:
-    """The result in a file, unless it does not say what the decisions in it say; those of earlier versions have none,
-    and are taken as they are."""
+def refuse_unverified(path: Path, *, needs_decisions: bool = True) -> Result:
+    """The result in a file, unless it does not say what the decisions in it say, or carries none and needs them."""
     result = read_result(path)
-    if _has_decisions(result):
-        _, problems = differences(result, computed_again(result))
-        if problems:
-            raise UserError(f"{path}: does not say what its decisions say: {problems[0]}")
+    if not _has_decisions(result):
+        if needs_decisions:
+            raise UserError(f"{path}: carries no decisions to compute it from again; --unverified takes it at its word")
+        return result
+    _, problems = differences(result, computed_again(result))
+    if problems:
+        raise UserError(f"{path}: does not say what its decisions say: {problems[0]}")
     return result
 
 
@@ -90,7 +92,7 @@ def computed_again(result: Result) -> Result | str:
     """From the decisions that it carries; why not, where they are not to be used."""
     try:
         return replace(result, games=[games.judged_again(game) for game in result.games])
-    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+    except Exception as error:  # a stranger's spec may hold anything
         return f"what the result carries cannot be judged: {error}"
 
 

@@ -70,6 +70,7 @@ class Campaign:
             "environment": self.resolved.environment,
             "source": self.resolved.source,
             "scored": list(self.resolved.scored),
+            "job_seconds": self.resolved.job_seconds,
         }
 
     @staticmethod
@@ -85,7 +86,8 @@ class Campaign:
             games = [game_from_json(record) for record in run["games"]]
             sources = Sources({game.data_digest: game.data for game in games})
             source, scored = run.get("source", ""), tuple(run.get("scored", ()))
-            resolved = Resolved(games, run["sweep"], run["keep_weights"], sources, run["environment"], source, scored)
+            kept = (run["sweep"], run["keep_weights"], sources, run["environment"], source, scored)
+            resolved = Resolved(games, *kept, job_seconds=run.get("job_seconds"))
             return Campaign.plan(resolved)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
@@ -195,13 +197,14 @@ def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadlin
     limits = Limits(deadline, campaign.resolved.job_seconds)
     busy, failures = list[Assignment](), dict[str, Failure]()
     while waiting or busy:
-        while waiting and workers.has_room(waiting[0]):
+        while waiting and workers.has_room(waiting[0]) and not limits.are_over:
             busy.append(waiting.pop(0))
             workers.start(busy[-1], {})
+        if not busy:
+            break  # the time is up before all could be tried
         ended = workers.next(limits.wait(busy, workers))
         if ended is None:
-            at_deadline = deadline is not None and time.monotonic() >= deadline
-            for one in list(busy) if at_deadline else limits.overdue(busy, workers):
+            for one in list(busy) if limits.are_over else limits.overdue(busy, workers):
                 workers.stop(one)
                 busy.remove(one)
                 tried = getattr(one.jobs[0], "unlearners", {})

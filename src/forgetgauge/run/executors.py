@@ -17,7 +17,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Protocol, cast, get_args
+from typing import Any, Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.algorithms import CodeCheck
@@ -121,7 +121,9 @@ class _Member:
     pipe: Connection[object, object]
     assignment: Assignment | None = None
     begun: float | None = None
-    """When the assignment was begun; None while the process still starts."""
+    """When the assignment was begun; None while the process still starts, or reads the data."""
+    started: float = 0.0
+    """When the assignment was handed over."""
 
 
 def worker_roles(device: str, n_workers: int) -> list[_Role]:
@@ -132,6 +134,8 @@ def worker_roles(device: str, n_workers: int) -> list[_Role]:
     return [_Role(device, frozenset(KINDS))] * n_workers
 
 
+START_UP = 120.0
+"""Seconds that a worker may take to import what it needs and to read the data."""
 BEGUN = "begun"
 """What a worker says when it has all that it needs to begin."""
 N_LIVES = 3
@@ -193,24 +197,28 @@ class Processes:
         except OSError:  # it died while it had nothing to do
             member = self._replaced(member)
             member.pipe.send((assignment, dict(digests)))
-        member.assignment, member.begun = assignment, None
+        member.assignment, member.begun, member.started = assignment, None, time.monotonic()
 
     def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome] | None:
         """Wait for any worker; one that died is replaced, and its assignment counts as failed."""
-        busy = {member.pipe: member for member in self._members if member.assignment is not None}
-        ready = [pipe for pipe in wait(list(busy), timeout) if isinstance(pipe, Connection)]
-        if not ready:
-            return None
-        member = busy[ready[0]]
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            member = self._heard_from(left)
+            if member is None:
+                return None
+            try:
+                message = member.pipe.recv() if member.pipe.poll() else None  # None: it died without a word
+            except (EOFError, OSError):
+                message = None
+            if message != BEGUN:
+                break
+            member.begun = time.monotonic()
         assignment = member.assignment
         assert assignment is not None
-        try:
-            outcome = member.pipe.recv()
-            if outcome == BEGUN:
-                member.begun = time.monotonic()
-                return self.next(timeout)
-            assert isinstance(outcome, Outcome)
-        except (EOFError, OSError):
+        if isinstance(message, Outcome):
+            outcome = message
+        else:
             member.process.join()
             line = f"the worker process died ({_death(member.process.exitcode)})"
             outcome = Outcome(failures={key: Failure(line, line, tries=N_LIVES) for key in assignment.wanted})
@@ -218,10 +226,19 @@ class Processes:
         member.assignment = None
         return assignment, outcome
 
+    def _heard_from(self, timeout: float | None) -> _Member | None:
+        """A worker that has something to say, or that died: what it forked may hold its pipe open."""
+        busy = [member for member in self._members if member.assignment is not None]
+        by_handle: dict[Any, _Member] = {member.process.sentinel: member for member in busy}
+        by_handle |= {member.pipe: member for member in busy}
+        ready = [by_handle[handle] for handle in wait(list(by_handle), timeout)]
+        return next((member for member in ready if member.pipe.poll()), ready[0] if ready else None)
+
     def seconds_at_work(self, assignment: Assignment) -> float:
-        """Since its worker said that it begins."""
-        begun = next(member.begun for member in self._members if member.assignment is assignment)
-        return 0.0 if begun is None else time.monotonic() - begun
+        """Since its worker said that it begins, which takes no longer than START_UP."""
+        member = next(member for member in self._members if member.assignment is assignment)
+        since = member.started + START_UP if member.begun is None else member.begun
+        return max(0.0, time.monotonic() - since)
 
     def stop(self, assignment: Assignment) -> None:
         """Kill the worker that does it, and hire another in its place."""
@@ -241,6 +258,8 @@ class Processes:
             member.pipe.close()
             member.process.terminate()
         for member in self._members:
+            member.process.join(5)
+            member.process.kill()
             member.process.join()
 
     def _hire(self, role: _Role) -> _Member:

@@ -16,6 +16,7 @@ from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
+from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
 from forgetgauge.plan.graph import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
@@ -307,10 +308,10 @@ def _resolve_sensitivity(
 
 def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
-        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+        return np.asarray(read_array(path), dtype=np.float64)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (ValueError, OSError) as error:
+    except UNREADABLE as error:
         raise UserError(f"{path}: not a .npy file of numbers: {error}") from None
 
 

@@ -80,6 +80,11 @@ class Limits:
         left = min([until_deadline, *(self._left(one, executor) for one in busy)])
         return None if left == math.inf else max(0.0, left)
 
+    @property
+    def are_over(self) -> bool:
+        """Whether the end of all time has come."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
     def overdue(self, busy: Sequence[Assignment], executor: Executor) -> list[Assignment]:
         """Those that have had their time."""
         return [one for one in busy if self._left(one, executor) <= 0]
@@ -200,7 +205,7 @@ class _Scheduler:
             self._settle(
                 assignment, Outcome(failures=dict.fromkeys(assignment.wanted, self.limits.failure(assignment)))
             )
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+        if self.limits.are_over:
             self.out_of_time = True
             for assignment in self.busy:
                 self.executor.stop(assignment)

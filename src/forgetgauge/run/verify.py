@@ -19,6 +19,7 @@ from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import SHOWN, Verified, differences, verify_evidence, verify_result
 from forgetgauge.run.campaign import Campaign
+from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import Artefact
@@ -122,7 +123,7 @@ def _artefacts(campaign: Campaign, folder: RunFolder, ledger: Ledger) -> tuple[i
     jobs, state, problems = campaign.jobs, ledger.state, []
     if ledger.torn:
         problems.append("the last line of ledger.jsonl is torn: run the command again to finish")
-    missing = [job.label for key, job in jobs.items() if key not in state.done and key not in state.failed]
+    missing = [jobs[key].label for key in jobs_to_do(jobs, state, hopeless=state.failed)]
     if missing:
         problems.append(f"run.json asks for {len(missing)} jobs of which the ledger knows nothing: {missing[0]}")
     kept = {key: state.done[key].receipt.sha256 for key in jobs if key in state.done and state.is_available(key)}

@@ -50,6 +50,7 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
                 events.append({"event": "done", "made_with": made_with, "jobs": [{**job, "seconds": done.seconds}]})
                 if left_out:
                     events.append({"event": "dropped", "keys": [key]})
+            events += [{"event": "failed", "key": key, "error": error} for key, error in sorted(state.failed.items())]
             lines, check = [], b""
             for event in events:
                 line, check = line_of(event, check)
@@ -91,8 +92,14 @@ def import_run(source: Path, folder: RunFolder) -> int:
 
 def _refuse_odd(source: Path, entry: tarfile.TarInfo) -> None:
     is_object = entry.name.endswith(OBJECT_SUFFIX) and KEY.fullmatch(entry.name.removesuffix(OBJECT_SUFFIX))
-    if not entry.isreg() or not (is_object or entry.name in (RUN, LEDGER, RESULT, SEAL)):
+    if (
+        entry.type != tarfile.REGTYPE
+        or entry.issparse()
+        or not (is_object or entry.name in (RUN, LEDGER, RESULT, SEAL))
+    ):
         raise UserError(f"{source}: refused: '{entry.name}' is nothing an export holds")
+    if entry.size > source.stat().st_size:
+        raise UserError(f"{source}: refused: '{entry.name}' claims to be larger than the whole file")
     if not is_object and entry.size > LARGEST_TEXT:
         raise UserError(f"{source}: refused: '{entry.name}' is larger than {LARGEST_TEXT // 2**20} MiB")
 
@@ -159,6 +166,9 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
         ledger.record_done({key: done.receipt}, done.seconds, done.made_with)
         if done.dropped:
             ledger.record_dropped([key])
+    for key, error in theirs.failed.items():
+        if key not in ledger.state.done and key not in ledger.state.failed:
+            ledger.record_failed(key, error)
     if not folder.run_file.exists():
         folder.write_text(folder.run_file, run.decode())
         if RESULT in names:

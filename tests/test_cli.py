@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,8 +239,6 @@ def test_a_failing_method_exits_with_1_and_is_named(call, own_folder, one_worker
 
 
 def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_path):
-    import shutil
-
     shutil.copytree(finished, tmp_path / "copy")
     (tmp_path / "copy/mine.py").write_text(
         "import numpy as np\n"
@@ -346,3 +345,12 @@ def test_a_run_that_fails_at_once_leaves_no_folder(call, own_folder, one_worker,
     told = [line for line in err.splitlines() if not line.startswith("importing ")]
     assert (code, words in err, len(told)) == (2, True, 1)
     assert sorted(path.name for path in own_folder.iterdir()) == ["mine.py", "tiny.toml"]
+
+
+def test_a_further_adversary_is_told_of_beside_the_strongest(finished, call, tmp_path):
+    shutil.copytree(finished, tmp_path / "copy")
+    code, out, _ = call("score", tmp_path / "copy/runs/tiny", "--adversary", "loss")
+    assert code == 0
+    told = next(line for line in out.splitlines() if line.startswith("advantage of loss: "))
+    assert all(f" on {name} (the strongest" in told for name in ("retrain", "none", "neg-grad"))
+    assert call("report", tmp_path / "copy/runs/tiny/result.json")[0] == 0  # by its result as well as by its folder

@@ -108,6 +108,8 @@ def test_a_draw_of_ones_own_says_so(listed):
         ("point\na\na\nb", {}, "point 'a' is listed twice"),
         ("point\na\nb", {}, "120, but there are 2 points"),
         ("", {}, "no header"),
+        ("0\n1\n2\n", {}, "looks like a point: a .csv needs a header"),
+        ("patient 17\npatient 18\n", {}, "looks like a point"),
         ("point\n", {}, "lists no points"),
         ("point,who\na,1\nb,", {"by": "who"}, "line 3 has an empty who"),
         ("point\na\nb", {"by": "person"}, "no column 'person'"),

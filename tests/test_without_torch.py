@@ -31,7 +31,7 @@ WORKS = {
     "audit --draw": ["audit", "outputs.npz", "--draw", "drawn.json"],
     "audit": ["audit", "swaps.npz"],
     "audit --adversary": ["audit", "swaps.npz", "--adversary", "shadow", "--out", "more"],
-    "check": ["check", str(ROOT / "results/cifar10-resnet20"), "--min-q", "0"],
+    "check": ["check", str(ROOT / "results/certified-digits"), "--min-q", "0"],
     "verify": ["verify", "run"],
     "record": ["record", "run", "--method", "none", "--out", "record"],
     "record of one model": ["record", "audits/outputs/evidence.json", "--out", "record-of-one"],

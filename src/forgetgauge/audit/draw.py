@@ -148,10 +148,14 @@ def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
     names: Sequence[str] = table.fieldnames or []
     if not names:
         raise UserError(f"{path}: it has no header")
-    for wanted in (by,):
-        if wanted is not None and wanted not in names:
-            raise UserError(f"{path}: there is no column '{wanted}'; there are {', '.join(names)}")
+    if by is not None and by not in names:
+        raise UserError(f"{path}: there is no column '{by}'; there are {', '.join(names)}")
     of_point = "point" if "point" in names else names[0]
+    if any(character.isdigit() for character in of_point):
+        raise UserError(
+            f"{path}: its first line begins with '{of_point}', which looks like a point: a .csv needs a header, such "
+            "as point (a list without one is called .txt)"
+        )
     return [((row[of_point] or "").strip(), (row[by or of_point] or "").strip()) for row in table]
 
 

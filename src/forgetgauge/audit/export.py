@@ -19,11 +19,12 @@ from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
 
-def write_audit_file(run_folder: Path, path: Path, *, game: int = 0) -> None:
+def write_audit_file(run_folder: Path | str, path: Path | str, *, game: int = 0) -> None:
     """Write the logits of a run's unlearned models and shadow models to a `.npz` or `.csv` file.
 
     A pair of which a job failed is left out, as in the run's result. `game` chooses one game of a sweep.
     """
+    run_folder, path = Path(run_folder), Path(path)
     if path.suffix.lower() not in WRITERS:
         raise UserError(f"{path}: an audit file is one of {', '.join(sorted(WRITERS))}")
     folder = RunFolder(run_folder)

@@ -273,7 +273,8 @@ class _Reader:
                 self._refuse(unknown_name("column", name, valid))
         for name in REQUIRED:
             if name not in self.raw:
-                self._refuse(f"the column {name} is missing")
+                one = "; of one model alone, give --draw or --requests" if name in ("pair", "side") else ""
+                self._refuse(f"the column {name} is missing{one}")
 
     def _check_lengths(self, first: str, names: list[str]) -> None:
         for name in names:

@@ -35,6 +35,7 @@ from forgetgauge.cli.showing import (
     compare,
     print_result,
     report_evidence,
+    seen_by,
     show,
     write_page,
 )
@@ -153,13 +154,16 @@ def score(
     with code_announced(partial(typer.echo, err=True)):
         campaign = add_adversaries(opened, adversary)
         before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
-        ending, _ = play(campaign, opened)
+        ending, result = play(campaign, opened)
     if ending.failed:  # an adversary that cannot be fitted leaves the run as it was
         opened.write_text(opened.run_file, before[0].decode())
         if before[1] is not None:
             opened.write_text(opened.result, before[1].decode())
         _exit_on_failure(ending, opened)
     show(opened)
+    if result is not None:
+        for name in adversary:
+            typer.echo(seen_by(name, result))
 
 
 @app.command()
@@ -294,8 +298,12 @@ def _run_folder(file: Path | None, out: Path | None) -> RunFolder:
 
 
 def _existing(path: Path) -> RunFolder:
+    """The run folder at a path, which may also be that of its result."""
+    from forgetgauge.results.reading import FILES
     from forgetgauge.store.runfolder import RunFolder
 
+    if path.name in FILES and path.is_file():
+        path = path.parent
     if not path.is_dir():
         raise UserError(f"{path}: no such folder")
     return RunFolder(path)

@@ -82,7 +82,8 @@ def verify(
     if found.problems:
         raise typer.Exit(1)
     whole = f"{found.n_artefacts} artefacts are whole, " if found.n_artefacts else ""
-    typer.echo(f"verified: {whole}{found.n_values} values computed again are as stored")
+    asked = ", and attackers who were asked once more decided the same" if source == "signals" else ""
+    typer.echo(f"verified: {whole}{found.n_values} values computed again are as stored{asked}")
 
 
 def _write(path: Path, text: str, *, append: bool = False) -> None:

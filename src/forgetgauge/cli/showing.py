@@ -47,6 +47,21 @@ def show(folder: RunFolder, form: str = TABLE, *, failures: bool = True) -> None
     typer.echo(f"\n{where}" if form == TABLE else where, err=form != TABLE)
 
 
+def seen_by(adversary: str, result: Result) -> str:
+    """`mine: an advantage of +0.139 on none (lira-online +0.158), …`: one adversary beside the strongest one."""
+    from forgetgauge.wording import setting, signed
+
+    told = []
+    for game in result.games:
+        where = "" if result.sweep is None else f" at {setting(game.value)}"
+        for name, method in game.methods.items():
+            if adversary in method.by_adversary and method.adversary is not None:
+                best = f"{method.adversary} {signed(method.by_adversary[method.adversary].advantage)}"
+                beside = "the strongest" if method.adversary == adversary else f"the strongest: {best}"
+                told.append(f"{signed(method.by_adversary[adversary].advantage)} on {name}{where} ({beside})")
+    return f"advantage of {adversary}: " + "; ".join(told)
+
+
 def print_result(result: Result, form: str) -> None:
     """The table with its remarks, or the rows alone."""
     from forgetgauge.report.table import causes, render_table

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 NARROW, JOINED = "\u202f", "\u00a0"
 """Spaces at which no line breaks."""
+
+
+def visible(text: str) -> str:
+    """Text of others as it may be printed: what would move a terminal's cursor or turn the order of letters is spelled
+    out, `\\x1b`."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""All control characters but the tab and the end of a line, and those that turn the direction of writing."""
 
 
 def plain(value: float) -> str:

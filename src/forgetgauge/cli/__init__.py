@@ -24,6 +24,7 @@ from forgetgauge.cli.options import (
     RunFile,
     Settings,
     TimeLimit,
+    say,
     seconds_of,
     shown_progress,
 )
@@ -94,15 +95,15 @@ def run(
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = _run_folder(file, out)
     folder.check()
-    with started_ahead(options), code_announced(partial(typer.echo, err=True)):
+    with started_ahead(options), code_announced(partial(say, err=True)):
         campaign = _campaign(file, settings)
         with shown_progress(quiet) as progress:
             ending, result = play(campaign, folder, replace(options, progress=progress))
     for note in ending.notes:
-        typer.echo(note, err=True)
+        say(note, err=True)
     if result is None:
         note = f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues"
-        typer.echo(note, err=form != TABLE)
+        say(note, err=form != TABLE)
     else:
         show(folder, form, failures=False)
     _exit_on_failure(ending, folder)
@@ -122,7 +123,7 @@ def plan(file: RunFile = None, out: Out = None, settings: Settings = None, allow
     _echo_counts(campaign, state)
     light, weights = disk_estimate(campaign)
     kept = "kept" if campaign.keep_weights else "dropped when no longer needed"
-    typer.echo(f"disk: {mib(light)} of outputs and decisions; {mib(weights)} of weights, {kept}")
+    say(f"disk: {mib(light)} of outputs and decisions; {mib(weights)} of weights, {kept}")
 
 
 @app.command()
@@ -136,10 +137,10 @@ def status(folder: Folder) -> None:
     state = opened.open_ledger().state
     _echo_counts(campaign, state)
     seconds = sum(done.seconds for done in state.done.values())
-    typer.echo(f"disk: {mib(opened.objects.n_bytes())}; work done: {seconds:.1f} s")
+    say(f"disk: {mib(opened.objects.n_bytes())}; work done: {seconds:.1f} s")
     jobs = campaign.jobs
     for line in causes([(jobs[key].label, error) for key, error in state.failed.items() if key in jobs]):
-        typer.echo(line)
+        say(line)
 
 
 @app.command()
@@ -151,7 +152,7 @@ def score(
     from forgetgauge.run.campaign import add_adversaries, play
 
     opened = _existing(folder)
-    with code_announced(partial(typer.echo, err=True)):
+    with code_announced(partial(say, err=True)):
         campaign = add_adversaries(opened, adversary)
         before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
         ending, result = play(campaign, opened)
@@ -163,7 +164,7 @@ def score(
     show(opened)
     if result is not None:
         for name in adversary:
-            typer.echo(seen_by(name, result))
+            say(seen_by(name, result))
 
 
 @app.command()
@@ -191,7 +192,7 @@ def report(
     write_page(target, render_report(result))
     if form is not None:
         print_result(result, form)
-    typer.echo(f"report: {target}", err=form not in (None, TABLE))
+    say(f"report: {target}", err=form not in (None, TABLE))
 
 
 @app.command()
@@ -209,7 +210,7 @@ def export(
     jobs = Campaign.read(opened).jobs
     light = {key for key, job in jobs.items() if job.kind not in HEAVY}
     packed = export_run(opened, file, None if weights else lambda key: key not in light)
-    typer.echo(f"{file}: {packed} artefacts, {mib(file.stat().st_size)}")
+    say(f"{file}: {packed} artefacts, {mib(file.stat().st_size)}")
 
 
 @app.command("import")
@@ -222,7 +223,7 @@ def import_(
     from forgetgauge.store.transfer import import_run
 
     taken = import_run(file, RunFolder(folder))
-    typer.echo(f"{folder}: {taken} artefacts taken")
+    say(f"{folder}: {taken} artefacts taken")
 
 
 @app.command()
@@ -236,7 +237,7 @@ def ls(
     blocks = [_catalogue_table(plugins.CATALOGUES[name]) for name in listed]
     if what is None:
         blocks = [f"{name}\n{block}" for name, block in zip(listed, blocks, strict=True)]
-    typer.echo("\n\n".join(blocks))
+    say("\n\n".join(blocks))
 
 
 def _catalogue_table(catalogue: Catalogue) -> str:
@@ -257,10 +258,10 @@ def validate(file: RunFile = None, settings: Settings = None, allow_code: AllowC
         campaign = _looked_at(file, settings, allow_code)
     except CodeNamed as error:
         told = f"{str(error)[0].upper()}{str(error)[1:]}"
-        typer.echo(f"{file}: its keys are valid. {told}. The rest is checked with --allow-code.")
+        say(f"{file}: its keys are valid. {told}. The rest is checked with --allow-code.")
         return
     games = len(campaign.graphs)
-    typer.echo(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
+    say(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
 
 
 def _exit_on_failure(ending: Ending, folder: RunFolder) -> None:
@@ -269,8 +270,8 @@ def _exit_on_failure(ending: Ending, folder: RunFolder) -> None:
 
     if ending.failed:
         for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
-            typer.echo(line, err=True)
-        typer.echo(f"{ending.n_missing} jobs could not be done; tracebacks: {folder.failures}", err=True)
+            say(line, err=True)
+        say(f"{ending.n_missing} jobs could not be done; tracebacks: {folder.failures}", err=True)
         raise typer.Exit(1)
 
 
@@ -319,7 +320,7 @@ def _echo_counts(campaign: Campaign, state: Any) -> None:
         of_kind = [key for key, job in jobs.items() if job.kind == kind]
         rows.append([kind, str(len(of_kind)), str(sum(key in state.done for key in of_kind))])
     rows.append(["all", str(len(jobs)), str(sum(key in state.done for key in jobs))])
-    typer.echo(align(rows))
+    say(align(rows))
 
 
 def mib(n_bytes: int) -> str:
@@ -348,10 +349,10 @@ def main() -> None:
             raise
         code = _complain(error.format_message())
     if code == INTERRUPTED:
-        print("stopped; the same command continues", file=sys.stderr)
+        say("stopped; the same command continues", err=True)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _complain(line: str) -> int:
-    print(f"forgetgauge: {' '.join(line.split())}", file=sys.stderr)
+    say(f"forgetgauge: {' '.join(line.split())}", err=True)
     return 2

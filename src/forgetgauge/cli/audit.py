@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from forgetgauge.cli.options import say
 from forgetgauge.cli.showing import TABLE, Form, show, show_evidence
 from forgetgauge.errors import UserError
 
@@ -75,12 +76,10 @@ def draw(
     from forgetgauge.audit import make_draw
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
-    typer.echo(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
+    say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
     if made.forget is None or made.unseen is None:
-        typer.echo(
-            f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before"
-        )
+        say(f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before")
         return
-    typer.echo(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
+    say(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
     if made.is_own:
-        typer.echo("The seed is this computer's own: others have to take your word that the draw was not repeated.")
+        say("The seed is this computer's own: others have to take your word that the draw was not repeated.")

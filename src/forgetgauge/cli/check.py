@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from forgetgauge.cli.options import AllowCode
+from forgetgauge.cli.options import AllowCode, say
 from forgetgauge.errors import UserError
 from forgetgauge.plugins.catalogue import CodeNamed, no_code
 
@@ -48,7 +48,7 @@ def check(
     findings = gate.check_result(stored, asked, str(path))
     verdict, on = gate.overall(findings), gate.basis(stored)
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
-    typer.echo(f"{verdict}\n\n{align(rows)}\n\n{on}")
+    say(f"{verdict}\n\n{align(rows)}\n\n{on}")
     if junit is not None:
         _write(junit, gate.junit(findings, str(path)))
     if os.environ.get("GITHUB_STEP_SUMMARY"):
@@ -56,9 +56,7 @@ def check(
         for found in findings:
             if found.state != "holds":
                 kind = "error" if found.state == "does not hold" else "warning"
-                typer.echo(
-                    f"::{kind} title=forgetgauge::{found.method}: {found.condition} {found.state}; {found.evidence}"
-                )
+                say(f"::{kind} title=forgetgauge::{found.method}: {found.condition} {found.state}; {found.evidence}")
     raise typer.Exit(gate.EXIT_CODES[verdict])
 
 
@@ -78,12 +76,12 @@ def verify(
     except CodeNamed as error:
         raise UserError(f"{path}: {error}; --allow-code does so, if you trust who wrote it") from None
     for line in found.problems:
-        typer.echo(line)
+        say(line)
     if found.problems:
         raise typer.Exit(1)
     whole = f"{found.n_artefacts} artefacts are whole, " if found.n_artefacts else ""
     asked = ", and attackers who were asked once more decided the same" if source == "signals" else ""
-    typer.echo(f"verified: {whole}{found.n_values} values computed again are as stored{asked}")
+    say(f"verified: {whole}{found.n_values} values computed again are as stored{asked}")
 
 
 def _write(path: Path, text: str, *, append: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from forgetgauge import plugins
+from forgetgauge.cli.options import say
 
 app = typer.Typer(name="data", help="Look for data sets and fetch them.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -27,10 +28,10 @@ def check(
     for found in findings:
         counts = (found.n_train, found.n_test, found.n_classes)
         rows.append([found.name, found.state, *(f"{n:,}" if n else "–" for n in counts), found.where])
-    typer.echo(align(rows))
+    say(align(rows))
     for found in findings:
         if found.problem:
-            typer.echo(found.problem if found.problem.startswith(found.name) else f"{found.name}: {found.problem}")
+            say(found.problem if found.problem.startswith(found.name) else f"{found.name}: {found.problem}")
     if names and any(found.state != "present" for found in findings):
         raise typer.Exit(2)
 
@@ -55,6 +56,6 @@ def get(
     }
     for name, known in wanted.items():
         where = fetch(known, root) if known else "embedded, nothing to download"
-        typer.echo(f"{name}: {where}")
+        say(f"{name}: {where}")
     if to is not None and to != data_folder():
-        typer.echo(f"set {VARIABLE}={to} for runs to find it there")
+        say(f"set {VARIABLE}={to} for runs to find it there")

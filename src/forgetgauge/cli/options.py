@@ -17,6 +17,7 @@ import typer
 
 from forgetgauge.errors import UserError
 from forgetgauge.plugins.shipped import EXECUTORS
+from forgetgauge.wording import visible
 
 if TYPE_CHECKING:
     from forgetgauge.run.scheduler import Progress
@@ -30,6 +31,16 @@ AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Import and call the code that the file names; nothing is without it.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text, whoever wrote parts of it: nothing in it can steer the terminal, and what cannot be spelled in the
+    terminal's alphabet is a question mark."""
+    stream = sys.stderr if err else sys.stdout
+    line = f"{visible(text)}\n"
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(line.encode(encoding, "replace").decode(encoding))
+    stream.flush()
 
 
 def seconds_of(time_limit: str | None) -> float | None:
@@ -57,11 +68,10 @@ def shown_progress(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
 def _print_line(start: float) -> Callable[[Progress], None]:
     def show(progress: Progress) -> None:
         left = "" if progress.seconds_left is None else f", about {_duration(progress.seconds_left)} left"
-        print(
+        say(
             f"[{_duration(time.monotonic() - start)}] {progress.models_done}/{progress.n_models} models, "
             f"{progress.n_done}/{progress.n_jobs} jobs{left}: {progress.doing}",
-            file=sys.stderr,
-            flush=True,
+            err=True,
         )
 
     return show
@@ -79,7 +89,7 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.completed:.0f}/{task.total:.0f} jobs"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[doing]}"),
+        TextColumn("{task.fields[doing]}", markup=False),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("", total=1, models="0", left="", doing="starting")
@@ -92,7 +102,7 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
                 completed=progress.n_done,
                 models=f"{progress.models_done}/{progress.n_models}",
                 left=left,
-                doing=progress.doing,
+                doing=visible(progress.doing),
             )
 
         yield show

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from forgetgauge.cli.options import say
 from forgetgauge.cli.showing import write_page
 from forgetgauge.errors import UserError, unknown_name
 
@@ -55,9 +56,9 @@ def record(
     RunFolder(out).create()
     for name, text in files.items():
         write_page(out / name, text)
-    typer.echo(f"{test.name}: {test.verdict} ({test.outcome})\n" + "\n".join(str(out / name) for name in files))
+    say(f"{test.name}: {test.verdict} ({test.outcome})\n" + "\n".join(str(out / name) for name in files))
     for line in remarks:
-        typer.echo(line, err=True)
+        say(line, err=True)
 
 
 def _readable(text: str | None) -> str | None:

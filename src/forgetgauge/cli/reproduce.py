@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, seconds_of, shown_progress
+from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, say, seconds_of, shown_progress
 from forgetgauge.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def reproduce(
     if column:
         _refuse_columns(wanted)
     if wanted == [LIST]:
-        typer.echo(_listing())
+        say(_listing())
         return
     if wanted == [PAGE]:
         _write_pages(results or RESULTS, out or PAGE_FILE)
@@ -99,7 +100,7 @@ def reproduce(
     for name in wanted:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            typer.echo(f"{name}: not run: the time was up; the same command continues")
+            say(f"{name}: not run: the time was up; the same command continues")
             continue
         failed |= _one(name, scale.value, folder, column or [], replace(options, time_limit_s=left), quiet)
         if results is not None:
@@ -148,12 +149,12 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
         play, text = _how_to_run(name, columns)
         invoked, found = play(scale, folder, options=replace(options, progress=progress), command=command_line())
         if found is not None:
-            typer.echo(f"{text(found)}\n\nresult: {folder / name}\n")
+            say(f"{text(found)}\n\nresult: {folder / name}\n")
     ending = invoked.ending
     if ending.out_of_time:
-        typer.echo(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
+        say(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
-        typer.echo(line, err=True)
+        say(line, err=True)
     return bool(ending.failed)
 
 
@@ -183,7 +184,7 @@ def _replicates_of(run: Path, results: Path | None) -> None:
     """Beside the run's result.json, there and in the results."""
     from forgetgauge.suites.replicates import FILE, replicates_of_run, replicates_text
 
-    typer.echo(f"{replicates_text(replicates_of_run(run))}\n\nresult: {run / FILE}\n")
+    say(f"{replicates_text(replicates_of_run(run))}\n\nresult: {run / FILE}\n")
     if results is not None:
         _keep(run, results / run.resolve().name)
 
@@ -193,12 +194,12 @@ def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions,
     from forgetgauge.provenance import command_line
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
 
-    say = (lambda _: None) if quiet else (lambda line: typer.echo(line, err=True))
-    how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": say}
+    tell = (lambda _: None) if quiet else partial(say, err=True)
+    how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": tell}
     found, missing = play_accuracy(scale, folder, only=columns, command=command_line(), **how)
-    typer.echo(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
+    say(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
-        typer.echo(f"stopped at the time limit: {KINDS[kind]}; the same command continues")
+        say(f"stopped at the time limit: {KINDS[kind]}; the same command continues")
     return False
 
 
@@ -211,7 +212,7 @@ def _toy(folder: Path) -> bool:
     opened.create()
     opened.write_text(folder / TOY / "result.json", toy_record(rows))
     opened.write_text(folder / TOY / "table.txt", toy_table(rows) + "\n")
-    typer.echo(f"{toy_table(rows)}\n\nresult: {folder / TOY}\n")
+    say(f"{toy_table(rows)}\n\nresult: {folder / TOY}\n")
     return not all(row.holds for row in rows)
 
 
@@ -248,7 +249,7 @@ def _write_pages(results: Path, target: Path) -> None:
             path.write_text(text, "utf-8")
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-        typer.echo(f"page: {path}")
+        say(f"page: {path}")
 
 
 experiments = typer.Typer(
@@ -289,7 +290,7 @@ def swap_vs_random(
                 options=RunOptions("processes", device, time_limit_s=limit, progress=progress),
             )
     except TimeoutError as error:
-        typer.echo(f"stopped at the time limit: {error}")
+        say(f"stopped at the time limit: {error}")
         return
-    typer.echo(f"{splits_text(found)}\n")
-    typer.echo("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))
+    say(f"{splits_text(found)}\n")
+    say("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))

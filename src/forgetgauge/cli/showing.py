@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forgetgauge.cli.options import say
 from forgetgauge.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def show(folder: RunFolder, form: str = TABLE, *, failures: bool = True) -> None
     folder.write_text(folder.report, render_report(result))
     print_result(result if failures else replace(result, failures=[]), form)
     where = f"result: {folder.result}\nreport: {folder.report}"
-    typer.echo(f"\n{where}" if form == TABLE else where, err=form != TABLE)
+    say(f"\n{where}" if form == TABLE else where, err=form != TABLE)
 
 
 def seen_by(adversary: str, result: Result) -> str:
@@ -67,7 +68,7 @@ def print_result(result: Result, form: str) -> None:
     from forgetgauge.report.table import causes, render_table
 
     if form == TABLE:
-        typer.echo(render_table(result))
+        say(render_table(result))
         return
     remarks = [line for game in result.games for line in game.warnings]
     _print_rows([("", result)], form, [*remarks, *causes([(failed.job, failed.error) for failed in result.failures])])
@@ -85,7 +86,7 @@ def show_evidence(found: OneModelResult, target: Path, form: str = TABLE) -> Non
     folder.write_text(page, render_evidence_page(found))
     print_evidence(found, form)
     where = f"evidence: {evidence}\nreport: {page}"
-    typer.echo(f"\n{where}" if form == TABLE else where, err=form != TABLE)
+    say(f"\n{where}" if form == TABLE else where, err=form != TABLE)
 
 
 def print_evidence(found: OneModelResult, form: str) -> None:
@@ -93,7 +94,7 @@ def print_evidence(found: OneModelResult, form: str) -> None:
     from forgetgauge.report.one_model import render_evidence
 
     if form == TABLE:
-        typer.echo(render_evidence(found))
+        say(render_evidence(found))
     else:
         _print_rows([("", found)], form, found.warnings)
 
@@ -112,7 +113,7 @@ def report_evidence(folder: Path, to: Path | None, form: str | None) -> bool:
     write_page(target, render_evidence_page(found))
     if form is not None:
         print_evidence(found, form)
-    typer.echo(f"report: {target}", err=form not in (None, TABLE))
+    say(f"report: {target}", err=form not in (None, TABLE))
     return True
 
 
@@ -147,6 +148,6 @@ def _print_rows(named: list[tuple[str, Result | OneModelResult]], form: str, rem
     from forgetgauge.report.formats import written
     from forgetgauge.report.rows import rows_of
 
-    typer.echo(written(rows_of(named), form))
+    say(written(rows_of(named), form))
     for line in remarks:
-        typer.echo(line, err=form != TABLE)
+        say(line, err=form != TABLE)

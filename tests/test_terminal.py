@@ -1,0 +1,67 @@
+"""What others wrote cannot steer the terminal that shows it, and no alphabet is a reason to stop."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forgetgauge.wording import visible
+from tests.conftest import TINY_TOML
+
+EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\r\u202eetad"
+
+
+@given(st.text())
+@settings(max_examples=200, deadline=None)
+def test_no_control_character_is_left_but_tabs_and_ends_of_lines(text):
+    shown = visible(text)
+    assert not any((ord(letter) < 32 and letter not in "\n\t") or 127 <= ord(letter) < 160 for letter in shown)
+    assert visible(shown) == shown
+    if not any(ord(letter) < 32 or 127 <= ord(letter) < 160 or not letter.isprintable() for letter in text):
+        assert shown == text
+
+
+def is_calm(text: str) -> bool:
+    return not any(letter in text for letter in "\x1b\x07\x9b\r\u202e")
+
+
+def test_names_of_methods_columns_and_files_are_shown_calmly(tmp_path, call, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.toml").write_text(TINY_TOML + f'[unlearners.{json.dumps(EVIL)}]\nmethod = "none"\n')
+    np.savez(tmp_path / "x.npz", **{EVIL: np.zeros(3)})
+    (tmp_path / f"{EVIL.replace('/', '')}.csv").write_text("a")
+    for command in (
+        ("validate", "evil.toml"), ("plan", "evil.toml"), ("audit", "x.npz"), ("verify", EVIL), ("report", EVIL),
+        ("run", "evil.toml", "--set", f"{EVIL}=1"), ("ls", EVIL), ("draw", f"{EVIL}.csv", "--forget", "1"),
+    ):  # fmt: skip
+        _, out, err = call(*command)
+        assert is_calm(out + err), command
+
+
+@pytest.mark.slow
+def test_a_failing_methods_own_words_are_shown_calmly(tmp_path, call, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loud.py").write_text(f"def method(model, retain, forget, context):\n    raise ValueError({EVIL!r})\n")
+    (tmp_path / "loud.toml").write_text(TINY_TOML + '[unlearners.loud]\nmethod = "loud:method"\n')
+    code, out, err = call("run", "loud.toml", "--executor", "inline", "--no-trial")
+    assert code == 1
+    assert "\\x1b" in err
+    assert is_calm(out + err)
+
+
+def test_an_alphabet_without_our_letters_stops_nothing():
+    program = "import sys; sys.argv = ['forgetgauge', 'ls']; from forgetgauge.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        check=False,
+        env={"PYTHONPATH": ":".join(sys.path), "PYTHONIOENCODING": "latin-1", "PATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"retrain" in done.stdout

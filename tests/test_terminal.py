@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import forgetgauge
 from forgetgauge.wording import visible
 from tests.conftest import TINY_TOML
 
@@ -65,3 +67,12 @@ def test_an_alphabet_without_our_letters_stops_nothing():
     )
     assert done.returncode == 0, done.stderr
     assert b"retrain" in done.stdout
+
+
+def test_every_page_that_is_written_allows_no_script():
+    """Whatever stands in a name: a page fetches nothing and runs nothing."""
+    root = Path(forgetgauge.__file__).parent
+    pages = [path for path in root.rglob("*.html.j2") if "<!doctype html>" in path.read_text("utf-8").lower()]
+    assert len(pages) == 5
+    policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    assert all(policy in path.read_text("utf-8") for path in pages)

@@ -19,9 +19,11 @@ from forgetgauge.audit.one_model import _Audit, _requested
 from forgetgauge.audit.outputs import AuditFile, Outputs
 from forgetgauge.audit.references import arranged
 from forgetgauge.game.blind import best_linear_advantage
+from forgetgauge.results.one_model import REQUESTS
 from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE
 
-IN_ORDER = (STILL_VISIBLE, LIKE_RETRAIN, INCONCLUSIVE, NOT_EVALUABLE)
+TOLD_APART = "not evaluable, because F and T were told apart"
+IN_ORDER = (STILL_VISIBLE, LIKE_RETRAIN, INCONCLUSIVE, TOLD_APART, NOT_EVALUABLE)
 SHIFTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 """How many deviations F is shifted from T, along one direction of the raw points."""
 COMPARED = [(100, 0, "reference models"), (100, 5, "raw points"), (100, 64, "raw points"), (300, 64, "raw points")]
@@ -31,7 +33,7 @@ REMEMBERED = (1.0, 2.0)
 
 
 def game(n: int, n_columns: int, shift: float, remembered: float, by: str, rng: np.random.Generator) -> str:
-    """The verdict on one model. Its score sees the very direction of the shift, which is the worst case."""
+    """The verdict on one model, or that F and T were told apart; its score sees the very direction of the shift."""
     points = rng.normal(size=(2 * n, n_columns))
     forget = np.arange(2 * n) < n
     points[forget, 0] += shift
@@ -68,18 +70,20 @@ def game(n: int, n_columns: int, shift: float, remembered: float, by: str, rng: 
             "score": said,
         }
         file = replace(file, references=arranged("benchmark", columns, file.outputs.point, file.outputs.label))
-    return _Audit(file, _requested(file), None, 0.95, 0.0).judged("model").verdict
+    audit = _Audit(file, _requested(file), None, 0.95, 0.0, origin=REQUESTS)
+    assert audit.blind is not None
+    return TOLD_APART if audit.blind.told_apart else audit.judged("model").verdict
 
 
 def verdicts(n_games: int) -> None:
     """How often each verdict is given."""
     print("\n| F and T | compared by | shift | model | games | still visible | not distinguishable |", end="")
-    print(" inconclusive | not evaluable |\n|---|---|---|---|---|---|---|---|---|")
+    print(" inconclusive | told apart | too weak |\n|---|---|---|---|---|---|---|---|---|---|")
     for n, n_columns, by in COMPARED:
         rng = np.random.default_rng([3, n, n_columns])
         for shift, remembered in [*((shift, 0.0) for shift in SHIFTS), *((0.0, much) for much in REMEMBERED)]:
-            many = 100 if shift == remembered == 0 else 25  # reference models need no fits
-            games = n_games * (many if not n_columns else many // 20)
+            many = 5 if shift == remembered == 0 else 1 if shift >= 1 else 2
+            games = n_games * many * (1 if n_columns else 20)  # reference models need no fits
             given = [game(n, max(n_columns, 1), shift, remembered, by, rng) for _ in range(games)]
             shares = [100 * np.mean([verdict == one for verdict in given]) for one in IN_ORDER]
             model = f"ignored, {remembered:g}" if remembered else "retrained"
@@ -95,7 +99,7 @@ def many_columns(n_games: int) -> None:
     """What is said of retrained models by 512 columns, and what if classifiers had learnt all there is."""
     for what, carried_back in (("", best_linear_advantage), ("out", lambda advantage, *_: advantage)):
         rng = np.random.default_rng(4)
-        with patch("forgetgauge.audit.blind.best_linear_advantage", carried_back):
+        with patch("forgetgauge.results.one_model.best_linear_advantage", carried_back):
             given = [game(100, 512, 1.25, 0.0, "raw points", rng) for _ in range(n_games)]
         n_visible = given.count(STILL_VISIBLE)
         print(f"512 columns, with{what} the correction for columns: {n_visible} of {n_games} retrained models visible")

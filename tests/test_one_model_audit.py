@@ -14,14 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from forgetgauge.audit import audit_one_model, make_draw
 from forgetgauge.audit.draw import OWN_SEED, Draw, read_draw
 from forgetgauge.audit.one_model import _Audit
 from forgetgauge.audit.outputs import read_audit_file
 from forgetgauge.errors import UserError
+from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
 from forgetgauge.results.one_model import OneModelResult, resolution_of
+from forgetgauge.seal import with_seal
 
 N = 240
 
@@ -148,7 +151,7 @@ def test_a_blind_model_cannot_be_told_from_a_retrained_one_and_the_resolution_is
         "still visible",
         "not distinguishable from retraining at this resolution",
     }
-    assert found[0].resolution == pytest.approx(resolution_of(60, 2, 0.95))
+    assert found[0].resolution == pytest.approx(resolution_of(["ranks", "top"], 60, 0.95))
 
 
 def test_ten_points_are_inconclusive(listed):
@@ -156,17 +159,36 @@ def test_ten_points_are_inconclusive(listed):
     assert audited(listed, outputs(draw, 0.0)).models["model"].verdict == "inconclusive"
 
 
-def test_a_resolution_is_the_advantage_that_is_seen_four_times_of_five():
-    """Answers right in (1 + it)/2 of the points of each side, by simulation."""
-    rng = np.random.default_rng(0)
-    from forgetgauge.game.one_model import half_test
+def told(kind: str, n: int, advantage: float, rng: np.random.Generator):
+    """A test of this kind of n units on each side, which an adversary has this advantage on."""
+    forget = np.arange(2 * n) < n
+    right = rng.random(2 * n) < (1 + advantage) / 2
+    if kind == "answers":
+        return half_test(right == forget, forget)
+    if kind == "ranks":
+        return ranks_test(rng.normal(size=2 * n) + 2**0.5 * ndtri((1 + advantage) / 2) * forget, forget)
+    if kind == "pairs":
+        return pairs_test(np.append(right[:n], ~right[:n]), forget, np.tile(np.arange(n), 2))
+    person = np.repeat(np.arange(2 * n), np.where(np.arange(2 * n) % 3, 1, 5))  # unequal, each answered as a whole
+    return groups_test((right == forget)[person], forget[person], person)
 
-    n, seen, in_forget = 150, 0, np.arange(300) < 150
-    advantage = resolution_of(n, 1, 0.95)
-    for _ in range(1000):
-        says = rng.random(2 * n) < np.where(in_forget, (1 + advantage) / 2, (1 - advantage) / 2)
-        seen += half_test(says, in_forget).log_p <= np.log(0.05)
-    assert seen / 1000 == pytest.approx(0.8, abs=0.06)
+
+@pytest.mark.parametrize("n_tests", [1, 8])
+@pytest.mark.parametrize("kind", ["answers", "ranks", "pairs", "groups"])
+def test_a_resolution_is_the_advantage_that_is_seen_four_times_of_five(kind, n_tests):
+    """By simulation, 600 games of each kind."""
+    rng = np.random.default_rng(n_tests)
+    n, n_games = (100, 600) if kind in ("answers", "pairs") else (60, 600)
+    advantage = resolution_of([kind] * n_tests, n, 0.95)
+    seen = [told(kind, n, advantage, rng).log_p <= np.log(0.05 / n_tests) for _ in range(n_games)]
+    assert 0.75 <= np.mean(seen) <= 0.9
+
+
+def test_the_test_that_sees_least_decides_and_that_of_the_top_scores_is_not_asked():
+    alone = {kind: resolution_of([kind, kind], 100, 0.95) for kind in ("answers", "ranks", "pairs")}
+    assert alone["answers"] < alone["ranks"] < alone["pairs"]
+    assert resolution_of(["answers", "ranks"], 100, 0.95) == alone["ranks"]
+    assert resolution_of(["answers", "top"], 100, 0.95) == alone["answers"]
 
 
 @pytest.mark.parametrize("kind", ["groups", "pairs"])
@@ -343,7 +365,7 @@ def test_evidence_that_was_changed_is_refused_and_verify_says_where(listed, call
     found = audited(listed, outputs(make(listed), 1.5))
     path.write_text(found.to_json())
     code, out, _ = call("verify", path)
-    assert (code, out.startswith("verified: 4 values")) == (0, True)
+    assert (code, out.startswith("verified: 7 values")) == (0, True)
     (name,) = found.models
     better = replace(found.models[name], verdict="not distinguishable from retraining at this resolution", epsilon=0.0)
     forged = replace(found, models={name: better})
@@ -356,3 +378,59 @@ def test_evidence_that_was_changed_is_refused_and_verify_says_where(listed, call
     assert "was changed after it was written" in call("verify", path)[1]
     code, _, err = call("record", path, "--out", listed.parent / "record")
     assert (code, "was changed after it was written" in err) == (2, True)
+
+
+FORGERIES = {
+    "resolution": {"resolution": 0.001},
+    "verdict": {"verdict": "inconclusive"},
+    "best": {"best": "nobody"},
+    "log10_p": {"log10_p": -0.1},
+    "epsilon": {"epsilon": 0.1},
+    "point_epsilon": {"point_epsilon": 0.001},
+    "reason": {"reason": "it was raining"},
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+@pytest.mark.parametrize("kind", ["points", "pairs"])
+def test_numbers_that_do_not_follow_from_the_tests_are_refused_by_every_command(listed, call, kind, what):
+    draw = make(listed) if kind == "points" else make(listed, 0, pairs="pair")
+    found = audited(listed, outputs(draw, 1.5), delta=0.0)
+    folder = listed.parent / "kept"
+    folder.mkdir()
+    model = found.models["model"]
+    (folder / "evidence.json").write_text(found.to_json())
+    assert call("verify", folder)[0] == call("report", folder)[0] == 0
+    forged = replace(found, models={"model": replace(model, **FORGERIES[what])})
+    (folder / "evidence.json").write_text(forged.to_json())
+    assert f"models/model/{what}: " in call("verify", folder)[1]
+    for command in (("record", folder, "--out", listed.parent / "x"), ("report", folder), ("compare", folder, folder)):
+        code, _, err = call(*command)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert f"does not say what its tests say: models/model/{what}: " in err
+    assert call("report", folder, "--unverified")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda e: e["models"]["model"].update(verdict="<img src=x>"), "verdict is one of still visible"),
+        (lambda e: e["models"]["model"]["tests"]["own score"].update(by="stars"), "by is one of answers"),
+        (lambda e: e["models"]["model"].update(tests={}), "without a test there is nothing to judge"),
+        (lambda e: e.update(models={}), "without a test there is nothing to judge"),
+        (lambda e: e.update(kind="persons"), "kind is one of points"),
+        (lambda e: e.update(origin="requests"), "requests have a test without the model"),
+        (lambda e: e.update(seed=""), "seed: a draw has one"),
+        (lambda e: e.update(level=1.0), "level and delta are shares"),
+        (lambda e: e.update(n_forget=0), "both sides have points"),
+    ],
+)
+def test_what_no_audit_writes_is_refused_in_one_line(listed, call, change, why):
+    path = listed.parent / "evidence.json"
+    fields = json.loads(audited(listed, outputs(make(listed), 1.5)).to_json()) | {"sha256": ""}
+    change(fields)
+    path.write_text(with_seal(json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False) + "\n"))
+    code, out, _ = call("verify", path)
+    assert (code, why in out) == (1, True)
+    code, _, err = call("record", path, "--out", listed.parent / "record")
+    assert (code, len(err.splitlines()), why in err) == (2, 1, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,10 +91,11 @@ def test_a_deletion_that_was_ignored_is_still_visible(tmp_path, call, digits):
     columns = audit_of(digits, FORGET, UNSEEN, np.concatenate([FORGET, REST]))
     first, out, found = told(tmp_path, call, columns)
     assert first == "model: still visible"
-    assert "exchangeable is argued, not drawn, and p and ε are valid only if it is true" in out
+    assert "exchangeable is argued, not drawn, and p is valid only if it is true; no ε is stated" in out
+    assert "ε ≥" not in out
     assert (found.origin, found.n_forget, found.n_unseen, found.own_draw) == ("requests", 300, 300, False)
     assert not found.blind.told_apart
-    assert found.models["model"].epsilon > 3
+    assert found.models["model"].epsilon is None
     best = max(abs(test.advantage) for test in found.models["model"].tests.values())
     assert best > found.blind.missed > 0
     assert f"+{best:.3f}" in out  # the advantage as it is: nothing was subtracted
@@ -133,7 +135,6 @@ def test_f_and_t_of_different_populations_are_not_evaluable(tmp_path, call, digi
         assert first.startswith("model: not evaluable. F and T can be told apart without the model")
         assert "draw a half at random before the next training" in first
         assert found.blind.told_apart
-        assert found.models["model"].epsilon == 0
         assert "It is no evidence here" in out
 
 
@@ -182,6 +183,77 @@ def test_reference_models_alone_serve_as_a_blind_test(tmp_path, call, digits):
     both = np.concatenate([hard, easy])
     other = {**audit_of(digits, hard, easy, REST, n_features=0), **references_of(digits, both)}
     assert audited(tmp_path, other).models["model"].verdict == "not evaluable"
+
+
+def of_references(rng, said, n=300, **more):
+    """An ignored deletion, and what reference models say of the same points."""
+    forget = np.arange(2 * n) < n
+    own = rng.exponential(size=2 * n)
+    return {
+        "point": np.arange(2 * n),
+        "set": np.where(forget, "forget", "unseen"),
+        "loss": own * np.where(forget, 0.1, 1.0),
+        "reference_point": np.arange(2 * n),
+        "reference_loss": said(own),
+        **more,
+    }
+
+
+def test_reference_models_that_resemble_nothing_are_no_evidence_that_f_and_t_are_alike(tmp_path, call):
+    rng = np.random.default_rng(0)
+    noise = of_references(rng, lambda own: rng.exponential(size=len(own)))
+    first, _, found = told(tmp_path, call, noise)
+    assert first.startswith("model: not evaluable. The reference models are not shown to resemble the model")
+    assert found.blind.missed == 1
+    assert found.blind.alike < 0.3
+    like = of_references(rng, lambda own: own * rng.uniform(0.7, 1.4, size=len(own)))
+    first, _, found = told(tmp_path, call, like)
+    assert first == "model: still visible"
+    assert found.blind.alike > 0.3
+    assert found.blind.missed < 0.2
+
+
+def test_beside_features_references_that_resemble_nothing_leave_what_was_missed_to_the_features(tmp_path):
+    rng = np.random.default_rng(1)
+    columns = of_references(rng, lambda own: rng.exponential(size=len(own)), features=rng.normal(size=(600, 5)))
+    alone = {name: column for name, column in columns.items() if not name.startswith("reference")}
+    found = audited(tmp_path, columns).blind
+    assert found.missed == audited(tmp_path, alone).blind.missed
+    assert found.by == ["raw points", "reference models"]
+    like = audited(tmp_path, {**columns, "reference_loss": columns["loss"] ** 2}).blind  # they know F: told apart
+    assert like.told_apart
+
+
+def test_one_model_among_several_that_references_do_not_resemble_is_enough(tmp_path):
+    rng = np.random.default_rng(2)
+    columns = of_references(rng, lambda own: own * rng.uniform(0.9, 1.1, size=len(own)), 60)
+    twice = {name: np.tile(columns[name], 2) for name in ("point", "set", "loss")}
+    twice["loss"][120:] = rng.exponential(size=120)
+    twice["method"] = np.repeat(["one", "other"], 120)
+    assert audited(tmp_path, columns).blind.alike > 0.9
+    assert audited(tmp_path, {**columns, **twice}).blind.alike < 0.3
+
+
+@pytest.mark.parametrize("by", ["features", "references"])
+def test_what_follows_from_the_tests_without_the_model_is_computed_again(tmp_path, call, by):
+    rng = np.random.default_rng(3)
+    columns = of_references(rng, lambda own: own * rng.uniform(0.7, 1.4, size=len(own)), 80)
+    if by == "features":
+        columns = {name: one for name, one in columns.items() if not name.startswith("reference")}
+        columns["features"] = rng.normal(size=(160, 3))
+    _, _, found = told(tmp_path, call, columns)
+    path = tmp_path / "out/evidence.json"
+    assert call("verify", path)[0] == 0
+    forgeries = {"missed": 0.001, "told_apart": True, "log10_p": -9.0, "by": []}
+    for name, value in forgeries.items():
+        path.write_text(replace(found, blind=replace(found.blind, **{name: value})).to_json())
+        code, out, _ = call("verify", path)
+        assert (code, f"blind/{name}: " in out) == (1, True)
+        code, _, err = call("record", path, "--out", tmp_path / "record")
+        assert (code, len(err.splitlines())) == (2, 1)
+    for change in ({"verdict": LIKE_RETRAIN}, {"epsilon": 1.0}, {"resolution": 0.01}, {"reason": "no"}):
+        path.write_text(replace(found, models={"model": replace(found.models["model"], **change)}).to_json())
+        assert f"models/model/{next(iter(change))}: " in call("verify", path)[1]
 
 
 def test_the_answer_does_not_depend_on_the_order_of_the_rows(tmp_path, digits):
@@ -363,6 +435,10 @@ REFUSED = {
         "reference_loss has nothing to be compared with: the column loss is missing",
     ),
     "silent references": (small(reference_score=None), "reference models say nothing"),
+    "references that say the same of all points": (
+        small(reference_score=np.zeros(40)),
+        "reference models say the same of all points \\(own score\\)",
+    ),
     "references without points": (small(reference_point=None), "needs reference_point"),
     "references that follow F": (
         small(reference_member=np.tile(np.arange(20) < 10, 2)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
+from forgetgauge.game.blind import advantage_limits, best_linear_advantage, correlation_floor, n_answers_of_ranks
 from forgetgauge.game.one_model import ranks_test
 
 
@@ -58,3 +58,23 @@ def test_without_columns_nothing_is_missed_and_the_ends_stay_where_they_are():
     assert (best_linear_advantage(-0.1, 9, 5, 5), best_linear_advantage(1.0, 9, 5, 5)) == (0, 1)
     values = [best_linear_advantage(a, 9, 5, 5) for a in np.linspace(0, 1, 30)]
     assert (np.diff(values) >= 0).all()
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.3, 0.8])
+def test_the_lower_limit_of_a_rank_correlation_is_seldom_above_it(truth):
+    """Of normal scores whose product-moment correlation is 2 sin(π ρ/6), Spearman's is ρ."""
+    rng = np.random.default_rng(0)
+    plain = 2 * np.sin(np.pi * truth / 6)
+    found = []
+    for _ in range(1000):
+        one, other = rng.normal(size=(2, 60))
+        found.append(correlation_floor(one, plain * one + np.sqrt(1 - plain * plain) * other, 0.05))
+    assert np.mean(np.array(found) > truth) <= 0.07
+    assert np.mean(found) > truth - 0.3
+
+
+def test_of_what_is_constant_or_too_few_no_correlation_is_known():
+    one = np.arange(10.0)
+    assert correlation_floor(one, np.zeros(10), 0.05) == correlation_floor(one[:3], one[:3], 0.05) == -1
+    assert correlation_floor(one, one, 0.05) > 0.9
+    assert correlation_floor(one, -one, 0.05) < -0.9

@@ -204,7 +204,8 @@ def test_epsilon_of_a_point_stays_below_the_truth_for_independent_coins(epsilon)
     for _ in range(n_draws):
         right = rng.random(60) < rate
         says = np.where(np.repeat(right, 2), forget, ~forget)
-        found.append(point_epsilon(pairs_test(says, forget, pair)))
+        seen = pairs_test(says, forget, pair)
+        found.append(point_epsilon(seen.n_right, seen.n_asked))
         too_high += found[-1] > epsilon + 1e-12
     assert too_high / n_draws <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_draws)
     assert epsilon < 0.5 or np.mean(found) > 0.5 * epsilon  # it says something

@@ -21,7 +21,7 @@ from forgetgauge.report.model_card import model_card, yaml_text
 from forgetgauge.report.tested import OUTCOMES, what_was_tested
 from forgetgauge.results.record import AdversaryResult, FailureResult
 from forgetgauge.results.verdict import VERDICTS
-from tests.report.evidence import CLEAN, SEEN, evidence, requested
+from tests.report.evidence import CLEAN, CLEAN_OF_REQUESTS, SEEN, evidence, requested
 from tests.report.test_html import NO_PAIR, Page, game, method, result, sweep
 
 SHA = "5d" * 32
@@ -156,7 +156,7 @@ def test_the_numbers_of_a_run_and_of_one_model_are_on_the_page():
     one = Page(files_of(what_was_tested(evidence(), None, "here"))["record.html"]).text
     assert "loss, was right in 71 of 100 answers" in one
     assert "p = 5e-8" in one
-    assert "ε ≥ 12.34" in one
+    assert "ε ≥ 13.91" in one
     assert "2026-11-16" in one
 
 
@@ -169,11 +169,40 @@ def test_what_is_stated_is_shown_and_escaped():
 
 
 def test_of_points_that_were_not_drawn_no_file_says_that_they_were():
-    files = files_of(what_was_tested(requested(models={"mine": CLEAN}), None, "here"), **TOLD)
+    files = files_of(what_was_tested(requested(models={"mine": CLEAN_OF_REQUESTS}), None, "here"), **TOLD)
     assert len(files) == 5
+    assert not any("ε ≥" in text or "epsilon-lower-bound" in text for text in files.values())
     for name, text in files.items():
         assert "drawn at random before training" not in text
         assert "of the draw" not in text, name
+
+
+@pytest.mark.parametrize("drawn_seed", ["", "5f3c0a"])
+def test_whether_f_was_drawn_is_what_its_origin_says_and_not_its_seed(drawn_seed):
+    asked = what_was_tested(requested(seed=drawn_seed), None, "here")
+    assert "whose deletion was asked for" in asked.scope["forgotten points"]
+    assert asked.checks["the forgotten points were drawn at random"] == "WARNED"
+    assert (
+        "drawn at random before training"
+        in what_was_tested(evidence(seed=drawn_seed), None, "").scope["forgotten points"]
+    )
+
+
+def test_stored_text_is_no_markup_in_a_model_card():
+    """Also a verdict, whoever wrote it, the limits, and the labels."""
+    evil = "<img src=x onerror=alert(1)>"
+    test = what_was_tested(evidence(), None, "here")
+    said = dataclasses.replace(test, verdict=evil, numbers=[evil], scope={evil: evil}, limits=[evil], warnings=[evil])
+    words = files_of(said)["model-card.md"].split("---\n\n")[-1]
+    assert "<img" not in words
+    assert words.count("&lt;img") == 6
+
+
+def test_a_verdict_that_is_none_is_refused_in_one_line():
+    with pytest.raises(UserError, match=r"here: the verdict on mine is one of .*, not evaluable, not 'x'"):
+        what_was_tested(run_with("x"), None, "here")
+    with pytest.raises(ValueError, match="verdict is one of still visible"):
+        dataclasses.replace(SEEN, verdict="x")
 
 
 def test_the_same_test_gives_the_same_bytes(any_test):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 
 import pytest
@@ -10,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forgetgauge.report.evidence_html import LIMITS, render_evidence_page
+from forgetgauge.report.formats import written
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.one_model import chance
+from forgetgauge.report.one_model import chance, render_evidence
+from forgetgauge.report.rows import rows_of
 from forgetgauge.results.one_model import RESTS_ON
 from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, VERDICTS
-from tests.report.evidence import CLEAN, SEEN, evidence, requested
+from tests.report.evidence import BLIND, CLEAN, SEEN, SEEN_OF_REQUESTS, evidence, requested
 from tests.report.test_html import Page
 
 KINDS = {
@@ -75,10 +78,24 @@ def test_whose_the_draw_is_is_said():
 
 def test_of_points_that_were_not_drawn_nothing_says_that_they_were():
     text = Page(render_evidence_page(requested())).text
+    few = dataclasses.replace(SEEN_OF_REQUESTS, tests={"loss": SEEN.tests["loss"]})
     assert "100 points whose deletion was asked for, not drawn at random" in text
     assert "drawn at random before training" not in text
     assert "argued and not shown" in text
     assert "argued and not shown" not in Page(render_evidence_page(evidence())).text
+    assert "ε ≥" not in text
+    assert "ε ≥" not in render_evidence(requested())
+    (row,) = json.loads(written(rows_of([("", requested(models={"mine": few}))]), "json"))
+    assert row["epsilon"] is None
+
+
+def test_of_which_differences_the_limit_is_true_is_said():
+    for found in (render_evidence(requested()), Page(render_evidence_page(requested())).text):
+        assert "as far as reference models show it" in found
+    weak = dataclasses.replace(BLIND, by=["raw points", "reference models"], n_columns=5, alike=0.1)
+    for found in (render_evidence(requested(blind=weak)), Page(render_evidence_page(requested(blind=weak))).text):
+        assert "if that is a linear shift of normal columns or what a random forest finds" in found
+        assert "eference models do not count for" in found
 
 
 def test_what_is_not_evaluable_shows_no_bound():

@@ -16,41 +16,64 @@ from scipy.special import ndtri
 
 from forgetgauge.attack.signals import Reading
 from forgetgauge.audit.outputs import AuditFile
-from forgetgauge.audit.reference_scores import unseeing_scores
+from forgetgauge.audit.reference_scores import own_scores, unseeing_scores
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Bools, Floats, Ints
-from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
+from forgetgauge.game.blind import correlation_floor
 from forgetgauge.game.direction import mid_ranks
 from forgetgauge.game.one_model import ModelTest, ranks_test
-from forgetgauge.results.one_model import BlindResult, judged_blind
+from forgetgauge.results.one_model import FOREST, HALF, LINEAR, REFERENCES, BlindResult, judged_blind
 
 FEWEST = 4
 """Points of F, and of T, below which no half of them can teach a classifier anything."""
-LINEAR, FOREST = "logistic regression", "random forest"
 
 
 def blind_test(
-    file: AuditFile, rows: Ints, in_forget: Bools, readings: Mapping[str, Reading], level: float
+    file: AuditFile, rows: Sequence[Ints], in_forget: Bools, readings: Mapping[str, Reading], level: float
 ) -> BlindResult:
-    """Of the points of one model's rows, in an order that says nothing of F; what the model says is not looked at."""
+    """Of the points of each model's rows, in one order for all, which says nothing of F.
+
+    What the models under audit say is not looked at, but for whether reference models resemble them at T.
+    """
     tests: dict[str, ModelTest] = {}
-    n_columns, missed = 0, 1.0
+    n_columns = 0
     if file.features is not None:
-        columns = _columns(file, rows)
+        columns = _columns(file, rows[0])
         n_columns = columns.shape[1]
         if min(in_forget.sum(), (~in_forget).sum()) >= FEWEST:
-            halves = _halves(file.outputs.point[rows], in_forget)
-            by_name = {name: list(_fitted_tests(name, columns, in_forget, halves)) for name in (LINEAR, FOREST)}
-            tests |= {f"{name}, half {i}": one for name, its in by_name.items() for i, one in enumerate(its, 1)}
-            missed = _missed_by_classifiers(by_name, n_columns, halves, in_forget, 1 - level)
-    scores = unseeing_scores(file, rows, readings)
-    if scores:
-        of_references = {f"reference models: {name}": ranks_test(score, in_forget) for name, score in scores.items()}
-        n_answers = n_answers_of_ranks(int(in_forget.sum()), int((~in_forget).sum()))
-        missed = max(advantage_limits(abs(one.advantage), n_answers, 1 - level)[1] for one in of_references.values())
-        tests |= of_references
-    by = ["raw points"] * (file.features is not None) + ["reference models"] * bool(scores)
-    return judged_blind(tests, by, n_columns, missed, level)
+            halves = _halves(file.outputs.point[rows[0]], in_forget)
+            for name in (LINEAR, FOREST):
+                found = _fitted_tests(name, columns, in_forget, halves)
+                tests |= {f"{name}{HALF}{i}": one for i, one in enumerate(found, 1)}
+    scores = unseeing_scores(file, rows[0], readings)
+    for name, score in scores.items():
+        if (score == score[0]).all():
+            raise UserError(
+                f"{file.source}: reference models say the same of all points ({name}), so they tell nothing of F and T"
+            )
+        tests[f"{REFERENCES}: {name}"] = ranks_test(score, in_forget)
+    alike = _alike(file, rows, ~in_forget, scores, readings, 1 - level) if scores else None
+    n_forget = int(in_forget.sum())
+    return judged_blind(tests, n_columns, alike, n_forget, len(in_forget) - n_forget, level)
+
+
+def _alike(
+    file: AuditFile,
+    rows: Sequence[Ints],
+    unseen: Bools,
+    scores: Mapping[str, Floats],
+    readings: Mapping[str, Reading],
+    tail: float,
+) -> float:
+    """The least, over scores and models under audit, that reference models are shown to resemble them at T.
+
+    At T alone: of F a model may remember what no reference model knows.
+    """
+    return min(
+        correlation_floor(score[unseen], own_scores(file, of_model, readings)[name][unseen], tail)
+        for of_model in rows
+        for name, score in scores.items()
+    )
 
 
 def _columns(file: AuditFile, rows: Ints) -> Floats:
@@ -102,18 +125,3 @@ def _classifier(name: str) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=100, min_samples_leaf=2, random_state=0)
-
-
-def _missed_by_classifiers(
-    by_name: Mapping[str, Sequence[ModelTest]], n_columns: int, first: Bools, in_forget: Bools, tail: float
-) -> float:
-    """The upper limit of the advantage that F and T have by themselves.
-
-    The two ways round depend on each other, so they count as one half; a mean below 0 is chance, and counts as 0. What
-    is learnt from few points is less than there is: the linear classifier's limit is carried over to the best one's.
-    """
-    sizes = [(int((half & in_forget).sum()), int((half & ~in_forget).sum())) for half in (first, ~first)]
-    smaller = (min(n for n, _ in sizes), min(n for _, n in sizes))
-    found = {name: max(0.0, float(np.mean([one.advantage for one in its]))) for name, its in by_name.items()}
-    limits = {name: advantage_limits(one, n_answers_of_ranks(*smaller), tail)[1] for name, one in found.items()}
-    return max(best_linear_advantage(limits[LINEAR], n_columns, *smaller), limits[FOREST])

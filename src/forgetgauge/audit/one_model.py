@@ -29,7 +29,16 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
-from forgetgauge.results.one_model import REQUESTS_REST_ON, RESTS_ON, ModelResult, OneModelResult, judged_model
+from forgetgauge.results.one_model import (
+    DRAWN,
+    REQUESTS,
+    REQUESTS_REST_ON,
+    RESTS_ON,
+    Basis,
+    ModelResult,
+    OneModelResult,
+    judged_model,
+)
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.wording import listed
 
@@ -73,7 +82,7 @@ def audit_one_model(
     made = None if draw is None else read_draw(draw)
     file = read_audit_file(path, made, requests=requests)
     split = made or _requested(file)
-    audit = _Audit(file, split, adversaries, level, delta)
+    audit = _Audit(file, split, adversaries, level, delta, origin=REQUESTS if requests else DRAWN)
     models = {method: audit.judged(method) for method in dict.fromkeys(file.outputs.method.tolist())}
     return OneModelResult(
         kind=split.kind,
@@ -92,7 +101,7 @@ def audit_one_model(
         models=models,
         environment=environment(),
         warnings=[*file.notes, *audit.notes],
-        origin="drawn" if made else "requests",
+        origin=audit.origin,
         n_unseen=None if made else len(split.unseen or ()),
         blind=audit.blind,
     )
@@ -123,11 +132,18 @@ class _Audit:
     """A checked file, the draw that it is judged by, and who plays."""
 
     def __init__(
-        self, file: AuditFile, draw: Draw, adversaries: Sequence[str] | None, level: float, delta: float
+        self,
+        file: AuditFile,
+        draw: Draw,
+        adversaries: Sequence[str] | None,
+        level: float,
+        delta: float,
+        *,
+        origin: str = DRAWN,
     ) -> None:
         self.file, self.draw, self.level, self.delta = file, draw, level, delta
         self.notes: list[str] = []
-        self.is_drawn = draw.seed is not None
+        self.origin = origin
         self.named: set[str] | None = None
         first = self._rows(str(file.outputs.method[0]))
         in_forget = file.outputs.in_forget[first]
@@ -142,7 +158,10 @@ class _Audit:
             )
         self.named = None if adversaries is None else set(adversaries)
         self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
-        self.blind = None if self.is_drawn else blind_test(file, first, in_forget, READINGS, level)
+        self.blind = None
+        if origin == REQUESTS:
+            rows = [self._rows(method) for method in dict.fromkeys(file.outputs.method.tolist())]
+            self.blind = blind_test(file, rows, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:
         """Every adversary's answers about one model."""
@@ -154,21 +173,16 @@ class _Audit:
             n_top = round(TOP * len(rows))
             if score is not None and self.draw.kind == "points" and n_top >= 1:
                 tests[f"{name}, top {TOP:.0%}"] = top_test(score, in_forget, n_top)
-        paired = self.draw.kind == "pairs"
-        utility = self._utility(rows, in_forget)
-        n_units: float = self.draw.n_forget
-        if self.blind is not None:
-            n_unseen = len(in_forget) - n_units  # as much as so many points on each side say
-            n_units = 2 * n_units * n_unseen / (n_units + n_unseen)
-        return judged_model(
-            tests,
-            n_units,
-            level=self.level,
-            delta=self.delta,
-            is_paired=paired,
-            utility=utility,
-            blind=self.blind,
+        n_forget = int(in_forget.sum()) if self.draw.kind == "points" else self.draw.n_forget
+        basis = Basis(
+            self.draw.kind,
+            n_forget,
+            None if self.blind is None else len(rows) - n_forget,
+            self.level,
+            self.delta,
+            self.blind,
         )
+        return judged_model(tests, basis, self._utility(rows, in_forget))
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.
@@ -178,7 +192,7 @@ class _Audit:
         outputs = self.file.outputs
         rows = np.flatnonzero(outputs.method == method)
         names = outputs.point[rows].astype(str)
-        order = np.argsort(names if self.is_drawn else digests_of(names), kind="stable")
+        order = np.argsort(names if self.origin == DRAWN else digests_of(names), kind="stable")
         names, rows = names[order], rows[order]
         again = np.flatnonzero(names[1:] == names[:-1])
         if len(again):
@@ -187,7 +201,7 @@ class _Audit:
         if len(missing):
             whose = (
                 "of the draw is missing; what is left out must not depend on what the model says"
-                if self.is_drawn
+                if self.origin == DRAWN
                 else "is missing, which another model has"
             )
             raise UserError(f"{self.file.source}: {method}: point {missing[0]} {whose}")

@@ -79,6 +79,15 @@ def unseeing_scores(file: AuditFile, rows: Ints, readings: Mapping[str, Reading]
     }
 
 
+def own_scores(file: AuditFile, rows: Ints, readings: Mapping[str, Reading]) -> dict[str, Floats]:
+    """The same of the model under audit: name -> (n,) what it says of the points itself."""
+    outputs, found = file.outputs, dict[str, Floats]()
+    if outputs.logits is not None:
+        seen = outputs.signals(rows)
+        found |= {name: reading(seen) for name, reading in readings.items()}
+    return found | {f"own {name}": _sign(name) * own[rows] for name, own in outputs.scores.items()}
+
+
 def unseeing_mean(references: References, values: Floats) -> Floats:
     """(n_points,) over the models that were not trained on the point."""
     return mean_where(values, ~references.member)[0]

@@ -185,7 +185,7 @@ def report(
     from forgetgauge.results.verified import refuse_unverified
 
     opened = _existing(folder)
-    if report_evidence(folder, to, form):
+    if report_evidence(folder, to, form, unverified=unverified):
         return
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)

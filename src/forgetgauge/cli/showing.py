@@ -99,16 +99,17 @@ def print_evidence(found: OneModelResult, form: str) -> None:
         _print_rows([("", found)], form, found.warnings)
 
 
-def report_evidence(folder: Path, to: Path | None, form: str | None) -> bool:
+def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverified: bool = False) -> bool:
     """Write the page of evidence from one model again, where that is what a folder keeps."""
+    from forgetgauge.records import read_record
     from forgetgauge.report.evidence_html import render_evidence_page
     from forgetgauge.results.one_model import OneModelResult
-    from forgetgauge.results.reading import read_either
+    from forgetgauge.results.verified import refuse_unverified_evidence
 
-    if (folder / "result.json").exists() or not (folder / "evidence.json").exists():
+    path = folder / "evidence.json"
+    if (folder / "result.json").exists() or not path.exists():
         return False
-    _, found = read_either(folder)
-    assert isinstance(found, OneModelResult)
+    found = read_record(path, OneModelResult, sealed=False) if unverified else refuse_unverified_evidence(path)
     target = to or folder / "evidence.html"
     write_page(target, render_evidence_page(found))
     if form is not None:

@@ -7,7 +7,11 @@ confidence limit of the difference is what a model's advantage has to exceed.
 
 import math
 
+import numpy as np
 from scipy.special import ndtr, ndtri
+
+from forgetgauge.game.arrays import Floats
+from forgetgauge.game.direction import mid_ranks
 
 
 def n_answers_of_ranks(n_forget: int, n_unseen: int) -> float:
@@ -43,3 +47,16 @@ def best_linear_advantage(advantage: float, n_columns: int, n_forget: int, n_uns
     noise = n_columns * (1 / n_forget + 1 / n_unseen)
     shift2 = (left + math.sqrt(left * left + 4 * left * noise)) / 2
     return float(2 * ndtr(math.sqrt(shift2 / 2)) - 1)
+
+
+def correlation_floor(one: Floats, other: Floats, tail: float) -> float:
+    """Lower confidence limit of Spearman's rank correlation, wrong with the chance `tail`; −1 where nothing is known.
+
+    By Fisher's transformation, with the variance (1 + ρ²/2)/(n − 3) of ranks (Bonett and Wright 2000).
+    """
+    n = len(one)
+    if n < 4 or (one == one[0]).all() or (other == other[0]).all():
+        return -1.0
+    found = min(float(np.corrcoef(mid_ranks(one), mid_ranks(other))[0, 1]), 1 - 1e-12)
+    deviation = math.sqrt((1 + found * found / 2) / (n - 3))
+    return math.tanh(math.atanh(max(found, -1 + 1e-12)) + float(ndtri(tail)) * deviation)

@@ -23,6 +23,8 @@ _LARGEST_TABLE = 1e9
 """Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
 _CANDIDATES = 20
 """Of so many answers to models of a game the exact p is computed."""
+ANSWERS, RANKS, TOP, PAIRS, GROUPS = "answers", "ranks", "top", "pairs", "groups"
+"""Kinds of tests: of answers about a half, of the ranks of scores, of the largest scores alone, of pairs, of groups."""
 _FINEST = 60
 """Groups' means and ranks are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, or more."""
 
@@ -41,6 +43,8 @@ class ModelTest:
     """ln of the chance of at least as many right answers, if the model is independent of the draw."""
     log_p_below: float
     """ln of the chance of at most as many: a model that was made to answer wrongly shows F as well."""
+    by: str = ANSWERS
+    """The kind of test."""
 
     @property
     def log_p(self) -> float:
@@ -72,7 +76,7 @@ def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
     top[np.argsort(-values, kind="stable")[:n_top]] = True
     found = half_test(top, in_forget)
     n_right = int((top & np.asarray(in_forget)).sum())
-    return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below)
+    return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below, TOP)
 
 
 def ranks_test(scores: Floats, in_forget: Bools) -> ModelTest:
@@ -92,7 +96,7 @@ def ranks_test(scores: Floats, in_forget: Bools) -> ModelTest:
     tails = _tails(int(rounded[forget].sum()), _log_sum_over_choice(rounded, n_forget))
     n_couples = n_forget * (n - n_forget)
     above = float(middle[forget].sum() - n_forget * (n_forget - 1) / 2)
-    return ModelTest(round(above), n_couples, 2 * above / n_couples - 1, *tails)
+    return ModelTest(round(above), n_couples, 2 * above / n_couples - 1, *tails, RANKS)
 
 
 def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
@@ -105,7 +109,7 @@ def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
     right = np.bincount(place, weights=says & forget) == 1
     n_told, n_right = int(told.sum()), int((told & right).sum())
     advantage = (2 * n_right - n_told) / len(ids)
-    return ModelTest(n_right, n_told, advantage, *_tails(n_right, _log_binomial(n_told)))
+    return ModelTest(n_right, n_told, advantage, *_tails(n_right, _log_binomial(n_told)), PAIRS)
 
 
 def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
@@ -125,7 +129,16 @@ def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
     values = np.rint(means * _levels(n, n_chosen)).astype(np.int64)
     tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
     right = int((says & forget).sum() + (~says & ~forget).sum())
-    return ModelTest(right, len(says), float(means[chosen].mean() - means[~chosen].mean()), *tails)
+    return ModelTest(right, len(says), float(means[chosen].mean() - means[~chosen].mean()), *tails, GROUPS)
+
+
+N_ANSWERS = {ANSWERS: 2.0, RANKS: 1.5, TOP: 1.5, PAIRS: 1.0, GROUPS: 2.0}
+"""As many independent answers for each unit (point, pair, group) on each side have the variance of the advantage.
+
+Of answers about a half it is 1/2n by chance, of ranks 2/3n, of n pairs, each told by one answer, 1/n. These are the
+largest: it is less where few points are called forgotten, or not all pairs are told apart, or the points of a group,
+whatever their number, are answered differently. The largest scores are counted as ranks, which is too many.
+"""
 
 
 # -- what follows from it ----------------------------------------------------------------------------------------------
@@ -174,16 +187,16 @@ def group_epsilon(log_p: float, *, level: float = 0.95, delta: float = 0.0, n_mo
     return max(0.0, math.log(room) - log_p) if room > 1e-12 else 0.0
 
 
-def point_epsilon(test: ModelTest, *, level: float = 0.95) -> float:
+def point_epsilon(n_right: int, n_asked: int, *, level: float = 0.95) -> float:
     """With confidence `level`, an unlearner that hides each point by ε and δ = 0 has at least this ε.
 
     For matched pairs alone: exchanging the points of one pair costs 2ε, so the right answers are at most
     Binomial(n, e^{2ε}/(1 + e^{2ε})), of which the exact lower confidence bound is taken.
     """
-    right = max(test.n_right, test.n_asked - test.n_right)  # turned round it tells as much, at twice the chance
-    if test.n_asked == 0 or 2 * right == test.n_asked:
+    right = max(n_right, n_asked - n_right)  # turned round it tells as much, at twice the chance
+    if n_asked == 0 or 2 * right == n_asked:
         return 0.0
-    rate = float(betaincinv(right, test.n_asked - right + 1, (1 - level) / 2))
+    rate = float(betaincinv(right, n_asked - right + 1, (1 - level) / 2))
     return 0.5 * math.log(rate / (1 - rate)) if rate > 0.5 else 0.0
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from forgetgauge.report.html import template
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.one_model import chance
-from forgetgauge.results.one_model import ModelResult, OneModelResult, TestResult, unstated
+from forgetgauge.report.one_model import chance, looked_for
+from forgetgauge.results.one_model import DRAWN, LEAST_ALIKE, ModelResult, OneModelResult, TestResult, unstated
 from forgetgauge.results.verdict import NOT_EVALUABLE
 from forgetgauge.wording import counted
 
@@ -22,8 +22,8 @@ LIMITS = (
 )
 """What a test of one model does not say."""
 LIMIT_OF_REQUESTS = (
-    "The forgotten points were not drawn at random: p and ε are valid only if they are like the unseen ones in every "
-    "respect but the training, which is argued and not shown."
+    "The forgotten points were not drawn at random: p is valid only if they are like the unseen ones in every respect "
+    "but the training, which is argued and not shown. Therefore no ε is stated either."
 )
 
 
@@ -35,6 +35,8 @@ def render_evidence_page(found: OneModelResult) -> str:
         models=[(name, model, _tests(model)) for name, model in found.models.items()],
         meaning=meaning,
         chance=chance,
+        looked_for=looked_for,
+        least_alike=LEAST_ALIKE,
         drawn=drawn(found),
         was_drawn=was_drawn(found),
         is_evaluable=lambda model: model.verdict != NOT_EVALUABLE,
@@ -45,7 +47,7 @@ def render_evidence_page(found: OneModelResult) -> str:
 
 def was_drawn(found: OneModelResult) -> bool:
     """Whether F was drawn at random, and not asked for by those whom it is about."""
-    return bool(found.seed)
+    return found.origin == DRAWN
 
 
 def limits(found: OneModelResult) -> list[str]:

@@ -36,22 +36,23 @@ def model_card(test: Tested, model: str, sha256: str, url: str | None) -> str:
 
 
 def _in_words(test: Tested, sha256: str) -> str:
+    said = escaped_for_markdown
     lines = [
         "## Erasure test",
         "",
-        f"**{escaped_for_markdown(test.name)}: {test.verdict}.** {meaning(test.verdict, test.resolution)}",
+        f"**{said(test.name)}: {said(test.verdict)}.** {meaning(test.verdict, test.resolution)}",
         "",
-        *(f"- {escaped_for_markdown(line)}" for line in test.numbers),
+        *(f"- {said(line)}" for line in test.numbers),
         "",
         "| what was tested | |",
         "| --- | --- |",
-        *(f"| {label} | {escaped_for_markdown(text)} |" for label, text in test.scope.items()),
+        *(f"| {said(label)} | {said(text)} |" for label, text in test.scope.items()),
         f"| SHA-256 of the result | {sha256} |",
         "",
         "What it does not say:",
         "",
-        *(f"- {line}" for line in test.limits),
-        *(f"- Warning: {escaped_for_markdown(line)}" for line in test.warnings),
+        *(f"- {said(line)}" for line in test.limits),
+        *(f"- Warning: {said(line)}" for line in test.warnings),
     ]
     return "\n".join(lines) + "\n"
 

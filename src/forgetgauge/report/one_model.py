@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from forgetgauge.game.one_model import RANKS
 from forgetgauge.report.table import align
-from forgetgauge.results.one_model import BlindResult, ModelResult, OneModelResult, TestResult, unstated
+from forgetgauge.results.one_model import (
+    DRAWN,
+    LEAST_ALIKE,
+    BlindResult,
+    ModelResult,
+    OneModelResult,
+    TestResult,
+    unstated,
+)
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, listed, plain, signed
 
@@ -40,12 +49,14 @@ def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:
 def _numbers(model: ModelResult, found: OneModelResult) -> str:
     """p, and the bound of ε where the model can be judged."""
     line = ""
-    if any(test.n_asked > 2 * found.n_forget + (found.n_unseen or 0) for test in model.tests.values()):
+    if any(test.by == RANKS for test in model.tests.values()):
         line = "Scores are asked of every point of F beside every point of T which has the larger one. "
     line += f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
-    line += "" if found.blind is None else ", if F and T are exchangeable"
+    line += "" if found.origin == DRAWN else ", if F and T are exchangeable"
     if model.verdict == NOT_EVALUABLE:
         return f"{line}. It is no evidence here."
+    if model.epsilon is None:
+        return f"{line}."
     line += (
         f". With {100 * found.level:g} % confidence a certified removal of all of F together has "
         f"ε ≥ {bound(model.epsilon)} (δ = {found.delta:g})"
@@ -70,17 +81,29 @@ def _blind(blind: BlindResult, level: float) -> list[str]:
     if not blind.told_apart:
         line += (
             f" With {100 * level:g} % confidence they differ by an advantage of at most {plain(blind.missed)} by "
-            "themselves; what the model shows must exceed it."
+            f"themselves, {looked_for(blind)}; what the model shows must exceed it."
+        )
+    if blind.alike is not None and blind.alike <= LEAST_ALIKE:
+        line += (
+            f" Reference models do not count for it: at T their rank correlation with the model is not shown to be "
+            f"above {plain(LEAST_ALIKE)}."
         )
     return [line, _table(blind.tests, "without the model")]
 
 
+def looked_for(blind: BlindResult) -> str:
+    """Of which differences the limit of what was missed is true."""
+    if blind.alike is not None and blind.alike > LEAST_ALIKE:
+        return "as far as reference models show it"
+    return "if that is a linear shift of normal columns or what a random forest finds"
+
+
 def _origin(found: OneModelResult) -> str:
-    if found.blind is not None:
+    if found.origin != DRAWN:
         return (
             f"Evidence from one model, not Q: F is {found.n_forget} points whose deletion was asked for, T "
             f"{found.n_unseen} points that no training saw. F was not drawn at random: that F and T are exchangeable "
-            "is argued, not drawn, and p and ε are valid only if it is true."
+            "is argued, not drawn, and p is valid only if it is true; no ε is stated."
         )
     drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "

@@ -110,6 +110,9 @@ def what_was_tested(found: Result | OneModelResult, method: str | None, source: 
     game = found.games[0]
     judged = [name for name in game.methods if role_of(game, name) == "tested"] or list(game.methods)
     name = _chosen(method, judged, game.methods, "method", source)
+    verdict = game.methods[name].verdict
+    if verdict and verdict not in OUTCOMES:
+        raise UserError(f"{source}: the verdict on {name} is one of {', '.join(OUTCOMES)}, not {verdict[:40]!r}")
     return _tested_method(found, game, name, game.methods[name])
 
 
@@ -252,7 +255,7 @@ def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[Metric]:
 def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Tested:
     lacking = unstated(found.stated)
     checks: dict[str, Outcome] = {
-        NOT_TOLD_APART: OUTCOMES.get(model.verdict, "WARNED"),
+        NOT_TOLD_APART: OUTCOMES[model.verdict],
         ALL_STATED: _warned(not lacking),
         **({DRAWN_BY_OTHERS: _warned(not found.own_draw)} if was_drawn(found) else {DRAWN: "WARNED"}),
         NO_WARNING: _warned(not found.warnings),
@@ -299,9 +302,12 @@ def _evidence_in_words(found: OneModelResult, model: ModelResult, reason: str) -
         f"The attacker whose answers are least like chance, {model.best}, was right in {best.n_right} of "
         f"{best.n_asked} answers, where about half are right by chance: p = {chance(model.log10_p)}, corrected for the "
         f"choice among {counted(len(model.tests), 'test')}.",
-        f"With {level} confidence any certified removal of these points together has ε ≥ {bound(model.epsilon)} "
-        f"(δ = {setting(found.delta)}).",
     ]
+    if model.epsilon is not None:
+        lines.append(
+            f"With {level} confidence any certified removal of these points together has ε ≥ {bound(model.epsilon)} "
+            f"(δ = {setting(found.delta)})."
+        )
     accuracies = [f"{plain(share)} on {part} points" for part, share in model.utility.items()]
     return [*lines, *([f"Accuracy: {listed(accuracies)}."] if accuracies else [])]
 
@@ -312,8 +318,11 @@ def _metrics_of_model(found: OneModelResult, model: ModelResult) -> list[Metric]
     if best is None or model.verdict == NOT_EVALUABLE:
         return []
     details = {"right": best.n_right, "asked": best.n_asked, "test": model.best}
-    return [
+    metrics = [
         Metric("attack-advantage", "Advantage of the best attacker", best.advantage, details),
         Metric("log10-p", "log10 of p that the model knows nothing of F", model.log10_p, {"test": model.best}),
-        Metric("epsilon-lower-bound", "ε of certified removal, at least", model.epsilon, {"delta": found.delta}),
     ]
+    if model.epsilon is not None:
+        name = "ε of certified removal, at least"
+        metrics.append(Metric("epsilon-lower-bound", name, model.epsilon, {"delta": found.delta}))
+    return metrics

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from scipy.special import ndtri
 
-from forgetgauge.game.blind import advantage_limits, n_answers_of_ranks
-from forgetgauge.game.one_model import ModelTest, group_epsilon, log_p_of_best, point_epsilon
+from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
+from forgetgauge.game.one_model import ANSWERS, N_ANSWERS, RANKS, TOP, ModelTest, group_epsilon, point_epsilon
 from forgetgauge.records import Record
-from forgetgauge.results.verdict import COARSE, INCONCLUSIVE, LIKE_RETRAIN, NOT_EVALUABLE, POWER_80, STILL_VISIBLE
+from forgetgauge.results.verdict import (
+    COARSE,
+    INCONCLUSIVE,
+    LIKE_RETRAIN,
+    NOT_EVALUABLE,
+    POWER_80,
+    STILL_VISIBLE,
+    VERDICTS,
+)
 from forgetgauge.wording import plain
 
 RESTS_ON = {
@@ -37,6 +44,16 @@ INSTEAD = (
 """What to do where requests cannot be judged."""
 
 
+DRAWN, REQUESTS = "drawn", "requests"
+"""How F may have come about."""
+RAW_POINTS, REFERENCES = "raw points", "reference models"
+"""By what F and T are compared without the model."""
+LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
+"""Tests by raw points are called by the classifier and the half that it was tested on."""
+LEAST_ALIKE = 0.3
+"""Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
+
+
 @dataclass(frozen=True)
 class TestResult(Record):
     """One adversary's answers, against chance."""
@@ -48,6 +65,11 @@ class TestResult(Record):
     """The share of F that was called forgotten minus that of T."""
     log10_p: float
     """Of the two-sided p, before it is corrected for the choice among adversaries: −6 is one in a million."""
+    by: str = ANSWERS
+    """Of answers, ranks, top (the largest scores alone), pairs or groups: what the law by chance is of."""
+
+    def __post_init__(self) -> None:
+        _known("by", self.by, N_ANSWERS)
 
 
 @dataclass(frozen=True)
@@ -60,17 +82,22 @@ class ModelResult(Record):
     """The adversary whose answers are least like chance."""
     log10_p: float
     """Of its p, corrected for the choice among all of them."""
-    epsilon: float
-    """With the stated confidence, any (ε, δ)-certified removal of all of F together has at least this ε."""
+    epsilon: float | None
+    """With the stated confidence, any (ε, δ)-certified removal of all of F together has at least this ε; None of
+    requests, where it would count what F and T differ by themselves as if the model remembered it."""
     point_epsilon: float | None
     """The same of each point alone, for matched pairs and δ = 0; None elsewhere, where it would not be valid."""
     resolution: float
-    """The advantage that this test would have seen with a power of 80 %; of requests, beyond what `blind` may miss."""
+    """The advantage that each adversary's test (but of the top scores alone) would have seen with a power of 80 %; of
+    requests, beyond what `blind` may miss."""
     tests: dict[str, TestResult]
     utility: dict[str, float] = field(default_factory=dict)
     """Accuracy on `forget` and `unseen`, where the file has logits."""
     reason: str = ""
     """Why it is not evaluable, and what to do instead; empty where it is."""
+
+    def __post_init__(self) -> None:
+        _known("verdict", self.verdict, VERDICTS)
 
 
 @dataclass(frozen=True)
@@ -78,7 +105,7 @@ class BlindResult(Record):
     """Whether F and T can be told apart without the model under audit, and how far they could differ unseen."""
 
     by: list[str]
-    """What was looked at: raw points, reference models; nothing, where the file has neither."""
+    """What there was to look at: raw points, reference models; nothing, where the file has neither."""
     n_columns: int
     """Columns of the raw points, classes included, that are not the same for all points."""
     log10_p: float | None
@@ -86,8 +113,13 @@ class BlindResult(Record):
     told_apart: bool
     """Whether that p is at most 1 − level."""
     missed: float
-    """With the stated confidence, F and T have by themselves at most this advantage: a claim must exceed it."""
+    """With the stated confidence, F and T have by themselves at most this advantage, which a claim must exceed. True of
+    what was looked for: of raw points, a linear shift of columns that are normal, and what the forest finds; of
+    reference models, what they say. A difference of another kind may be larger."""
     tests: dict[str, TestResult]
+    alike: float | None = None
+    """Lower confidence limit of the rank correlation, at T, of what reference models and the model under audit say, the
+    least of all scores and models: `missed` is by reference models only where it is above 0.3. None without them."""
 
 
 @dataclass(frozen=True)
@@ -114,85 +146,143 @@ class OneModelResult(Record):
     models: dict[str, ModelResult]
     environment: dict[str, str]
     warnings: list[str] = field(default_factory=list)
-    schema: int = 2
+    schema: int = 3
     sha256: str = field(default="", compare=False)
     """Of the file itself, this digest left empty: set when it is written, checked when it is read."""
-    origin: str = "drawn"
+    origin: str = DRAWN
     """How F came about: drawn at random before training, or `requests` that came by themselves."""
     n_unseen: int | None = None
     """Points of T, where they need not be as many as those of F; None of a draw."""
     blind: BlindResult | None = None
-    """Of requests: whether F and T differ by themselves. p and ε hold only if they do not."""
+    """Of requests: whether F and T differ by themselves. p holds only if they do not."""
+
+    def __post_init__(self) -> None:
+        _known("kind", self.kind, ("points", "groups", "pairs"))
+        _known("origin", self.origin, (DRAWN, REQUESTS))
+        if not 0 < self.level < 1 or not 0 <= self.delta < 1 or self.n_forget < 1 or (self.n_unseen or 1) < 1:
+            raise ValueError("level and delta are shares, and both sides have points")
 
 
-def judged_model(
-    tests: Mapping[str, ModelTest],
-    n_units: float,
-    *,
-    level: float,
-    delta: float,
-    is_paired: bool,
-    utility: dict[str, float],
-    blind: BlindResult | None = None,
-) -> ModelResult:
-    """One model's tests together; `n_units` are the points, groups or pairs on each side of the draw."""
-    best = min(tests, key=lambda name: tests[name].log_p)
-    log_p = log_p_of_best(list(tests.values()))
-    resolution = resolution_of(n_units, len(tests), level)
+def _known(what: str, value: str, names: Collection[str]) -> None:
+    if value not in names:
+        raise ValueError(f"{what} is one of {', '.join(names)}, not {value[:40]!r}")
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a model's tests are judged by, beside themselves."""
+
+    kind: str
+    n_forget: int
+    n_unseen: int | None
+    level: float
+    delta: float
+    blind: BlindResult | None
+
+    @property
+    def n_units(self) -> float:
+        """Units on each side; where the sides differ, as many as say as much."""
+        if self.n_unseen is None:
+            return self.n_forget
+        return 2 * self.n_forget * self.n_unseen / (self.n_forget + self.n_unseen)
+
+
+def judged_model(tests: Mapping[str, ModelTest], basis: Basis, utility: dict[str, float]) -> ModelResult:
+    """One model's tests together."""
+    return _judged({name: _test_result(test) for name, test in tests.items()}, basis, utility)
+
+
+def judged_again(found: OneModelResult, name: str) -> ModelResult:
+    """What follows from a model's tests as they are stored."""
+    model = found.models[name]
+    basis = Basis(found.kind, found.n_forget, found.n_unseen, found.level, found.delta, found.blind)
+    return _judged(model.tests, basis, model.utility)
+
+
+def _judged(tests: Mapping[str, TestResult], basis: Basis, utility: dict[str, float]) -> ModelResult:
+    level, blind = basis.level, basis.blind
+    best = min(tests, key=lambda name: (tests[name].log10_p, name))
+    log10_p = min(0.0, math.log10(len(tests)) + tests[best].log10_p)
+    log_p = log10_p * math.log(10)
+    alone = resolution_of([test.by for test in tests.values()], basis.n_units, level)
+    resolution = alone if blind is None else min(1.0, alone + blind.missed)
     verdict, reason = _verdict(log_p, resolution, level), ""
     if blind is not None:
-        n_answers = n_answers_of_ranks(1, 1) * n_units
-        alone = resolution_of(n_answers / 2, len(tests), level)
-        resolution = min(1.0, alone + blind.missed)
-        verdict, reason = _verdict(log_p, resolution, level), _why_not_evaluable(blind)
+        reason = _why_not_evaluable(blind)
         if verdict == STILL_VISIBLE and not reason:
-            reason = _too_weak(blind, tests, best, n_answers, level)
+            reason = _too_weak(blind, tests, best, basis)
             if reason and alone > COARSE:  # so few points would not do for a draw either
                 verdict, reason = INCONCLUSIVE, ""
-    is_evaluable = not reason
+    is_paired = basis.kind == "pairs" and basis.delta == 0
     return ModelResult(
-        verdict if is_evaluable else NOT_EVALUABLE,
+        NOT_EVALUABLE if reason else verdict,
         best,
-        log_p / math.log(10),
-        group_epsilon(log_p, level=level, delta=delta) if is_evaluable else 0.0,
-        point_epsilon(tests[best], level=1 - (1 - level) / len(tests)) if is_paired and delta == 0 else None,
+        log10_p,
+        group_epsilon(log_p, level=level, delta=basis.delta) if blind is None else None,
+        point_epsilon(tests[best].n_right, tests[best].n_asked, level=1 - (1 - level) / len(tests))
+        if is_paired
+        else None,
         resolution,
-        {name: _test_result(test) for name, test in tests.items()},
+        dict(tests),
         utility,
         reason,
     )
 
 
-def judged_again(model: ModelResult, found: OneModelResult) -> dict[str, Any]:
-    """What follows from a model's tests as they are stored; of requests, no verdict, which rests on more."""
-    best = min(model.tests, key=lambda name: model.tests[name].log10_p)
-    log10_p = min(0.0, math.log10(len(model.tests)) + model.tests[best].log10_p)
-    again: dict[str, Any] = {"best": best, "log10_p": log10_p}
-    if found.blind is None:
-        log_p = log10_p * math.log(10)
-        again["epsilon"] = group_epsilon(log_p, level=found.level, delta=found.delta)
-        again["verdict"] = _verdict(log_p, model.resolution, found.level)
-    return again
-
-
 def judged_blind(
-    tests: Mapping[str, ModelTest], by: list[str], n_columns: int, missed: float, level: float
+    tests: Mapping[str, ModelTest], n_columns: int, alike: float | None, n_forget: int, n_unseen: int, level: float
 ) -> BlindResult:
     """The tests that looked for a difference between F and T without the model under audit."""
-    log_p = log_p_of_best(list(tests.values())) if tests else None
-    told_apart = log_p is not None and log_p <= math.log(1 - level) + 1e-12
-    return BlindResult(
-        by,
-        n_columns,
-        None if log_p is None else log_p / math.log(10),
-        told_apart,
-        missed,
-        {name: _test_result(test) for name, test in tests.items()},
-    )
+    stored = {name: _test_result(test) for name, test in tests.items()}
+    return _judged_blind(stored, n_columns, alike, n_forget, n_unseen, level)
+
+
+def blind_again(found: OneModelResult) -> BlindResult | None:
+    """What follows from the tests without the model as they are stored; None where there are none."""
+    blind = found.blind
+    if blind is None or found.n_unseen is None:
+        return None
+    return _judged_blind(blind.tests, blind.n_columns, blind.alike, found.n_forget, found.n_unseen, found.level)
+
+
+def _judged_blind(
+    tests: Mapping[str, TestResult], n_columns: int, alike: float | None, n_forget: int, n_unseen: int, level: float
+) -> BlindResult:
+    log10_p = None
+    if tests:
+        log10_p = min(0.0, math.log10(len(tests)) + min(test.log10_p for test in tests.values()))
+    told_apart = log10_p is not None and _is_beyond_chance(log10_p * math.log(10), level)
+    by = [RAW_POINTS] * (n_columns > 0) + [REFERENCES] * (alike is not None)
+    missed = _missed(tests, n_columns, alike, (n_forget, n_unseen), 1 - level)
+    return BlindResult(by, n_columns, log10_p, told_apart, missed, dict(tests), alike)
+
+
+def _missed(
+    tests: Mapping[str, TestResult], n_columns: int, alike: float | None, sizes: tuple[int, int], tail: float
+) -> float:
+    """The upper limit of the advantage that F and T have by themselves; 1 where nothing says.
+
+    Reference models that resemble the model say what it would show; others say nothing of it, and raw points decide.
+    Of the latter, the two ways round depend on each other, so they count as one half; a mean below 0 is chance, and
+    counts as 0. What is learnt from few points is less than there is: the linear classifier's limit is carried over to
+    the best one's.
+    """
+    if alike is not None and alike > LEAST_ALIKE:
+        shown = [abs(test.advantage) for name, test in tests.items() if name.startswith(f"{REFERENCES}: ")]
+        return max((advantage_limits(one, n_answers_of_ranks(*sizes), tail)[1] for one in shown), default=1.0)
+    smaller = (sizes[0] // 2, sizes[1] // 2)
+    limits = {}
+    for classifier in (LINEAR, FOREST):
+        ways = [test.advantage for name, test in tests.items() if name.startswith(classifier + HALF)]
+        if not ways:
+            return 1.0
+        mean = max(0.0, sum(ways) / len(ways))
+        limits[classifier] = advantage_limits(mean, n_answers_of_ranks(*smaller), tail)[1]
+    return max(best_linear_advantage(limits[LINEAR], n_columns, *smaller), limits[FOREST])
 
 
 def _test_result(test: ModelTest) -> TestResult:
-    return TestResult(test.n_right, test.n_asked, test.advantage, test.log_p / math.log(10))
+    return TestResult(test.n_right, test.n_asked, test.advantage, test.log_p / math.log(10), test.by)
 
 
 def _why_not_evaluable(blind: BlindResult) -> str:
@@ -208,13 +298,22 @@ def _why_not_evaluable(blind: BlindResult) -> str:
             "F and T can be told apart without the model, so an attacker's right answers say nothing about what the "
             "model remembers. " + INSTEAD
         )
+    if blind.by == [REFERENCES] and blind.alike is not None and blind.alike <= LEAST_ALIKE:
+        return (
+            "The reference models are not shown to resemble the model, so they cannot tell how F and T would differ "
+            f"for it: at T the rank correlation of what they say is at least {plain(blind.alike)} with the stated "
+            f"confidence, and more than {plain(LEAST_ALIKE)} is needed. Add the raw points (features), or the outputs "
+            "of models that were trained like it on neither F nor T. " + INSTEAD
+        )
     return ""
 
 
-def _too_weak(blind: BlindResult, tests: Mapping[str, ModelTest], best: str, n_answers: float, level: float) -> str:
+def _too_weak(blind: BlindResult, tests: Mapping[str, TestResult], best: str, basis: Basis) -> str:
     """Why an advantage that is beyond chance is not beyond what F and T may have by themselves; empty where it is."""
-    tail = (1 - level) / (2 * len(tests))
-    claimed = max(advantage_limits(abs(test.advantage), n_answers, tail)[0] for test in tests.values())
+    tail = (1 - basis.level) / (2 * len(tests))
+    claimed = max(
+        advantage_limits(abs(test.advantage), N_ANSWERS[test.by] * basis.n_units, tail)[0] for test in tests.values()
+    )
     if claimed > blind.missed:
         return ""
     return (
@@ -225,19 +324,34 @@ def _too_weak(blind: BlindResult, tests: Mapping[str, ModelTest], best: str, n_a
     )
 
 
-def resolution_of(n_units: float, n_tests: int, level: float) -> float:
-    """The advantage that answers right in (1 + it)/2 of all units are seen at with a power of 80 %, at most 1.
+def resolution_of(tests: Sequence[str], n_units: float, level: float) -> float:
+    """The advantage that each of these tests, by kind, sees with a power of 80 % among so many of them, at most 1.
 
-    By the normal law: the difference of two shares of n answers each has the deviation √(1/2n) by chance.
+    The kind that sees least decides, so that it is true of every adversary; tests of the largest scores alone, whose
+    advantage cannot be large, are not asked. By the normal law with the variance of the kind; and since a number of
+    right answers must be whole, half an answer more.
     """
-    threshold = -ndtri((1 - level) / (2 * n_tests))
-    return float(min(1.0, (threshold + POWER_80) * math.sqrt(1 / (2 * n_units))))
+    threshold = -ndtri((1 - level) / (2 * len(tests)))
+    kinds = {by for by in tests if by != TOP} or {RANKS}
+    return float(
+        min(
+            1.0,
+            max(
+                (threshold + POWER_80) / math.sqrt(N_ANSWERS[by] * n_units) + (0 if by == RANKS else 1 / n_units)
+                for by in kinds
+            ),
+        )
+    )
 
 
 def _verdict(log_p: float, resolution: float, level: float) -> str:
-    if log_p <= math.log(1 - level) + 1e-12:
+    if _is_beyond_chance(log_p, level):
         return STILL_VISIBLE
     return INCONCLUSIVE if resolution > COARSE else LIKE_RETRAIN
+
+
+def _is_beyond_chance(log_p: float, level: float) -> bool:
+    return log_p <= math.log(1 - level) + 1e-12
 
 
 def unstated(stated: Mapping[str, bool]) -> Sequence[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from forgetgauge.errors import UserError
-from forgetgauge.records import read_json, read_record
+from forgetgauge.records import read_json
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import Result
-from forgetgauge.results.verified import refuse_unverified
+from forgetgauge.results.verified import refuse_unverified, refuse_unverified_evidence
 
 FILES = ("result.json", "evidence.json")
 """As they are called in a folder."""
@@ -16,7 +16,8 @@ FILES = ("result.json", "evidence.json")
 
 def read_either(path: Path, *, verified: bool = True) -> tuple[Path, Result | OneModelResult]:
     """(the file, what it holds) of such a file, or of the folder that has one; a result that does not say what its
-    decisions say is refused, and, where it must be `verified`, one that carries none."""
+    decisions say, and evidence that does not say what its tests say, is refused, and, where it must be `verified`, a
+    result that carries no decisions."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     if path.is_dir():
@@ -33,5 +34,5 @@ def read_either(path: Path, *, verified: bool = True) -> tuple[Path, Result | On
             raise UserError(f"{path}: a result without a single game")
         return path, result
     if isinstance(record, dict) and "models" in record and "stated" in record:
-        return path, read_record(path, OneModelResult)
+        return path, refuse_unverified_evidence(path)
     raise UserError(f"{path}: neither a result of a run or an audit nor evidence from one model")

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
 from forgetgauge.records import read_record
 from forgetgauge.results import game as games
-from forgetgauge.results.one_model import OneModelResult, judged_again
+from forgetgauge.results.one_model import REQUESTS, OneModelResult, blind_again, judged_again
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.seal import is_sealed
 
@@ -57,18 +57,51 @@ def verify_evidence(path: Path) -> Verified:
         found = read_record(path, OneModelResult, sealed=False)
     except UserError as error:
         return Verified(0, 0, (str(error),))
-    problems = [] if is_sealed(path.read_bytes()) else [f"{path.name} {CHANGED}"]
-    n_values = 0
-    for name, model in found.models.items():
-        stated = {"best": model.best, "log10_p": model.log10_p, "epsilon": model.epsilon, "verdict": model.verdict}
-        again = judged_again(model, found) if model.tests else {}
-        n_values += len(again)
-        problems += [
-            f"{path.name}, models/{name}/{key}: {_shown(stated[key])}, but by its tests it is {_shown(value)}"
-            for key, value in again.items()
-            if not _same(stated[key], value)
-        ]
-    return Verified(0, n_values, tuple(problems))
+    changed = [] if is_sealed(path.read_bytes()) else [f"{path.name} {CHANGED}"]
+    n_values, problems = evidence_differences(found)
+    return Verified(0, n_values, (*changed, *(f"{path.name}, {line}" for line in problems)))
+
+
+def refuse_unverified_evidence(path: Path) -> OneModelResult:
+    """The evidence in a file, unless it does not say what the tests in it say."""
+    found = read_record(path, OneModelResult)
+    _, problems = evidence_differences(found)
+    if problems:
+        raise UserError(f"{path}: does not say what its tests say: {problems[0]}")
+    return found
+
+
+def evidence_differences(found: OneModelResult) -> tuple[int, list[str]]:
+    """(how many values follow from the tests, which of them are others, in words)."""
+    is_requested = found.origin == REQUESTS
+    if is_requested != (found.blind is not None) or is_requested != (found.n_unseen is not None):
+        return 0, ["blind: requests have a test without the model and a number of unseen points, a draw has neither"]
+    if not is_requested and not found.seed:
+        return 0, ["seed: a draw has one"]
+    untested = [name for name, model in found.models.items() if not model.tests]
+    if untested or not found.models:
+        return 0, [f"models{f'/{untested[0]}' if untested else ''}: without a test there is nothing to judge"]
+    compared: list[tuple[str, Any, Any]] = []
+    try:
+        compared += _parts("blind", found.blind, blind_again(found))
+        for name, model in found.models.items():
+            compared += _parts(f"models/{name}", model, judged_again(found, name))
+    except (ValueError, KeyError, ArithmeticError) as error:
+        return 0, [f"what it carries cannot be judged: {error}"]
+    return len(compared), [
+        f"{place}: {_shown(stored)}, but by its tests it is {_shown(again)}"
+        for place, stored, again in compared
+        if not _same(stored, again)
+    ]
+
+
+def _parts(place: str, stored: Any, again: Any) -> list[tuple[str, Any, Any]]:
+    """(place, stored, computed again) of the fields that follow from the others."""
+    if stored is None:
+        return []
+    given = ("tests", "utility", "n_columns", "alike")
+    names = [field.name for field in fields(stored) if field.name not in given]
+    return [(f"{place}/{name}", getattr(stored, name), getattr(again, name)) for name in names]
 
 
 def refuse_unverified(path: Path, *, needs_decisions: bool = True) -> Result:

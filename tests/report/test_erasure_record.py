@@ -183,6 +183,9 @@ def test_whether_f_was_drawn_is_what_its_origin_says_and_not_its_seed(drawn_seed
     assert "whose deletion was asked for" in asked.scope["forgotten points"]
     assert asked.checks["the forgotten points were drawn at random"] == "WARNED"
     assert (
+        "any other choice of these points" in what_was_tested(requested(stated={}), None, "").scope["what it rests on"]
+    )
+    assert (
         "drawn at random before training"
         in what_was_tested(evidence(seed=drawn_seed), None, "").scope["forgotten points"]
     )

@@ -32,12 +32,11 @@ from forgetgauge.plan.spec import PARAMETERS, GameSpec
 from forgetgauge.results.one_model import (
     DRAWN,
     REQUESTS,
-    REQUESTS_REST_ON,
-    RESTS_ON,
     Basis,
     ModelResult,
     OneModelResult,
     judged_model,
+    rests_on,
 )
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.wording import listed
@@ -75,14 +74,15 @@ def audit_one_model(
         problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
         if problem:
             raise UserError(problem)
-    rests_on = REQUESTS_REST_ON if requests else RESTS_ON
+    origin = REQUESTS if requests else DRAWN
+    statements = rests_on(origin)
     for name in states:
-        if name not in (*rests_on, "all"):
-            raise UserError(unknown_name("statement", name, [*rests_on, "all"]))
+        if name not in (*statements, "all"):
+            raise UserError(unknown_name("statement", name, [*statements, "all"]))
     made = None if draw is None else read_draw(draw)
     file = read_audit_file(path, made, requests=requests)
     split = made or _requested(file)
-    audit = _Audit(file, split, adversaries, level, delta, origin=REQUESTS if requests else DRAWN)
+    audit = _Audit(file, split, adversaries, level, delta, origin=origin)
     models = {method: audit.judged(method) for method in dict.fromkeys(file.outputs.method.tolist())}
     return OneModelResult(
         kind=split.kind,
@@ -97,11 +97,11 @@ def audit_one_model(
         },
         level=level,
         delta=delta,
-        stated={name: name in states or "all" in states for name in rests_on},
+        stated={name: name in states or "all" in states for name in statements},
         models=models,
         environment=environment(),
         warnings=[*file.notes, *audit.notes],
-        origin=audit.origin,
+        origin=origin,
         n_unseen=None if made else len(split.unseen or ()),
         blind=audit.blind,
     )

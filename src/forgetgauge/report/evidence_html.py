@@ -8,7 +8,15 @@ from __future__ import annotations
 from forgetgauge.report.html import template
 from forgetgauge.report.meaning import meaning
 from forgetgauge.report.one_model import chance, looked_for
-from forgetgauge.results.one_model import DRAWN, LEAST_ALIKE, ModelResult, OneModelResult, TestResult, unstated
+from forgetgauge.results.one_model import (
+    DRAWN,
+    LEAST_ALIKE,
+    ModelResult,
+    OneModelResult,
+    TestResult,
+    rests_on,
+    unstated,
+)
 from forgetgauge.results.verdict import NOT_EVALUABLE
 from forgetgauge.wording import counted
 
@@ -29,7 +37,7 @@ LIMIT_OF_REQUESTS = (
 
 def render_evidence_page(found: OneModelResult) -> str:
     """The whole page."""
-    lacking = unstated(found.stated)
+    lacking = unstated(found)
     return template("evidence.html.j2").render(
         found=found,
         models=[(name, model, _tests(model)) for name, model in found.models.items()],
@@ -40,7 +48,7 @@ def render_evidence_page(found: OneModelResult) -> str:
         drawn=drawn(found),
         was_drawn=was_drawn(found),
         is_evaluable=lambda model: model.verdict != NOT_EVALUABLE,
-        rests_on=[(sentence, sentence not in lacking) for sentence in unstated(dict.fromkeys(found.stated, False))],
+        rests_on=[(sentence, sentence not in lacking) for sentence in rests_on(found.origin).values()],
         limits=limits(found),
     )
 

@@ -31,7 +31,7 @@ def render_evidence(found: OneModelResult) -> str:
         blocks += [what, _table(model.tests), _numbers(model, found)]
     blocks += [] if found.blind is None else _blind(found.blind, found.level)
     blocks.append(_origin(found))
-    lacking = unstated(found.stated)
+    lacking = unstated(found)
     if lacking:
         blocks.append("It rests on what nobody has stated yet: " + "; ".join(lacking) + ".")
     return "\n\n".join([*blocks, *(f"warning: {line}" for line in found.warnings)])

@@ -253,7 +253,7 @@ def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[Metric]:
 
 
 def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Tested:
-    lacking = unstated(found.stated)
+    lacking = unstated(found)
     checks: dict[str, Outcome] = {
         NOT_TOLD_APART: OUTCOMES[model.verdict],
         ALL_STATED: _warned(not lacking),

@@ -354,7 +354,11 @@ def _is_beyond_chance(log_p: float, level: float) -> bool:
     return log_p <= math.log(1 - level) + 1e-12
 
 
-def unstated(stated: Mapping[str, bool]) -> Sequence[str]:
+def rests_on(origin: str) -> Mapping[str, str]:
+    """What the test takes for granted, by name, in words."""
+    return RESTS_ON if origin == DRAWN else REQUESTS_REST_ON
+
+
+def unstated(found: OneModelResult) -> Sequence[str]:
     """What the test rests on and nobody has stated, in words."""
-    words = REQUESTS_REST_ON if "exchangeable" in stated else RESTS_ON
-    return [words[name] for name in words if not stated.get(name, False)]
+    return [sentence for name, sentence in rests_on(found.origin).items() if not found.stated.get(name, False)]

@@ -365,7 +365,7 @@ def test_evidence_that_was_changed_is_refused_and_verify_says_where(listed, call
     found = audited(listed, outputs(make(listed), 1.5))
     path.write_text(found.to_json())
     code, out, _ = call("verify", path)
-    assert (code, out.startswith("verified: 7 values")) == (0, True)
+    assert (code, out.startswith("verified: 12 values")) == (0, True)
     (name,) = found.models
     better = replace(found.models[name], verdict="not distinguishable from retraining at this resolution", epsilon=0.0)
     forged = replace(found, models={name: better})
@@ -411,9 +411,28 @@ def test_numbers_that_do_not_follow_from_the_tests_are_refused_by_every_command(
     assert call("report", folder, "--unverified")[0] == 0
 
 
+@pytest.mark.parametrize("kind", ["points", "pairs"])
+def test_what_follows_from_right_answers_alone_is_computed_again(listed, call, kind):
+    draw = make(listed) if kind == "points" else make(listed, 0, pairs="pair")
+    found = audited(listed, outputs(draw, 1.5))
+    name = "own score, top 5%" if kind == "points" else "own score"
+    model = found.models["model"]
+    for key, value in {"log10_p": -0.1, "advantage": 0.01, "n_right": 0}.items():
+        forged = {**model.tests, name: replace(model.tests[name], **{key: value})}
+        path = listed.parent / "evidence.json"
+        path.write_text(replace(found, models={"model": replace(model, tests=forged)}).to_json())
+        code, out, _ = call("verify", path)
+        assert (code, f"models/model/tests/{name}/" in out) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (
+            lambda e: e["models"]["model"]["tests"]["own score, top 5%"].update(n_right=99),
+            "99 of 6 answers cannot be right",
+        ),
+        (lambda e: e["models"]["model"]["tests"]["own score, top 5%"].update(n_asked=10**12), "cannot be judged"),
         (lambda e: e["models"]["model"].update(verdict="<img src=x>"), "verdict is one of still visible"),
         (lambda e: e["models"]["model"]["tests"]["own score"].update(by="stars"), "by is one of answers"),
         (lambda e: e["models"]["model"].update(tests={}), "without a test there is nothing to judge"),

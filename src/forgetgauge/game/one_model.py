@@ -55,12 +55,16 @@ class ModelTest:
 def half_test(says_forget: Bools, in_forget: Bools) -> ModelTest:
     """Of points of which F was drawn as a random part, |F| fixed beforehand: hypergeometric."""
     says, forget = _checked(says_forget, in_forget)
-    n, n_forget, n_said = len(says), int(forget.sum()), int(says.sum())
-    in_both = int((says & forget).sum())
-    least = max(0, n_said + n_forget - n)
-    tails = _tails(in_both - least, log_hypergeometric(n, n_forget, n_said))
-    right = in_both + (n - n_forget) - (n_said - in_both)
-    return ModelTest(right, n, float(says[forget].mean() - says[~forget].mean()), *tails)
+    return _of_half(int((says & forget).sum()), int(says.sum()), int(forget.sum()), int((~forget).sum()))
+
+
+def _of_half(in_both: int, n_said: int, n_forget: int, n_unseen: int) -> ModelTest:
+    """By the points that were called forgotten, and those of F among them."""
+    least = max(0, n_said - n_unseen)
+    tails = _tails(in_both - least, log_hypergeometric(n_forget + n_unseen, n_forget, n_said))
+    n_wrong = n_said - in_both
+    advantage = in_both / n_forget - n_wrong / n_unseen
+    return ModelTest(in_both + n_unseen - n_wrong, n_forget + n_unseen, advantage, *tails)
 
 
 def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
@@ -74,8 +78,13 @@ def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
         raise ValueError(f"the top {n_top} of {len(values)} scores cannot be taken")
     top = np.zeros(len(values), dtype=np.bool_)
     top[np.argsort(-values, kind="stable")[:n_top]] = True
-    found = half_test(top, in_forget)
-    n_right = int((top & np.asarray(in_forget)).sum())
+    _, forget = _checked(top, in_forget)
+    return top_counted(int((top & forget).sum()), n_top, int(forget.sum()), int((~forget).sum()))
+
+
+def top_counted(n_right: int, n_top: int, n_forget: int, n_unseen: int) -> ModelTest:
+    """The same by the number of points of F among the largest scores."""
+    found = _of_half(n_right, n_top, n_forget, n_unseen)
     return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below, TOP)
 
 
@@ -107,8 +116,12 @@ def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
         raise ValueError("each pair must have two points, one of F and one of T")
     told = np.bincount(place, weights=says) == 1
     right = np.bincount(place, weights=says & forget) == 1
-    n_told, n_right = int(told.sum()), int((told & right).sum())
-    advantage = (2 * n_right - n_told) / len(ids)
+    return pairs_counted(int((told & right).sum()), int(told.sum()), len(ids))
+
+
+def pairs_counted(n_right: int, n_told: int, n_pairs: int) -> ModelTest:
+    """The same by the numbers of pairs that were told rightly, told at all, and drawn."""
+    advantage = (2 * n_right - n_told) / n_pairs
     return ModelTest(n_right, n_told, advantage, *_tails(n_right, _log_binomial(n_told)), PAIRS)
 
 

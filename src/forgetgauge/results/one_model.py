@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from scipy.special import ndtri
 
 from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
-from forgetgauge.game.one_model import ANSWERS, N_ANSWERS, RANKS, TOP, ModelTest, group_epsilon, point_epsilon
+from forgetgauge.game.one_model import (
+    ANSWERS,
+    N_ANSWERS,
+    PAIRS,
+    RANKS,
+    TOP,
+    ModelTest,
+    group_epsilon,
+    pairs_counted,
+    point_epsilon,
+    top_counted,
+)
 from forgetgauge.records import Record
 from forgetgauge.results.verdict import (
     COARSE,
@@ -50,6 +61,8 @@ RAW_POINTS, REFERENCES = "raw points", "reference models"
 """By what F and T are compared without the model."""
 LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
 """Tests by raw points are called by the classifier and the half that it was tested on."""
+MOST_COUNTED = 10_000_000
+"""A stranger's file may state any number; so many answers are computed again at most."""
 LEAST_ALIKE = 0.3
 """Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
 
@@ -70,6 +83,8 @@ class TestResult(Record):
 
     def __post_init__(self) -> None:
         _known("by", self.by, N_ANSWERS)
+        if not 0 <= self.n_right <= self.n_asked:
+            raise ValueError(f"{self.n_right} of {self.n_asked} answers cannot be right")
 
 
 @dataclass(frozen=True)
@@ -197,6 +212,17 @@ def judged_again(found: OneModelResult, name: str) -> ModelResult:
     model = found.models[name]
     basis = Basis(found.kind, found.n_forget, found.n_unseen, found.level, found.delta, found.blind)
     return _judged(model.tests, basis, model.utility)
+
+
+def counted_again(test: TestResult, found: OneModelResult) -> TestResult:
+    """A test as its right answers say: of pairs and of the largest scores all follows from them, elsewhere nothing."""
+    if test.n_asked > MOST_COUNTED:
+        raise ValueError(f"{test.n_asked} answers are more than are computed again")
+    if test.by == PAIRS:
+        return _test_result(pairs_counted(test.n_right, test.n_asked, found.n_forget))
+    if test.by == TOP:
+        return _test_result(top_counted(test.n_right, test.n_asked, found.n_forget, found.n_unseen or found.n_forget))
+    return test
 
 
 def _judged(tests: Mapping[str, TestResult], basis: Basis, utility: dict[str, float]) -> ModelResult:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
+from forgetgauge.game.one_model import PAIRS, TOP
 from forgetgauge.records import read_record
 from forgetgauge.results import game as games
-from forgetgauge.results.one_model import REQUESTS, OneModelResult, blind_again, judged_again
+from forgetgauge.results.one_model import REQUESTS, OneModelResult, blind_again, counted_again, judged_again
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.seal import is_sealed
 
@@ -86,6 +87,9 @@ def evidence_differences(found: OneModelResult) -> tuple[int, list[str]]:
         compared += _parts("blind", found.blind, blind_again(found))
         for name, model in found.models.items():
             compared += _parts(f"models/{name}", model, judged_again(found, name))
+            for key, test in model.tests.items():
+                if test.by in (PAIRS, TOP):
+                    compared += _parts(f"models/{name}/tests/{key}", test, counted_again(test, found))
     except (ValueError, KeyError, ArithmeticError) as error:
         return 0, [f"what it carries cannot be judged: {error}"]
     return len(compared), [

@@ -1,6 +1,6 @@
 """Deletion requests that nobody drew at random: is the verdict on one model right? Prints the table of docs.
 
-    python benchmarks/deletion_requests.py          # 20 games a row, most rows more: ten minutes on one core
+    python benchmarks/deletion_requests.py          # 20 games a row, most rows more: a quarter of an hour on one core
     python benchmarks/deletion_requests.py 2        # a quick look
 
 Nothing is trained but the classifiers that compare F with T: a model is what it answers. F and T are of one kind or

@@ -24,6 +24,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
 from forgetgauge.results.one_model import OneModelResult, resolution_of
+from forgetgauge.results.verdict import COARSE
 from forgetgauge.seal import with_seal
 
 N = 240
@@ -182,6 +183,11 @@ def test_a_resolution_is_the_advantage_that_is_seen_four_times_of_five(kind, n_t
     advantage = resolution_of([kind] * n_tests, n, 0.95)
     seen = [told(kind, n, advantage, rng).log_p <= np.log(0.05 / n_tests) for _ in range(n_games)]
     assert 0.75 <= np.mean(seen) <= 0.9
+
+
+@pytest.mark.parametrize("kind", ["answers", "ranks", "pairs", "groups"])
+def test_ten_units_are_too_few_to_pass_by_any_kind_of_test(kind):
+    assert all(resolution_of([kind] * n_tests, 10, 0.95) > COARSE for n_tests in (1, 2, 8))
 
 
 def test_the_test_that_sees_least_decides_and_that_of_the_top_scores_is_not_asked():

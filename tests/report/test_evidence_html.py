@@ -95,7 +95,11 @@ def test_of_which_differences_the_limit_is_true_is_said():
     weak = dataclasses.replace(BLIND, by=["raw points", "reference models"], n_columns=5, alike=0.1)
     for found in (render_evidence(requested(blind=weak)), Page(render_evidence_page(requested(blind=weak))).text):
         assert "if that is a linear shift of normal columns or what a random forest finds" in found
-        assert "eference models do not count for" in found
+        assert "eference models do not count for what may have been missed" in found
+    none = dataclasses.replace(BLIND, alike=0.1, missed=1.0)
+    for found in (render_evidence(requested(blind=none)), Page(render_evidence_page(requested(blind=none))).text):
+        assert "linear shift" not in found
+        assert "1.000" not in found
 
 
 def test_what_is_not_evaluable_shows_no_bound():

@@ -78,15 +78,15 @@ def _blind(blind: BlindResult, level: float) -> list[str]:
         f"Without the model, F and T were compared by {looked}: {said} (p = {chance(blind.log10_p)}, corrected for "
         f"{len(blind.tests)} tests)."
     )
-    if not blind.told_apart:
+    if not blind.told_apart and blind.missed < 1:
         line += (
             f" With {100 * level:g} % confidence they differ by an advantage of at most {plain(blind.missed)} by "
             f"themselves, {looked_for(blind)}; what the model shows must exceed it."
         )
     if blind.alike is not None and blind.alike <= LEAST_ALIKE:
         line += (
-            f" Reference models do not count for it: at T their rank correlation with the model is not shown to be "
-            f"above {plain(LEAST_ALIKE)}."
+            " Reference models do not count for what may have been missed: at T their rank correlation with the model "
+            f"is not shown to be above {plain(LEAST_ALIKE)}."
         )
     return [line, _table(blind.tests, "without the model")]
 

@@ -76,6 +76,7 @@ def test_two_files_of_one_name_keep_their_paths_apart(folder, call):
         (["run", "--out", "taken"], "cannot be written"),
         (["run", "--out", "record", "--method", "neggrad"], "did you mean 'neg-grad'"),
         (["two.json", "--out", "record"], "name the method that the record is of with --method: a and b"),
+        (["odd.json", "--out", "record"], "odd.json: the verdict on a is one of"),
         (["run", "--out", "record", "--model", "nowhere.pt"], "nowhere.pt: cannot be read"),
         (["run", "--out", "record", "--model", "run"], "run: cannot be read"),
         (["run", "--out", "record", "--relationship", "third"], "did you mean 'third_party'"),
@@ -92,6 +93,7 @@ def test_mistakes_are_one_line(folder, call, monkeypatch, arguments, why):
     (folder / "changed.json").write_text(result().to_json().replace("0.029", "0.028", 1))
     (folder / "taken/record.html").mkdir(parents=True)
     result(game({"a": method(0.9), "b": method(0.8)})).save(folder / "two.json")
+    result(game({"a": method(0.9, verdict="x")})).save(folder / "odd.json")
     code, out, err = call("record", *arguments, "--unverified")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert why in err

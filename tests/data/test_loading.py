@@ -111,7 +111,7 @@ def test_a_name_near_a_valid_one_is_answered_with_that_one():
         load_dataset("digit")
 
 
-@pytest.mark.parametrize("name", ["no_such_module:data", "json:no_such_function"])
+@pytest.mark.parametrize("name", ["no_such_module:data", "numpy:no_such_function"])
 def test_own_code_that_cannot_be_imported_is_one_line_with_its_name(name):
     with pytest.raises(UserError, match=f"data set '{name}' cannot be imported") as refusal:
         load_dataset(name)

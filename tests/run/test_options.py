@@ -52,11 +52,11 @@ def test_playing_does_not_repeat_the_options():
 
 def test_what_is_not_an_executor_is_refused_in_a_line(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, _, err = call("run", "--executor", "os:getcwd")
+    code, _, err = call("run", "--executor", "numpy:get_include")
     assert code == 2
-    assert err == "forgetgauge: executor 'os:getcwd' has no has_room, so it is not an executor\n"
-    with pytest.raises(UserError, match="'os:getcwd' has no has_room"):
-        forgetgauge.evaluate(executor="os:getcwd")
+    assert err == "forgetgauge: executor 'numpy:get_include' has no has_room, so it is not an executor\n"
+    with pytest.raises(UserError, match="'numpy:get_include' has no has_room"):
+        forgetgauge.evaluate(executor="numpy:get_include")
 
 
 def test_an_executor_of_the_users_own_does_the_work(tmp_path, monkeypatch):

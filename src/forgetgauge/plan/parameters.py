@@ -40,7 +40,11 @@ class Range:
         if self.above is not None and self.below is not None:
             return f"between {self.above:g} and {self.below:g}"
         ends = {"at least": self.least, "greater than": self.above, "at most": self.most, "below": self.below}
-        return " and ".join(f"{words} {end:g}" for words, end in ends.items() if end is not None)
+        return " and ".join(f"{words} {_spelled(end)}" for words, end in ends.items() if end is not None)
+
+
+def _spelled(end: float) -> str:
+    return f"{end:,}" if isinstance(end, int) and abs(end) >= 10_000 else f"{end:g}"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
 
 DEFAULT = "digits.toml"
+DEEPEST = 30
+"""Tables inside tables."""
 SpecT = TypeVar("SpecT")
 
 
@@ -36,8 +38,8 @@ def read_run_file(path: Path | None) -> tuple[dict[str, Any], str]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     try:
-        return tomllib.loads(text), str(path)
-    except tomllib.TOMLDecodeError as error:
+        return _shallow(tomllib.loads(text)), str(path)
+    except (ValueError, RecursionError) as error:  # of what TOML forbids, of numbers too long, of tables too deep
         raise UserError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -48,8 +50,21 @@ def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str,
         key, equals, text = setting.partition("=")
         if not equals or not key.strip():
             raise UserError(f"--set {setting}: write key=value, e.g. --set game.alpha=0.25")
+        if key.count(".") > DEEPEST:
+            raise UserError(f"--set {setting[:40]}…: tables in more than {DEEPEST} tables")
         set_key(changed, key.strip(), _toml_value(text.strip()))
     return changed
+
+
+def _shallow(raw: dict[str, Any]) -> dict[str, Any]:
+    """The same, unless its tables are so deep that nobody can have meant it."""
+    level: list[Any] = [raw]
+    for _ in range(DEEPEST):
+        inside = [value.values() if isinstance(value, dict) else value for value in level]
+        level = [part for parts in inside for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return raw
+    raise ValueError(f"tables in more than {DEEPEST} tables")
 
 
 def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
@@ -67,8 +82,8 @@ def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
 
 def _toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return _shallow(tomllib.loads(f"value = {text}"))["value"]
+    except (ValueError, RecursionError):
         return text
 
 

@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Literal, TypedDict
 
 from forgetgauge.plan.parameters import Parameter, Range, declared, parameters_of
 
-_COUNT = Range(least=1)
+_COUNT = Range(least=1, most=10_000)
+_MANY = Range(least=1, most=1_000_000)
+"""More of a thing than anybody has time for is a slip of the pen, and would fill the memory."""
 _APART: dict[str, None] = {"argument": None, "in_game": None}
 """Of keys that reach `evaluate` and `Game` as a part of something else, or not at all."""
 
@@ -148,14 +150,14 @@ class StrongSpec(_RunFileTable):
     queries: list[int] = declared(
         [1, 4, 16, 64],
         "numbers of oracle queries of the strong adversaries; the report draws Q against them",
-        within=_COUNT,
+        within=_MANY,
         label="queries of strong adversaries",
         argument_default=(),
     )
     draws: int = declared(
         2000,
         "Monte Carlo draws of the oracle per model and set",
-        within=_COUNT,
+        within=_MANY,
         label="plays of the oracle, each",
         argument=None,
         in_game="oracle_draws",
@@ -223,7 +225,7 @@ class LimitsSpec(_RunFileTable):
 class RunSpec(_RunFileTable):
     """A whole run file."""
 
-    seed: int = declared(0, "the root of all randomness, fixed beforehand", within=Range(least=0))
+    seed: int = declared(0, "the root of all randomness, fixed beforehand", within=Range(least=0, below=2**63))
     keep: Literal["signals", "weights"] = declared(
         "signals",
         'what stays on disk; `"weights"` lets a method be added later without training originals again',

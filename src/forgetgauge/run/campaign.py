@@ -135,7 +135,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     break
                 try:
                     if not any(_in_pilot(graph.game) for graph in campaign.graphs):
-                        result = _assembled(campaign, folder)
+                        result = assembled(campaign, folder)
                         break
                     campaign = _after_pilot(campaign, folder)
                 except CorruptArtefact as error:
@@ -150,7 +150,8 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     return ending, result
 
 
-def _assembled(campaign: Campaign, folder: RunFolder) -> Result:
+def assembled(campaign: Campaign, folder: RunFolder) -> Result:
+    """The result of what a folder holds of a campaign."""
     resolved = campaign.resolved
     return assemble(campaign.graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
 

@@ -29,6 +29,7 @@ from forgetgauge.game.one_model import (
     ranks_test,
     top_test,
 )
+from forgetgauge.game.permutation import noise_floor
 
 N = 100
 """Points in F, and in T."""
@@ -127,6 +128,21 @@ def of_games(n_games: int) -> None:
         print(f"| {k} | {advantage} | {100 * spread:.0f} % | {medians} |")
 
 
+def small_advantages(n_games: int) -> None:
+    """How many games each rule calls no retraining's: relabelling all pairs together, or the p of single models."""
+    rng = np.random.default_rng(5)
+    print(f"\n| points in F | advantage | relabelling, of {n_games} games | most visible model | twice the median p |")
+    print("|---|---|---|---|---|")
+    for k, advantage in ((100, 0.05), (300, 0.03), (300, 0.05)):
+        seen = np.zeros(3, dtype=int)
+        for _ in range(n_games):
+            outcomes = play(rng, k=k, advantage=advantage, spread=0.3)
+            p = noise_floor(outcomes, rng, 400).p_value
+            log_ps = log_p_of_most_visible(outcomes)[0], twice_the_median(outcomes)
+            seen += [p <= 0.05, *(log_p <= math.log(0.05) for log_p in log_ps)]
+        print(f"| {k} | {advantage} | {' | '.join(map(str, seen))} |")
+
+
 def games_too_high(n_games: int) -> None:
     """The mechanism of `epsilons_too_high`, in games of five pairs: how often ε ≥ lies above the truth."""
     rng = np.random.default_rng(4)
@@ -196,3 +212,4 @@ if __name__ == "__main__":
     choices(n_draws)
     games_too_high(n_draws)
     of_games(max(20, n_draws // 50))
+    small_advantages(60)

@@ -88,3 +88,9 @@ def test_epsilon_of_a_game_stays_below_the_truth_for_a_mechanism_whose_epsilon_i
         log_p, n_models = log_p_of_most_visible(outcomes)
         above += least_epsilon(floor, log_p, n_models=n_models, delta=0.0) > truth + 1e-9
     assert above / n_games <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_games)
+
+
+def test_pairs_that_were_added_after_a_look_cost_half_of_the_error():
+    outcomes = play(3, 40, 2, np.random.default_rng(1), names_forget=1.0)
+    once, twice = (log_p_of_most_visible(outcomes, n_looks)[0] for n_looks in (1, 2))
+    assert twice == pytest.approx(once + math.log(2))

@@ -10,8 +10,10 @@ import pytest
 import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
-from forgetgauge.run.campaign import play
+from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
+from forgetgauge.store.runfolder import RunFolder
+from tests.run.test_campaign import campaign
 
 
 @pytest.mark.parametrize("name", plugins.executors.entries)
@@ -76,3 +78,11 @@ def test_an_executor_of_the_users_own_does_the_work(tmp_path, monkeypatch):
     theirs, ours = (forgetgauge.evaluate(executor=name, **how) for name in ("counting_executor:Mine", "inline"))
     assert sys.modules.pop("counting_executor").N_STARTED
     assert theirs.methods["none"].quality == ours.methods["none"].quality
+
+
+def test_a_run_that_is_taken_up_again_keeps_its_limit_of_a_job(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.create()
+    folder.write_run(campaign("limits.job_seconds=7").to_json())
+    assert Campaign.read(folder).resolved.job_seconds == 7
+    assert campaign().resolved.job_seconds is None

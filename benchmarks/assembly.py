@@ -1,6 +1,7 @@
 """Assembling the result of a large run: from 10,000 finished jobs on disk to `result.json`.
 
     python benchmarks/assembly.py [N_JOBS ...]
+    python benchmarks/assembly.py wide    # 16, 32 and 63 methods, 19 adversaries, 2 pairs
 
 The run is fabricated through the store (benchmarks/score.py): seven methods, six adversaries, F ∪ T as large as in the
 embedded default, as many swap pairs as it takes. Each size is assembled in a process of its own: wall seconds, a job's
@@ -13,9 +14,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from score import ONE_THREAD, fabricate, fabricated_game
 
+from forgetgauge.run.campaign import Campaign
 from forgetgauge.store.runfolder import RunFolder
 
 METHODS = ["retrain", "none", "neg-grad", "ft-final", "retrain-final", "fisher", "ssd"]
@@ -41,16 +44,27 @@ print(planned - start, end - planned, time.process_time() - began, mib)
 """
 
 
+def with_jobs(wanted: int) -> Campaign:
+    """As many pairs of the seven methods as it takes."""
+    one, two = (len(fabricated_game(POINTS, pairs, METHODS, ADVERSARIES).jobs) for pairs in (1, 2))
+    return fabricated_game(POINTS, max(2, round(wanted / (two - one))), METHODS, ADVERSARIES)
+
+
+def wide(n_methods: int) -> Campaign:
+    """Many methods and adversaries on two pairs, which are compared over their points."""
+    methods = {f"neg-grad-{i}": {"method": "neg-grad", "epochs": i} for i in range(1, n_methods - 1)}
+    adversaries = {f"confidence-{i}": {"method": "confidence"} for i in range(19 - len(ADVERSARIES))}
+    every = {name: dict[str, Any]() for name in ADVERSARIES} | adversaries
+    return fabricated_game(POINTS, 2, {"retrain": {}, "none": {}} | methods, every)
+
+
 def main() -> None:
     """Measure and print."""
     print("| jobs | planned, s | assembled, s | CPU, s | CPU ms a job | peak memory |\n|---|---|---|---|---|---|")
-    for wanted in [int(text) for text in sys.argv[1:]] or [1_000, 10_000]:
-        a_pair = len(fabricated_game(POINTS, 2, METHODS, ADVERSARIES).jobs) - len(
-            fabricated_game(POINTS, 1, METHODS, ADVERSARIES).jobs
-        )
+    asked = sys.argv[1:] or ["1000", "10000"]
+    for campaign in map(wide, (16, 32, 63)) if asked == ["wide"] else (with_jobs(int(text)) for text in asked):
         with tempfile.TemporaryDirectory() as scratch:
             folder = RunFolder(Path(scratch) / "run")
-            campaign = fabricated_game(POINTS, max(2, round(wanted / a_pair)), METHODS, ADVERSARIES)
             fabricate(campaign, folder, decisions=True)
             command = [sys.executable, "-c", ASSEMBLE, str(folder.path)]
             told = subprocess.run(command, check=True, capture_output=True, text=True, env=ONE_THREAD).stdout.split()

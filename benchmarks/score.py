@@ -32,10 +32,12 @@ from forgetgauge.store.runfolder import RunFolder
 
 N_CLASSES = 10
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+Choice = list[str] | dict[str, dict[str, Any]]
+"""Of methods or adversaries, as a run file makes it."""
 RAN = {"device": "cpu", "engine": "stack", "width": 16}
 
 
-def fabricated_game(n_points: int, pairs: int, methods: list[str], adversaries: list[str]) -> Campaign:
+def fabricated_game(n_points: int, pairs: int, methods: Choice, adversaries: Choice) -> Campaign:
     """A game at α = ½ whose F ∪ T has so many points, on data that nobody needs to have."""
     raw = {"game": {"alpha": 0.5, "pairs": pairs}, "unlearners": methods, "adversaries": adversaries}
     resolved = resolve({**raw, "data": {"name": "digits"}, "shadows": {"count": 8}}, "benchmark")

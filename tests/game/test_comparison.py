@@ -8,6 +8,7 @@ from scipy import stats
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.comparison import compare, compare_all, kendall_tau, rank_stability
+from forgetgauge.game.intervals import welch_contrasts, welch_interval
 from forgetgauge.game.quality import supremum_interval
 
 from .simulation import make_world, simulate_pairs
@@ -76,6 +77,34 @@ def test_with_few_pairs_points_tell_a_clear_difference():
     leaky, clean = (PairOutcome(values, labels, np.ones(100)) for values in (moved, still))
     assert compare([clean], [leaky]).first_is_better
     assert compare([leaky], [clean]).second_is_better
+
+
+@pytest.mark.parametrize("kind", ["random", "weighted", "alike", "opposite", "lone", "constant"])
+def test_the_contrasts_are_welchs_intervals_of_each_contrast_alone(kind):
+    """Each θ_b − c measured as an adversary of its own, halved so that it lies in [−1, 1]."""
+    rng = np.random.default_rng(5)
+    first, second = [], []
+    for k in (1, 6) if kind == "lone" else (9, 6):
+        labels = rng.permutation(np.repeat([True, False], k))
+        weight = rng.uniform(0.1, 9, 2 * k) if kind == "weighted" else np.ones(2 * k)
+        one, other = (rng.integers(-2, 3, (2 * k, 2)) / 2 for _ in range(2))
+        other = {"alike": one, "opposite": -one, "constant": np.full((2 * k, 2), 0.5)}.get(kind, other)
+        one = np.where(labels, 1.0, -0.5)[:, None] + np.zeros((1, 2)) if kind == "constant" else one
+        first.append(PairOutcome(one, labels, weight))
+        second.append(PairOutcome(other, labels, weight))
+    low, high = welch_contrasts(first, second, 0.9)
+    for b in range(2):
+        for c in range(5):
+            alone = [
+                PairOutcome(
+                    (w.differences[:, [b]] - [o.differences[:, [c % 2]], -o.differences[:, [c % 2]], 0.0][c // 2]) / 2,
+                    w.in_forget,
+                    w.weight,
+                )
+                for w, o in zip(first, second, strict=True)
+            ]
+            expected = welch_interval(alone, 0, 0.9)
+            assert (low[b, c] / 2, high[b, c] / 2) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_all_methods_together_are_compared_at_a_stricter_level():

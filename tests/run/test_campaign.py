@@ -250,6 +250,32 @@ def test_a_run_stopped_by_the_clock_goes_on_and_ends_like_any_other(finished, tm
     assert same(folder.path, finished)
 
 
+def test_versions_that_change_between_a_stop_and_the_next_start_are_kept_with_each_artefact(copied, monkeypatch):
+    monkeypatch.setattr("forgetgauge.run.scheduler.versions", lambda: {"torch": "9.9", "python": "9.9"})
+    before = RunFolder(copied).open_ledger().state.done
+    result, n_run = played(copied, "keep=weights", "game.pairs=3")
+    done = RunFolder(copied).open_ledger().state.done
+    assert n_run > 0
+    assert len(before) > 0
+    assert {key: done[key].made_with for key in before} == {key: made.made_with for key, made in before.items()}
+    assert {done[key].made_with["torch"] for key in done if key not in before} == {"9.9"}
+    first = {made.made_with["torch"] for made in before.values()}.pop()
+    assert result.environment["torch"] == f"{first} and 9.9"
+
+
+def test_what_is_done_after_the_last_job_is_shown(copied, monkeypatch):
+    monkeypatch.setattr("forgetgauge.run.campaign.TOLD_EVERY", 0.0)
+    shown = []
+    play(campaign("keep=weights"), RunFolder(copied), RunOptions(progress=shown.append))
+    told = [now.doing for now in shown if now.doing.startswith("the result: ")]
+    names = list(campaign().graphs[0].game.methods)
+    assert [line for line in told if "adversaries of" in line] == [
+        f"the result: adversaries of {name} ({i} of {len(names)})" for i, name in enumerate(names, 1)
+    ]
+    assert told[-1] == f"the result: comparing {len(names)} methods"
+    assert {(now.n_done, now.n_jobs) for now in shown} == {(len(campaign().jobs), len(campaign().jobs))}
+
+
 def test_a_run_moved_without_its_weights_gives_the_same_result_elsewhere(finished, tmp_path):
     folder, elsewhere = RunFolder(finished), RunFolder(tmp_path / "elsewhere")
     jobs = Campaign.read(folder).jobs

@@ -30,7 +30,7 @@ from forgetgauge.game.intervals import (
     check_level,
     check_outcomes,
     lower_bounds,
-    welch_interval,
+    welch_contrasts,
 )
 from forgetgauge.game.quality import quality_plugin
 
@@ -104,9 +104,8 @@ def rank_stability(by_pair: Floats) -> float:
 
 def _upper_end(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> float:
     """An upper bound of max_b |Adv_b(worse)| − max_a |Adv_a(better)|."""
-    low, high = (
-        _over_pairs(worse, better, level) if _basis(worse) == "over pairs" else _over_points(worse, better, level)
-    )
+    ends = _over_pairs if _basis(worse) == "over pairs" else welch_contrasts
+    low, high = ends(worse, better, level)
     # θ_b − c for c in {θ_a, −θ_a, 0}: a set that is its own negative, so −θ_b − c is bounded by −low as well
     return float(max(high.min(axis=1).max(), (-low).min(axis=1).max()))
 
@@ -114,7 +113,8 @@ def _upper_end(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], leve
 def _over_pairs(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> tuple[Floats, Floats]:
     """Both ends of Student's t intervals of θ_b − c, each (J, 2J + 1); bounded ones where all pairs agree."""
     theirs, ours = (np.array([outcome.advantage for outcome in outcomes]) for outcomes in (worse, better))
-    contrast = theirs[:, :, None] - _both_signs_and_zero(ours)[:, None, :]  # (P, J, 2J + 1)
+    subtracted = np.concatenate([ours, -ours, np.zeros((len(ours), 1))], axis=1)  # (P, 2J + 1)
+    contrast = theirs[:, :, None] - subtracted[:, None, :]  # (P, J, 2J + 1)
     half = special.stdtrit(len(worse) - 1, (1 + level) / 2) * contrast.std(axis=0, ddof=1) / sqrt(len(worse))
     centre = contrast.mean(axis=0)
     low, high = centre - half, centre + half
@@ -123,30 +123,6 @@ def _over_pairs(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], lev
         low[alike] = 2 * lower_bounds(halved, (1 - level) / 2)
         high[alike] = -2 * lower_bounds(-halved, (1 - level) / 2)
     return low, high
-
-
-def _over_points(worse: Sequence[PairOutcome], better: Sequence[PairOutcome], level: float) -> tuple[Floats, Floats]:
-    """The same by Welch over points, given these models."""
-    shape = (worse[0].n_adversaries, 2 * worse[0].n_adversaries + 1)
-    halved = [
-        PairOutcome(
-            (w.differences[:, :, None] - _both_signs_and_zero(b.differences)[:, None, :]).reshape(len(w.weight), -1)
-            / 2,
-            w.in_forget,
-            w.weight,
-        )
-        for w, b in zip(worse, better, strict=True)
-    ]
-    low, high = np.zeros(shape), np.zeros(shape)
-    for column in range(low.size):
-        interval = welch_interval(halved, column, level)
-        low.flat[column], high.flat[column] = 2 * interval.low, 2 * interval.high
-    return low, high
-
-
-def _both_signs_and_zero(values: Floats) -> Floats:
-    """(n, J) → (n, 2J + 1)."""
-    return np.concatenate([values, -values, np.zeros((len(values), 1))], axis=1)
 
 
 def _basis(outcomes: Sequence[PairOutcome]) -> Basis:

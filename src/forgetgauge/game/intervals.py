@@ -80,20 +80,56 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
     """
     check_level(level)
     check_outcomes(outcomes)
-    variances, degrees = np.array(
-        [_variance_of_mean(o.differences[side, adversary], o.weight[side]) for o in outcomes for side in o.sides]
-    ).T  # each (2P,)
+    columns = [outcome.differences[:, [adversary]] for outcome in outcomes]
+    covariances, degrees = covariances_of_means(columns, outcomes)
+    centre = np.mean([outcome.advantage[adversary] for outcome in outcomes])
+    low, high = welch_ends(np.asarray(centre), covariances[:, 0, 0], degrees, _n_points(outcomes), level)
+    return Interval(float(low), float(high), level, "given these models")
+
+
+def welch_contrasts(
+    first: Sequence[PairOutcome], second: Sequence[PairOutcome], level: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Both ends of Welch's intervals of θ_b − c, (J, 2J + 1) each: b of ``first``, c a θ_a of ``second``, a −θ_a, or 0.
+
+    All at once, from the covariances of the 2J means on the same points: Var(b ∓ a) = Var b + Var a ∓ 2 Cov(b, a).
+    """
+    columns = [np.hstack([one.differences, other.differences]) for one, other in zip(first, second, strict=True)]
+    covariances, degrees = covariances_of_means(columns, first)
+    n, (ours, theirs) = first[0].n_adversaries, _mean_advantages(first, second)
+    alone = np.diagonal(covariances, axis1=1, axis2=2)  # (2P, 2J)
+    apart, shared = alone[:, :n, None] + alone[:, None, n:], 2 * covariances[:, :n, n:]  # (2P, J, J)
+    variances = np.concatenate([apart - shared, apart + shared, alone[:, :n, None]], axis=2) / 4
+    scale = np.concatenate([apart, apart, alone[:, :n, None]], axis=2).sum(axis=0)
+    variances[:, variances.sum(axis=0) < 1e-13 * scale] = 0  # what rounding leaves of two that move alike
+    centre = ours[:, None] - np.concatenate([theirs, -theirs, [0.0]])
+    low, high = welch_ends(centre / 2, np.maximum(variances, 0), degrees, _n_points(first), level)
+    return 2 * low, 2 * high
+
+
+def welch_ends(
+    centre: Floats, variances: Floats, degrees: Floats, n_points: int, level: float
+) -> tuple[Floats, Floats]:
+    """Of the mean over P pairs, (...), from the variances of every mean_F d and mean_T d, (2P, ...), and their (2P,)
+    degrees of freedom."""
     if (degrees <= 0).any():
-        return Interval(-1.0, 1.0, level, "given these models")
-    centre = float(np.mean([outcome.advantage[adversary] for outcome in outcomes]))
-    total = float(variances.sum())
-    # A spread below rounding is no spread; this also keeps Satterthwaite's quotient from underflowing to 0/0.
-    if total < 1e-30:
-        n_points = sum(int((outcome.weight > 0).sum()) for outcome in outcomes)
-        blind = 0.0 if abs(centre) < ROUNDING else _unseen_share(n_points, level)
-        return Interval(max(-1.0, centre - blind), min(1.0, centre + blind), level, "given these models")
-    satterthwaite = total**2 / float((variances**2 / degrees).sum())
-    return _around(centre, math.sqrt(total) / (2 * len(outcomes)), satterthwaite, level, "given these models")
+        return np.full(centre.shape, -1.0), np.full(centre.shape, 1.0)
+    total = variances.sum(axis=0)
+    moves = total >= 1e-30  # a spread below rounding is no spread, and Satterthwaite's quotient would be 0/0
+    unseen = np.where(np.abs(centre) < ROUNDING, 0.0, _unseen_share(n_points, level))
+    each = (variances**2).T / degrees  # (..., 2P), the dimensions of `centre` reversed
+    satterthwaite = np.divide(total**2, each.sum(axis=-1).T, out=np.ones(centre.shape), where=moves)
+    spread = special.stdtrit(satterthwaite, (1 + level) / 2) * np.sqrt(total) / len(variances)
+    half = np.where(moves, spread, unseen)
+    return np.clip(centre - half, -1.0, 1.0), np.clip(centre + half, -1.0, 1.0)
+
+
+def _n_points(outcomes: Sequence[PairOutcome]) -> int:
+    return sum(int((outcome.weight > 0).sum()) for outcome in outcomes)
+
+
+def _mean_advantages(*methods: Sequence[PairOutcome]) -> list[Floats]:
+    return [np.mean([outcome.advantage for outcome in outcomes], axis=0) for outcomes in methods]
 
 
 def _unseen_share(n_points: int, level: float) -> float:
@@ -143,8 +179,16 @@ def simultaneous_intervals(outcomes: Sequence[PairOutcome], level: float = 0.95)
     return [signed_interval(outcomes, adversary, each) for adversary in range(n_adversaries)]
 
 
-def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
-    """The estimated variance of a weighted mean, and its degrees of freedom.
+def covariances_of_means(columns: Sequence[Floats], outcomes: Sequence[PairOutcome]) -> tuple[Floats, Floats]:
+    """Of the weighted means of (2k, K) values over F and over T of each of P pairs: (2P, K, K), and (2P,) degrees of
+    freedom."""
+    sides = [(values[side], o.weight[side]) for values, o in zip(columns, outcomes, strict=True) for side in o.sides]
+    covariances, degrees = zip(*(_covariance_of_means(*side) for side in sides), strict=True)
+    return np.array(covariances), np.array(degrees)
+
+
+def _covariance_of_means(values: Floats, weight: Floats) -> tuple[Floats, float]:
+    """The estimated covariances (K, K) of weighted means of (n, K) values, and their degrees of freedom.
 
     With shares w̃ and S_j = Σ w̃^j, Σ w̃²(d − mean)² has expectation σ²(S₂ − 2S₃ + S₂²) for independent d of variance
     σ², while the mean has variance σ²S₂; the quotient corrects it exactly (n/(n−1) for equal weights, giving s²/n). The
@@ -153,9 +197,9 @@ def _variance_of_mean(values: Floats, weight: Floats) -> tuple[float, float]:
     second, third = float((share**2).sum()), float((share**3).sum())
     expected = second - 2 * third + second**2
     if np.count_nonzero(share) < 2 or expected <= 0:
-        return 0.0, 0.0
-    squares = float((share**2 * (values - share @ values) ** 2).sum())
-    return squares * second / expected, 1 / second - 1
+        return np.zeros((values.shape[1],) * 2), 0.0
+    scaled = share[:, None] * (values - share @ values)
+    return scaled.T @ scaled * (second / expected), 1 / second - 1
 
 
 def _around(centre: float, standard_error: float, df: float, level: float, basis: Basis) -> Interval:

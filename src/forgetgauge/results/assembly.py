@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,16 @@ def assemble(
     *,
     sweep_key: str | None,
     environment: Mapping[str, str],
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Result:
-    """The result of a run whose jobs are done; what failed is named and left out."""
+    """The result of a run whose jobs are done; what failed is named and left out. `progress` hears what comes next."""
     run = RunView(folder)
     state = run.state
     jobs: dict[str, Job] = {key: job for graph in graphs for key, job in graph.jobs.items()}
-    games = [game_result(GameView(graph, run)) for graph in graphs]
+    games = []
+    for number, graph in enumerate(graphs, 1):
+        which = f"the result: game {number} of {len(graphs)}, " if len(graphs) > 1 else "the result: "
+        games.append(game_result(GameView(graph, run), partial(_tell, progress, which)))
     stacks = _stacks_that_ran(jobs, run)
     devices = " and ".join(dict.fromkeys(stack.device for stack in stacks))
     return Result(
@@ -55,6 +60,10 @@ def assemble(
         sweep=sweep_key,
         total_seconds=round(sum(state.done[key].seconds for key in jobs if key in state.done), 3),
     )
+
+
+def _tell(progress: Callable[[str], None], which: str, doing: str) -> None:
+    progress(which + doing)
 
 
 def _stacks_that_ran(jobs: Mapping[str, Job], run: RunView) -> list[StackResult]:

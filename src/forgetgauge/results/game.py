@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -36,7 +36,7 @@ from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
-from forgetgauge.wording import listed
+from forgetgauge.wording import counted, listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics")
 """The fields of a MethodResult that no adversary decides."""
@@ -115,17 +115,25 @@ def judge(
     notes: Sequence[str] = (),
     not_covered: Sequence[str] = (),
     utility_name: str = "accuracy",
+    progress: Callable[[str], None] = lambda _: None,
 ) -> GameResult:
     """Every method assessed and compared with the others; `notes` stand before the warnings that are found here."""
+    progress("reading decisions")
     outcomes = played.outcomes
     silent = {method: _silent(found.values(), played.adversaries) for method, found in outcomes.items()}
+    progress(f"Q of {counted(len(outcomes), 'method')}")
     assessed = _assess(rules, {method: found for method, found in outcomes.items() if found})
     judged = {name: found for name, found in assessed.items() if len(silent[name]) < len(played.adversaries)}
     complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == rules.n_pairs}
+    methods = dict[str, MethodResult]()
+    for number, method in enumerate(outcomes, 1):
+        progress(f"adversaries of {method} ({number} of {len(outcomes)})")
+        methods[method] = _method(played, method, assessed.get(method), silent[method])
+    progress(f"comparing {counted(len(complete), 'method')}")
     result = GameResult(
         value=value,
         spec=spec,
-        methods={method: _method(played, method, assessed.get(method), silent[method]) for method in outcomes},
+        methods=methods,
         noise_floor=noise_floor_of(judged, rules.blind, rules.n_pairs),
         comparisons=comparison_results(complete, rules.level),
         rank_stability=stability_of_ranks(complete),
@@ -250,7 +258,7 @@ class _StoredGame:
 # -- a run's game ------------------------------------------------------------------------------------------------------
 
 
-def game_result(view: GameView) -> GameResult:
+def game_result(view: GameView, progress: Callable[[str], None] = lambda _: None) -> GameResult:
     """Of the methods and adversaries whose jobs are done."""
     game = view.game
     n_retain, n_forget = game.sizes
@@ -264,6 +272,7 @@ def game_result(view: GameView) -> GameResult:
         notes=notes,
         not_covered=_not_covered(game),
         utility_name=game.utility_name,
+        progress=progress,
     )
 
 

@@ -6,7 +6,7 @@ What a run folder holds is continued or added to, and never replaced without a w
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
@@ -34,7 +34,7 @@ from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
-from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, execute
+from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, execute
 from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
@@ -42,6 +42,8 @@ from forgetgauge.wording import listed
 
 HEADER_BYTES = 250
 """Of an artefact's own description, roughly."""
+TOLD_EVERY = 1.0
+"""Seconds between two lines on what is being done after the last job."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     break
                 try:
                     if not any(_in_pilot(graph.game) for graph in campaign.graphs):
-                        result = assembled(campaign, folder)
+                        result = assembled(campaign, folder, _telling(campaign, folder, options.progress))
                         break
                     campaign = _after_pilot(campaign, folder)
                 except CorruptArtefact as error:
@@ -150,10 +152,26 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     return ending, result
 
 
-def assembled(campaign: Campaign, folder: RunFolder) -> Result:
+def assembled(campaign: Campaign, folder: RunFolder, progress: Callable[[str], None] = lambda _: None) -> Result:
     """The result of what a folder holds of a campaign."""
-    resolved = campaign.resolved
-    return assemble(campaign.graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
+    sweep_key, environment = campaign.resolved.sweep_key, campaign.resolved.environment
+    return assemble(campaign.graphs, folder, sweep_key=sweep_key, environment=environment, progress=progress)
+
+
+def _telling(campaign: Campaign, folder: RunFolder, progress: Callable[[Progress], None]) -> Callable[[str], None]:
+    """Shows what is being done after the last job, at most once in TOLD_EVERY seconds."""
+    jobs, done = campaign.jobs, folder.open_ledger().state.done
+    models = [key in done for key, job in jobs.items() if job.kind in HEAVY]
+    now = Progress(sum(key in done for key in jobs), len(jobs), sum(models), len(models), None, "")
+    told = time.monotonic()
+
+    def tell(doing: str) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TOLD_EVERY:
+            told = time.monotonic()
+            progress(replace(now, doing=doing))
+
+    return tell
 
 
 def _record_loss(key: str, campaign: Campaign, folder: RunFolder, losses: dict[str, int]) -> None:

@@ -35,7 +35,7 @@ class DiskFull(UserError):
     """The disk filled up; everything finished before that is kept."""
 
 
-EXTRA = {"torch": "PyTorch", "pooch": "pooch"}
+EXTRA = {"torch": "PyTorch"}
 """What the extra [run] installs, by the name of its module."""
 
 

@@ -1,6 +1,7 @@
 """`forgetgauge data check` and `data get`."""
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
@@ -114,9 +115,16 @@ def test_a_download_that_goes_wrong_is_one_line_and_the_same_command_mends_it(ca
 def test_without_the_variable_data_lies_in_the_users_cache_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("FORGETGAUGE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert data_folder().name == "forgetgauge"
-    monkeypatch.setenv("FORGETGAUGE_DATA", "~/sets")
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    places = {"linux": "", "darwin": "Library/Caches", "win32": "local"}
+    for system, place in places.items():
+        monkeypatch.setattr(sys, "platform", system)
+        assert data_folder() == tmp_path / place / "forgetgauge"
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert data_folder() == tmp_path / ".cache/forgetgauge"
+    monkeypatch.setenv("FORGETGAUGE_DATA", "~/sets")
     assert data_folder() == tmp_path / "sets"
 
 

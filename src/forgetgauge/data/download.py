@@ -1,8 +1,8 @@
 """Downloads that go on where they broke off, and that leave nothing under a file's name but the published bytes.
 
-pooch compares checksums and renames; the downloader it is given here keeps what arrived in a `.part` file beside the
-wanted one (pooch's own begin anew each time) and asks the server for the rest. Archives are not trusted: the names
-written are ours, and links are refused.
+What arrives is kept in a `.part` file beside the wanted one, a broken download asks the server for the rest, and the
+file gets its name when its checksum is right. Archives are not trusted: the names written are ours, and links are
+refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.client
-import logging
 import math
 import os
 import sys
@@ -22,7 +21,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from forgetgauge.data.files import Download, File, KnownSet
 from forgetgauge.data.folders import VARIABLE, damage, find
@@ -77,43 +76,46 @@ def fetch(known: KnownSet, root: Path, progress: Progress = line_on_terminal) ->
 
 def retrieve(download: Download, path: Path, progress: Progress) -> None:
     """`path` with the published bytes, or a UserError and `path` as it was."""
-    import pooch
-
-    pooch.get_logger().setLevel(logging.WARNING)
+    if path.is_file() and _sha256(path) == download.sha256:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    downloader = Resumed(path.with_name(f"{path.name}.part"), download.n_bytes, progress)
+    resumed = Resumed(path.with_name(f"{path.name}.part"), download.n_bytes, progress)
     try:
-        pooch.retrieve(
-            download.url, f"sha256:{download.sha256}", fname=path.name, path=path.parent, downloader=downloader
-        )
+        resumed.finish(download.url)
     except Broken as error:
         raise UserError(f"{download.url}: {error}; the same command continues") from None
-    except ValueError:  # pooch's word for a checksum that differs
+    if _sha256(resumed.part) != download.sha256:
+        resumed.part.unlink()
         raise UserError(
-            f"{download.url}: what arrived is not the published file ({downloader.n_done:,} bytes, expected "
+            f"{download.url}: what arrived is not the published file ({resumed.n_done:,} bytes, expected "
             f"{download.n_bytes:,} with SHA-256 {download.sha256[:12]}…): it was thrown away; try again later"
-        ) from None
+        )
+    os.replace(resumed.part, path)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Resumed:
-    """A downloader for pooch: called with an address and the file to write."""
+    """A download that begins where the part that is there ends."""
 
     def __init__(self, part: Path, n_bytes: int, progress: Progress) -> None:
         self.part, self.n_bytes, self.progress = part, n_bytes, progress
-        self.n_done = 0
+        self.n_done = part.stat().st_size if part.exists() else 0
 
-    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Bring the part to its end, then hand it over; what is wrong with it is pooch's to find."""
-        self.n_done = self.part.stat().st_size if self.part.exists() else 0
-        if self.n_done < self.n_bytes:
-            try:
-                self._receive(url)
-            except urllib.error.HTTPError as error:
-                error.close()
-                raise Broken(f"the server answers {error.code} {error.reason}") from None
-            except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-                raise Broken(self._how_far(error)) from None
-        os.replace(self.part, output_file)
+    def finish(self, url: str) -> None:
+        """Bring the part to its end; whether it is the right one is not asked here."""
+        if self.n_done >= self.n_bytes:
+            return
+        try:
+            self._receive(url)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise Broken(f"the server answers {error.code} {error.reason}") from None
+        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+            raise Broken(self._how_far(error)) from None
 
     def _receive(self, url: str) -> None:
         headers = {"User-Agent": "forgetgauge", "Accept-Encoding": "identity"}

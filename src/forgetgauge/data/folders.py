@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -41,9 +42,17 @@ def data_folder() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
-    import pooch
+    return _user_cache() / "forgetgauge"
 
-    return Path(pooch.os_cache("forgetgauge"))
+
+def _user_cache() -> Path:
+    """Where programs keep what they can fetch again, by the custom of the system."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(named) if Path(named).is_absolute() else Path.home() / ".cache"  # a relative one is to be ignored
 
 
 def locate(name: str) -> Path:

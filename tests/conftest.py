@@ -14,6 +14,7 @@ import pytest
 
 from forgetgauge import cli
 from forgetgauge.run import executors
+from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
 
 TINY: dict[str, Any] = {
     "adversaries": ["correctness", "confidence", "entropy", "modified-entropy"],

@@ -43,7 +43,7 @@ def pair(n=5):
 def test_every_data_set_of_the_catalogue_loads_and_is_read_once(name):
     files = name.removesuffix("-3-8")  # two digits of a set are in that set's files
     if files in KNOWN and not (os.environ.get("FORGETGAUGE_DATA") and find(KNOWN[files], data_folder())):
-        pytest.skip(f"FORGETGAUGE_DATA holds no {name}")
+        pytest.skip(f"data: FORGETGAUGE_DATA holds no {name}")
     dataset = load_dataset(name)
     assert isinstance(dataset, Dataset)
     assert dataset.name == name

@@ -23,7 +23,7 @@ LOADERS = {
 
 def needs(name):
     if not os.environ.get("FORGETGAUGE_DATA") or find(KNOWN[name], data_folder()) is None:
-        pytest.skip(f"FORGETGAUGE_DATA holds no {name}")
+        pytest.skip(f"data: FORGETGAUGE_DATA holds no {name}")
 
 
 @pytest.mark.parametrize("name", LOADERS)

@@ -192,7 +192,7 @@ def published_files_are_there():
     return folder is not None and find(known_set("sst5"), Path(folder)) is not None
 
 
-@pytest.mark.skipif(not published_files_are_there(), reason="FORGETGAUGE_DATA does not name a folder with sst5")
+@pytest.mark.skipif(not published_files_are_there(), reason="data: FORGETGAUGE_DATA does not name a folder with sst5")
 def test_the_published_files_hold_11855_sentences_and_64_words_cut_none_short():
     dataset = load_sst5()
     assert dataset.points.x.shape == (11_855, 64)

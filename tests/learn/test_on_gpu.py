@@ -13,7 +13,7 @@ from forgetgauge.learn.sisa import Sisa
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.streams import Streams
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 
 RECIPE = {"model_params": {"width": 4}, "epochs": 2, "batch_size": 16}
 LEARNERS = {

@@ -147,7 +147,7 @@ def test_a_factory_that_makes_no_module_is_refused():
         build_model(name, {}, (1, 8, 8), 10, seed=0)
 
 
-@pytest.mark.skipif(torch.accelerator.is_available(), reason="a GPU has a generator of its own")
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="GPU: one has a generator of its own")
 def test_seeding_gives_torchs_own_numbers_without_the_cost_of_seeding_devices_that_are_not_there(monkeypatch):
     """For a GPU that may yet appear torch notes the whole stack of calls, which takes longer than drawing weights."""
     torch.manual_seed(7)

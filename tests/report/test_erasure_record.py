@@ -236,7 +236,7 @@ def crowded():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="platform: Chromium is not installed")
 @pytest.mark.parametrize("kind", ["run", "one model"])
 @pytest.mark.parametrize("full", [False, True])
 def test_it_prints_on_one_page_of_a4(tmp_path, kind, full):

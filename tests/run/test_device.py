@@ -19,7 +19,7 @@ from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
 
-without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="is about machines without a GPU")
+without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="GPU: is about machines without a GPU")
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cuda:-1", "mps", "cpu:0", "", "CPU"])

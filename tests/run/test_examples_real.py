@@ -37,7 +37,7 @@ def data_is_there(name: str) -> bool:
 
 
 def skip_without(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not data_is_there(name), reason=f"FORGETGAUGE_DATA does not name a folder with {name}")
+    return pytest.mark.skipif(not data_is_there(name), reason=f"data: FORGETGAUGE_DATA holds no {name}")
 
 
 def play(example: str, folder: Path, *settings: str) -> dict[str, dict[str, float]]:

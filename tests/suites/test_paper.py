@@ -59,7 +59,7 @@ def test_the_source_is_named():
     assert "arxiv.org/abs/2404.11577" in paper_source()
 
 
-@pytest.mark.skipif(not SHEET.exists(), reason="the sheet the numbers were taken from is not on this machine")
+@pytest.mark.skipif(not SHEET.exists(), reason="data: the sheet the numbers were taken from is not on this machine")
 def test_the_data_are_the_sheet_they_were_taken_from():
     import forgetgauge.suites.paper as module
 

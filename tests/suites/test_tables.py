@@ -50,10 +50,10 @@ def test_what_is_not_the_papers_setting_says_so(name, scale):
 def test_games_resolve_where_their_data_are(name, scale):
     made = suite(name, scale)
     if any(column.raw["learner"].get("name") == "dp-sgd" for column in made.columns):
-        pytest.importorskip("opacus")
+        pytest.importorskip("opacus", reason="opacus is not installed (the extra [dp])")
     here = [c for c in made.columns if _is_here(c.raw["data"]["name"]) and c.label != "SST5"]
     if not here:
-        pytest.skip(f"the data of {name} at {scale} scale are not on this machine")
+        pytest.skip(f"data: those of {name} at {scale} scale are not on this machine")
     planned = plan_suite(made, [column.label for column in here])
     assert [graph.game.value for graph in planned.campaign.graphs] == [column.label for column in here]
 

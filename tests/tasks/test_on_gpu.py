@@ -12,7 +12,7 @@ from forgetgauge.streams import Streams
 
 from .test_every_task import learnable
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 
 
 @pytest.mark.parametrize("name", plugins.tasks.entries)

@@ -17,7 +17,7 @@ from forgetgauge.unlearn.unlearner import Context
 from .test_every_unlearner import EVERY, few_epochs
 from .world import World, make_world, state
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 
 METHODS = {
     **EVERY,

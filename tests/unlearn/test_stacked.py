@@ -366,7 +366,7 @@ def test_a_stack_on_a_cpu_computes_in_float32_whatever_the_learners_precision():
         assert stacked.stack_of(requests).dtype == torch.float32
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stack_on_a_gpu_is_what_models_alone_are_on_a_cpu(method, model, monkeypatch):

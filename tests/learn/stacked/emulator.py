@@ -60,9 +60,9 @@ class Emulator:
 @functools.cache
 def emulator():
     if COMPILER is None:
-        pytest.skip("there is no C++ compiler")
+        pytest.skip("platform: there is no C++ compiler")
     folder = Path(tempfile.gettempdir()) / f"forgetgauge-emulated-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
-        pytest.skip(f"{folder} is somebody else's, and what lies there would be run")
+        pytest.skip(f"platform: {folder} is somebody else's, and what lies there would be run")
     return Emulator(folder)

@@ -11,9 +11,9 @@ import torch
 def kernels_of(name: str, *, loops: bool = False) -> ModuleType:
     """The module of kernels; the checks are skipped where the interpreter is off, or cannot do the loops they have."""
     if os.environ.get("TRITON_INTERPRET") != "1":
-        pytest.skip("wants TRITON_INTERPRET=1 before triton is imported", allow_module_level=True)
+        pytest.skip("platform: wants TRITON_INTERPRET=1 before triton is imported", allow_module_level=True)
     if loops and not _works():
-        reason = "Triton's interpreter fails at `for i in range(n)` (3.6 does with numpy ≥ 2.4, in __index__)"
+        reason = "platform: Triton's interpreter fails at `for i in range(n)` (3.6 does with numpy ≥ 2.4, in __index__)"
         pytest.skip(reason, allow_module_level=True)
     return importlib.import_module(f"forgetgauge.learn.stacked.kernels.{name}")
 

@@ -9,7 +9,7 @@ from forgetgauge.learn.stacked.kernels.folded.machine import gpu
 from forgetgauge.learn.stacked.traced import TracedStack, convolutions_of
 from forgetgauge.models.resnet import resnet20, resnet44
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 N_VALID = (40, 33, 0, 1)
 
 

@@ -17,7 +17,7 @@ from forgetgauge.streams import Streams
 
 from .stacks import batch, both_ways, build
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 
 # Pixels, channels and groups of a ResNet-18's layers; three channels in a group are torch's affair.
 NORMS = [((16, 16), 64, 32), ((8, 8), 64, 32), ((4, 4), 128, 32), ((2, 2), 256, 32), ((1, 1), 512, 32), ((3, 3), 9, 3)]

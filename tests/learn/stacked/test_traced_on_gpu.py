@@ -18,7 +18,7 @@ from forgetgauge.streams import Streams
 
 from .stacks import MODELS, N_CLASSES, batch, both_ways, build
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can see")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
 
 N_VALID = (64, 17, 50)
 

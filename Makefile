@@ -15,4 +15,7 @@ docs:  ## the site, in site/; needs the extra [docs]
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-.PHONY: check test bench docs
+lock:  ## lock/*.txt anew, after a change of constraints.txt or of a dependency in pyproject.toml
+	$(BIN)/python tools/lock.py
+
+.PHONY: check test bench docs lock

@@ -11,7 +11,7 @@ import pytest
 
 from .fences import ROOT
 
-pytest.importorskip("material", reason="MkDocs Material is not installed: pip install -c constraints.txt -e '.[docs]'")
+pytest.importorskip("material", reason="MkDocs Material is not installed: python tools/install.py dev")
 
 
 QUIET = {"NO_MKDOCS_2_WARNING": "1"}  # as in the Makefile: news about the tool, not about the site

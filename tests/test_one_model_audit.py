@@ -23,8 +23,9 @@ from forgetgauge.audit.outputs import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
+from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult, resolution_of
-from forgetgauge.results.verdict import COARSE
+from forgetgauge.results.verdict import COARSE, INCONCLUSIVE
 from forgetgauge.seal import with_seal
 
 N = 240
@@ -188,6 +189,11 @@ def test_a_resolution_is_the_advantage_that_is_seen_four_times_of_five(kind, n_t
 @pytest.mark.parametrize("kind", ["answers", "ranks", "pairs", "groups"])
 def test_ten_units_are_too_few_to_pass_by_any_kind_of_test(kind):
     assert all(resolution_of([kind] * n_tests, 10, 0.95) > COARSE for n_tests in (1, 2, 8))
+
+
+def test_too_little_evidence_is_said_in_the_number_it_is_judged_by():
+    """An advantage of ½ over equal halves is three quarters of right answers."""
+    assert (0.5 + COARSE / 2, "three quarters" in meaning(INCONCLUSIVE, None)) == (0.75, True)
 
 
 def test_the_test_that_sees_least_decides_and_that_of_the_top_scores_is_not_asked():

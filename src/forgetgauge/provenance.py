@@ -62,9 +62,8 @@ def processor() -> str:
 
 def _git(folder: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
-        )
+        command = ["git", "-C", str(folder), *arguments]  # the user's own git, wherever it is; no shell
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603 - as above
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()

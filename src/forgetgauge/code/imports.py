@@ -239,7 +239,7 @@ def _compiled(loaded: ModuleType) -> CodeType | None:
     """The compiled file that Python took the module from, or wrote when it loaded it."""
     try:
         content = Path(str(loaded.__cached__)).read_bytes()
-        code = marshal.loads(content[16:])
+        code = marshal.loads(content[16:])  # noqa: S302 - Python has loaded this very file already
     except (OSError, AttributeError, ValueError, EOFError, TypeError):
         return None
     return code if isinstance(code, CodeType) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from forgetgauge.results.verdict import (
-    COARSE,
     INCONCLUSIVE,
     LIKE_RETRAIN,
     NOT_BETTER,
@@ -34,6 +33,3 @@ def meaning(verdict: str, resolution: float | None) -> str:
             "may have been missed."
         )
     return said
-
-
-assert COARSE == 0.5, "an advantage of ½ is three quarters of right answers, as the sentence above says"

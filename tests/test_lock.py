@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 import zipfile
@@ -14,9 +15,17 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-spec = importlib.util.spec_from_file_location("lock", ROOT / "tools/lock.py")
-lock = sys.modules["lock"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(lock)
+
+
+def tool(name):
+    """A script of tools/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    made = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+lock, installer = tool("lock"), tool("install")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONSTRAINTS = lock.pinned((ROOT / "constraints.txt").read_text())
@@ -157,3 +166,36 @@ def test_a_version_that_is_missing_or_not_there_is_named(made_up, before, after,
     constraints.write_text(constraints.read_text().replace(before, after))
     with pytest.raises(SystemExit, match=re.escape(said)):
         lock.main(root)
+
+
+# -- how it is installed -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "fails", "asked", "code"),
+    [
+        ("base", "", ["base", "package", "check"], 0),
+        ("dev", "", ["torch-cpu", "dev", "package", "check"], 0),
+        ("run", "torch-cpu", ["torch-cpu", "torch", "run", "package", "check"], 0),
+        ("run", "torch", ["torch-cpu", "torch"], 7),
+        ("text", "text", ["torch-cpu", "text"], 7),
+    ],
+)
+def test_all_but_the_package_itself_is_installed_by_its_hash_and_what_fails_ends_it(
+    monkeypatch, name, fails, asked, code
+):
+    done = []
+
+    def pip(*arguments, **_):
+        if "-r" in arguments:
+            assert {"--require-hashes", "--no-deps"} < set(arguments)
+            step = Path(arguments[-1]).stem
+        else:
+            step = "check" if arguments == ("check",) else "package"
+            assert step == "check" or {"--no-deps", "--no-build-isolation"} < set(arguments)
+        done.append(step)
+        gone = step == fails or (fails == "torch" and step == "torch-cpu")
+        return subprocess.CompletedProcess(arguments, 7 if gone else 0)
+
+    monkeypatch.setattr(installer, "pip", pip)
+    assert (installer.install(name), done) == (code, asked)

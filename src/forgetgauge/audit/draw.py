@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import write_whole
 from forgetgauge.records import Record, read_record
 from forgetgauge.streams import canonical_json
 
@@ -190,10 +191,7 @@ def make_draw(
         found = made
     else:
         found = drawn(points, made, seed, seed_from)
-    try:
-        out.write_text(found.to_json(), "utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+    write_whole(out, found.to_json())
     return found
 
 

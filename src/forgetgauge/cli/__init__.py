@@ -38,9 +38,9 @@ from forgetgauge.cli.showing import (
     report_evidence,
     seen_by,
     show,
-    write_page,
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
+from forgetgauge.files import write_whole
 from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def report(
         return
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
-    write_page(target, render_report(result))
+    write_whole(target, render_report(result))
     if form is not None:
         print_result(result, form)
     say(f"report: {target}", err=form not in (None, TABLE))

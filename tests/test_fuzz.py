@@ -19,9 +19,11 @@ import pytest
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.seal import with_seal
+from forgetgauge.store.ledger import line_of
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run
 from tests.conftest import TINY, TINY_TOML
+from tests.report.evidence import evidence, requested
 from tests.run.test_campaign import played
 
 NASTY: list[Any] = [
@@ -319,3 +321,88 @@ def test_artefacts_with_a_right_digest_and_a_wrong_content(finished, tmp_path, c
             with bounded():
                 code, _, err = call(*command)
             assert is_told(code, err), (number, jobs[key].label, err[-500:])
+
+
+def asked_of(call, folder, run_file, number):
+    """Every command that reads a run folder tells what it finds."""
+    for command in (
+        ("status", folder), ("verify", folder), ("export", folder, folder.parent / "run.tar"),
+        *([("score", folder, "--adversary", "loss")] if number % 2 else []),
+        *([("run", run_file, "--out", folder, "--executor", "inline", "--quiet")] if number % 2 == 0 else []),
+    ):  # fmt: skip
+        with bounded():
+            code, _, err = call(*command)
+        assert is_told(code, err), (number, command[0], code, err[-800:])
+
+
+def test_run_folders(finished, tmp_path, call):
+    """What was asked for, and what became of it, as a forger writes them: every digest and check is right."""
+    rng = np.random.default_rng([5, SEED])
+    run_file = tmp_path / "tiny.toml"
+    run_file.write_text(TINY_TOML)
+    asked = json.loads((finished / "run.json").read_text())
+    events = [json.loads(line) for line in (finished / "ledger.jsonl").read_text().splitlines()]
+    for event in events:
+        del event["check"]
+    for number in range(8 * TIMES):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        shutil.copytree(finished, tmp_path / "run")
+        if number % 4 < 2:
+            (tmp_path / "run/run.json").write_text(sealed(mutated(asked, rng)))
+        else:
+            (tmp_path / "run/ledger.jsonl").write_bytes(ledger_of(mutated(events, rng)))
+        asked_of(call, tmp_path / "run", run_file, number)
+
+
+def ledger_of(events):
+    lines, check = [], b""
+    for event in events:
+        line, check = line_of(event, check) if isinstance(event, dict) and event else (b"{}\n", check)
+        lines.append(line)
+    return b"".join(lines)
+
+
+DEEP: Any = []
+for _ in range(500):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "odd", [float("nan"), float("inf"), -1.0, 1e300, 10**4000, "1", None, [], True, DEEP], ids=lambda odd: str(odd)[:9]
+)
+def test_odd_seconds_and_counts_in_a_ledger_are_one_line(finished, tmp_path, call, odd):
+    events = [json.loads(line) for line in (finished / "ledger.jsonl").read_text().splitlines()]
+    shutil.copytree(finished, tmp_path / "run")
+    for key in ("seconds", "bytes"):
+        changed = copy.deepcopy(events)
+        for event in changed:
+            del event["check"]
+            for job in event.get("jobs", ()):
+                job[key] = odd
+        (tmp_path / "run/ledger.jsonl").write_bytes(ledger_of(changed))
+        code, _, err = call("status", tmp_path / "run")
+        assert (code, is_told(code, err)) == (2, True)
+
+
+@pytest.mark.parametrize("key", ["pairs", "seeds", "n_points", "oracle_draws", "n_shadows"])
+def test_a_forged_count_keeps_no_command_busy(finished, tmp_path, call, key):
+    """A run folder that claims to be of more pairs, points or draws than any run file may ask for."""
+    shutil.copytree(finished, tmp_path / "run")
+    asked = json.loads((finished / "run.json").read_text())
+    asked["games"][0][key] = 2**40
+    (tmp_path / "run/run.json").write_text(sealed(asked))
+    for command in (("status", tmp_path / "run"), ("score", tmp_path / "run", "--adversary", "loss")):
+        with bounded():
+            code, _, err = call(*command)
+        assert (code, is_told(code, err)) == (2, True)
+        assert key in err
+
+
+def test_evidence_of_one_model(tmp_path, call):
+    rng = np.random.default_rng([6, SEED])
+    whole = [json.loads(one.to_json()) for one in (evidence(), requested())]
+    path = tmp_path / "evidence.json"
+    (tmp_path / "good.json").write_text(evidence().to_json())
+    for number in range(15 * TIMES):
+        path.write_text(sealed(mutated(whole[number % 2], rng)), encoding="utf-8")
+        met(call, path, tmp_path / "good.json", tmp_path / "record")

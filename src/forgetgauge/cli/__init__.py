@@ -41,7 +41,7 @@ from forgetgauge.cli.showing import (
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
 from forgetgauge.files import write_whole
-from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code
+from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code, offered
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -238,6 +238,8 @@ def ls(
     if what is None:
         blocks = [f"{name}\n{block}" for name, block in zip(listed, blocks, strict=True)]
     say("\n\n".join(blocks))
+    for line in dict.fromkeys(line for name in listed for line in offered(plugins.CATALOGUES[name].group)[1]):
+        say(line, err=True)
 
 
 def _catalogue_table(catalogue: Catalogue) -> str:

@@ -20,6 +20,7 @@ import pydantic
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import shallow
+from forgetgauge.plan.graph import too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
 
 DEFAULT = "digits.toml"
@@ -112,6 +113,9 @@ def _out_of_range(spec: RunSpec) -> str | None:
         return "unlearners is empty: name at least one"
     if not spec.adversaries:
         return "adversaries is empty: name at least one"
+    pairs = spec.game.pairs if spec.until is None else max(spec.game.pairs, spec.until.max_pairs)
+    if many := too_many_jobs(pairs, spec.game.seeds, len(spec.unlearners), len(spec.adversaries)):
+        return many
     if spec.until is not None and spec.until.max_pairs < spec.game.pairs:
         return f"until.max_pairs = {spec.until.max_pairs} is not at least game.pairs = {spec.game.pairs}"
     if spec.until is not None and spec.game.pairs < 5:

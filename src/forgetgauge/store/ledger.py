@@ -95,13 +95,13 @@ def _texts(values: Any) -> list[str]:
 
 
 def _seconds(value: Any) -> float:
-    if not isinstance(value, int | float) or not 0 <= value <= LONGEST_S:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_S:
         raise ValueError(f"{value!r} is no number of seconds")
     return float(value)
 
 
 def _bytes(value: Any) -> int:
-    if not isinstance(value, int) or not 0 <= value <= MOST_BYTES:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_BYTES:
         raise ValueError(f"{value!r} is no number of bytes")
     return value
 

@@ -406,3 +406,28 @@ def test_evidence_of_one_model(tmp_path, call):
     for number in range(15 * TIMES):
         path.write_text(sealed(mutated(whole[number % 2], rng)), encoding="utf-8")
         met(call, path, tmp_path / "good.json", tmp_path / "record")
+
+
+def test_a_result_of_bytes_that_are_no_text_stops_no_other_command(finished, tmp_path, call):
+    """It is set aside by a run of other settings, kept by `score`, and carried along in an export."""
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "tiny.toml").write_text(TINY_TOML.replace("alpha = 0.5", "alpha = 0.4"))
+    (tmp_path / "run/result.json").write_bytes(b"\xff\xfe\x00")
+    for command in (
+        ("export", tmp_path / "run", tmp_path / "run.tar"), ("import", tmp_path / "run.tar", tmp_path / "moved"),
+        ("score", tmp_path / "moved", "--adversary", "loss"),
+    ):  # fmt: skip
+        code, _, err = call(*command)
+        assert (code, err) == (0, ""), command
+    run = json.loads((tmp_path / "run/run.json").read_text())
+    (tmp_path / "run/run.json").write_text(sealed({**run, "source": ""}))
+    code, _, err = call("run", tmp_path / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline", "--quiet")
+    assert (code, err.count("\n")) == (0, 1)
+    assert (tmp_path / "run/result-1.json").read_bytes() == b"\xff\xfe\x00"
+
+
+@pytest.mark.parametrize("content", [b"point\n" + b"x" * 200_000, b"point,\x00\n1,2\n", b'point\n"' + b"\n" * 9])
+def test_lists_to_draw_from(tmp_path, call, content):
+    (tmp_path / "ids.csv").write_bytes(content)
+    code, _, err = call("draw", tmp_path / "ids.csv", "--forget", "1", "--out", tmp_path / "draw.json")
+    assert (code, is_told(code, err)) == (2, True)

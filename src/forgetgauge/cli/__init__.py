@@ -157,9 +157,9 @@ def score(
         before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
         ending, result = play(campaign, opened)
     if ending.failed:  # an adversary that cannot be fitted leaves the run as it was
-        opened.write_text(opened.run_file, before[0].decode())
+        opened.write_text(opened.run_file, before[0])
         if before[1] is not None:
-            opened.write_text(opened.result, before[1].decode())
+            opened.write_text(opened.result, before[1])
         _exit_on_failure(ending, opened)
     show(opened)
     if result is not None:

@@ -387,7 +387,7 @@ def set_aside(folder: RunFolder) -> list[str]:
     """Copy the result to the first free name, where there is one; what the user should know of it."""
     if not folder.result.exists():
         return []
-    content = folder.result.read_text("utf-8")
+    content = folder.result.read_bytes()
     number = next(n for n in range(1, 1_000_000) if not (folder.path / f"result-{n}.json").exists())
     folder.write_text(folder.path / f"result-{number}.json", content)
     return [f"the settings changed; the result before that is kept as result-{number}.json"]

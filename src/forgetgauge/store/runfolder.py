@@ -102,7 +102,7 @@ class RunFolder:
             )
         return dict(run)
 
-    def write_text(self, path: Path, text: str) -> None:
+    def write_text(self, path: Path, text: str | bytes) -> None:
         """Write a file of the folder, whole or not at all."""
         with writing(path):
             path.parent.mkdir(exist_ok=True)

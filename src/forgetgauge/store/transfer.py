@@ -162,9 +162,9 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
         if key not in ledger.state.done and key not in ledger.state.failed:
             ledger.record_failed(key, error)
     if not folder.run_file.exists():
-        folder.write_text(folder.run_file, run.decode())
+        folder.write_text(folder.run_file, run)
         if RESULT in names:
-            folder.write_text(folder.result, _read(tar, RESULT).decode())
+            folder.write_text(folder.result, _read(tar, RESULT))
     return taken
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import read_json
 from forgetgauge.seal import is_sealed, with_seal
 
 RecordT = TypeVar("RecordT")
@@ -44,20 +45,16 @@ def read_record(path: Path, kind: type[RecordT], *, sealed: bool = True) -> Reco
     return validated(path, kind, record)
 
 
-def validated(path: Path, kind: type[RecordT], value: Any) -> RecordT:
-    """The value as this kind of thing, every field checked, or one line on what is wrong with the file."""
+def validated(path: Path, kind: type[RecordT], value: Any, place: str = "") -> RecordT:
+    """The value as this kind of thing, every field checked, or one line on what is wrong with the file, in which it
+    stands at a place."""
     import pydantic
 
     try:
+        if place:  # of JSON: as strict as the kind says
+            return pydantic.TypeAdapter(kind).validate_json(json.dumps(value))
         return pydantic.TypeAdapter(kind).validate_python(value)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
-
-
-def read_json(path: Path) -> Any:
-    """What the file holds."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+        where = ".".join(map(str, (*([place] if place else []), *first["loc"])))
+        raise UserError(f"{path}: {where}: {first['msg']}") from None

@@ -122,7 +122,7 @@ def test_a_result_that_is_not_valid_is_refused_in_one_line(finished, tmp_path, c
     (tmp_path / "result.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match=words):
         read_result(tmp_path / "result.json", sealed=False)
-    with pytest.raises(UserError, match=r"schema|was changed after it was written"):
+    with pytest.raises(UserError, match=r"schema|was changed after it was written|quality"):
         read_result(tmp_path / "result.json")
 
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import errno
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from forgetgauge.errors import DiskFull
-from forgetgauge.store.objects import CorruptArtefact, ObjectStore, write_atomically
+from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.files import write_whole
+from forgetgauge.store.objects import CorruptArtefact, ObjectStore
 
 KEY = "ab" * 32
 
@@ -45,36 +47,45 @@ def test_a_key_that_is_no_digest_is_refused(store):
 
 
 def test_a_full_disk_is_one_line_and_leaves_no_half_file(store, monkeypatch):
-    def full(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[: len(content) // 2])
-        raise OSError(errno.ENOSPC, "No space left on device")
+    class Full(io.FileIO):
+        def write(self, content) -> int:
+            super().write(bytes(content)[: len(content) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "open", lambda self, mode: Full(str(self), mode))
     with pytest.raises(DiskFull, match="the disk is full"):
         store.write(KEY, {"a": np.arange(3)}, {})
     assert list(store.folder.glob("*/*")) == []
 
 
-def test_another_error_of_the_disk_is_not_called_a_full_disk(store, monkeypatch):
-    def broken(self: Path, content: bytes) -> int:
+def test_another_error_of_the_disk_is_one_line_and_not_called_a_full_disk(store, monkeypatch):
+    def broken(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Path, "write_bytes", broken)
-    with pytest.raises(OSError, match="Input/output"):
+    monkeypatch.setattr("forgetgauge.files.os.replace", broken)
+    with pytest.raises(UserError, match=r"safetensors: cannot be written: Input/output error$") as told:
         store.write(KEY, {}, {})
+    assert not isinstance(told.value, DiskFull)
+    assert list(store.folder.glob("*/*")) == []
+
+
+def test_bytes_that_are_no_artefact_are_a_corrupt_one_whatever_their_digest(store):
+    for content in (b"", b"x", b"\xff" * 8, b"\x02" + bytes(7) + b"{}", b"\x02" + bytes(7) + b"[]", bytes(100)):
+        receipt = store.write_bytes(KEY, content)
+        with pytest.raises(CorruptArtefact):
+            store.read(KEY, receipt.sha256)
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     target = tmp_path / "file"
-    write_atomically(target, b"old")
+    write_whole(target, b"old")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("forgetgauge.store.objects.os.replace", interrupted)
+    monkeypatch.setattr("forgetgauge.files.os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_atomically(target, b"new")
+        write_whole(target, b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert target.read_bytes() == b"old"
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import write_whole
 from forgetgauge.records import Record, read_record
 from forgetgauge.streams import canonical_json
 
@@ -144,8 +145,11 @@ def read_points(path: Path, by: str | None) -> dict[str, str]:
 
 
 def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
-    table = csv.DictReader(text.splitlines())
-    names: Sequence[str] = table.fieldnames or []
+    try:
+        table = csv.DictReader(text.splitlines())
+        names, body = list(table.fieldnames or []), list(table)
+    except csv.Error as error:
+        raise UserError(f"{path}: not a .csv file: {error}") from None
     if not names:
         raise UserError(f"{path}: it has no header")
     if by is not None and by not in names:
@@ -156,7 +160,7 @@ def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
             f"{path}: its first line begins with '{of_point}', which looks like a point: a .csv needs a header, such "
             "as point (a list without one is called .txt)"
         )
-    return [((row[of_point] or "").strip(), (row[by or of_point] or "").strip()) for row in table]
+    return [((row[of_point] or "").strip(), (row[by or of_point] or "").strip()) for row in body]
 
 
 def make_draw(
@@ -190,10 +194,7 @@ def make_draw(
         found = made
     else:
         found = drawn(points, made, seed, seed_from)
-    try:
-        out.write_text(found.to_json(), "utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+    write_whole(out, found.to_json())
     return found
 
 

@@ -14,7 +14,7 @@ from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph, game_from_json
 from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.subjects import Shadow
-from forgetgauge.results.views import RunView
+from forgetgauge.results.views import RunView, expected_of
 from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
@@ -43,6 +43,7 @@ class _Exporter:
 
     def __init__(self, graph: Graph, folder: RunFolder) -> None:
         self.graph, self.game, self.folder, self.run = graph, graph.game, folder, RunView(folder)
+        self.run.expected |= expected_of(graph)
 
     def columns(self) -> dict[str, Array]:
         blocks = [

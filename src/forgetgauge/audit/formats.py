@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 
 from forgetgauge.audit.outputs import IN_GAME, KNOWN, OPTIONAL, REQUIRED, Array, Raw, meant_set
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import written_whole
 from forgetgauge.npz import UNREADABLE, read_arrays
 
 _IDS = ("pair", "point", "seed", "model")
@@ -45,7 +47,7 @@ def read_npz(path: Path) -> Raw:
 def write_npz(path: Path, raw: Raw) -> None:
     """The file that `read_npz` reads."""
     arrays: dict[str, Any] = dict(raw)
-    with path.open("wb") as file:
+    with written_whole(path) as file:
         np.savez(file, **arrays)
 
 
@@ -57,6 +59,8 @@ def read_csv(path: Path) -> Raw:
             lines = [line for line in csv.reader(file) if line]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not a .csv file: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     if not lines:
         raise UserError(f"{path}: it is empty, but it needs a header")
     header, *body = [[cell.strip() for cell in line] for line in lines]
@@ -154,7 +158,7 @@ def write_csv(path: Path, raw: Raw) -> None:
     n_classes = raw["logits"].shape[1] if "logits" in raw else 0
     method = [] if "method" in names or "shadow_method" not in raw else ["method"]
     header = [*names, *method, *has_model, *(f"logit_{i}" for i in range(n_classes))]
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with written_whole(path) as binary, io.TextIOWrapper(binary, "utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(_lines(header, {name: raw[name] for name in raw if not name.startswith("shadow_")}))

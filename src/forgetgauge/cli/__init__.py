@@ -38,10 +38,10 @@ from forgetgauge.cli.showing import (
     report_evidence,
     seen_by,
     show,
-    write_page,
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
-from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code
+from forgetgauge.files import write_whole
+from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code, offered
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -157,9 +157,9 @@ def score(
         before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
         ending, result = play(campaign, opened)
     if ending.failed:  # an adversary that cannot be fitted leaves the run as it was
-        opened.write_text(opened.run_file, before[0].decode())
+        opened.write_text(opened.run_file, before[0])
         if before[1] is not None:
-            opened.write_text(opened.result, before[1].decode())
+            opened.write_text(opened.result, before[1])
         _exit_on_failure(ending, opened)
     show(opened)
     if result is not None:
@@ -189,7 +189,7 @@ def report(
         return
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
-    write_page(target, render_report(result))
+    write_whole(target, render_report(result))
     if form is not None:
         print_result(result, form)
     say(f"report: {target}", err=form not in (None, TABLE))
@@ -238,6 +238,8 @@ def ls(
     if what is None:
         blocks = [f"{name}\n{block}" for name, block in zip(listed, blocks, strict=True)]
     say("\n\n".join(blocks))
+    for line in dict.fromkeys(line for name in listed for line in offered(plugins.CATALOGUES[name].group)[1]):
+        say(line, err=True)
 
 
 def _catalogue_table(catalogue: Catalogue) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from forgetgauge.cli.options import AllowCode, say
 from forgetgauge.errors import UserError
+from forgetgauge.files import write_whole, writing
 from forgetgauge.plugins.catalogue import CodeNamed, no_code
 
 
@@ -50,9 +51,9 @@ def check(
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
     say(f"{verdict}\n\n{align(rows)}\n\n{on}")
     if junit is not None:
-        _write(junit, gate.junit(findings, str(path)))
+        write_whole(junit, gate.junit(findings, str(path)))
     if os.environ.get("GITHUB_STEP_SUMMARY"):
-        _write(Path(os.environ["GITHUB_STEP_SUMMARY"]), gate.summary(findings, str(path), on), append=True)
+        _append(Path(os.environ["GITHUB_STEP_SUMMARY"]), gate.summary(findings, str(path), on))
         for found in findings:
             if found.state != "holds":
                 kind = "error" if found.state == "does not hold" else "warning"
@@ -84,9 +85,6 @@ def verify(
     say(f"verified: {whole}{found.n_values} values computed again are as stored{asked}")
 
 
-def _write(path: Path, text: str, *, append: bool = False) -> None:
-    try:
-        with path.open("a" if append else "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+def _append(path: Path, text: str) -> None:
+    with writing(path), path.open("a", encoding="utf-8") as file:
+        file.write(text)

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from forgetgauge.cli.options import say
-from forgetgauge.cli.showing import write_page
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import write_whole
 
 
 def record(
@@ -55,7 +55,7 @@ def record(
     files, remarks = record_files(test, path.name, _sha256(path), _digests(model or []), stated, time.time())
     RunFolder(out).create()
     for name, text in files.items():
-        write_page(out / name, text)
+        write_whole(out / name, text)
     say(f"{test.name}: {test.verdict} ({test.outcome})\n" + "\n".join(str(out / name) for name in files))
     for line in remarks:
         say(line, err=True)

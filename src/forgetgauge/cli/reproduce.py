@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +17,7 @@ import typer
 
 from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, say, seconds_of, shown_progress
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import write_whole, writing
 
 if TYPE_CHECKING:
     from forgetgauge.run.options import RunOptions
@@ -229,8 +229,10 @@ def _keep(source: Path, target: Path) -> None:
     """Copy what the page is made from; the models stay where they are."""
     for name in KEPT:
         if (source / name).exists():
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, target / name)
+            with writing(target / name):
+                target.mkdir(parents=True, exist_ok=True)
+                content = (source / name).read_bytes()
+            write_whole(target / name, content)
 
 
 def _write_pages(results: Path, target: Path) -> None:
@@ -244,11 +246,9 @@ def _write_pages(results: Path, target: Path) -> None:
     found = read_findings(results)
     pages = {target: render_markdown(found), target.with_suffix(".html"): render_page(found)}
     for path, text in pages.items():
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+        write_whole(path, text)
         say(f"page: {path}")
 
 

@@ -13,6 +13,7 @@ import typer
 
 from forgetgauge.cli.options import say
 from forgetgauge.errors import UserError
+from forgetgauge.files import write_whole
 
 if TYPE_CHECKING:
     from forgetgauge.results.one_model import OneModelResult
@@ -111,19 +112,11 @@ def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverifi
         return False
     found = read_record(path, OneModelResult, sealed=False) if unverified else refuse_unverified_evidence(path)
     target = to or folder / "evidence.html"
-    write_page(target, render_evidence_page(found))
+    write_whole(target, render_evidence_page(found))
     if form is not None:
         print_evidence(found, form)
     say(f"report: {target}", err=form not in (None, TABLE))
     return True
-
-
-def write_page(target: Path, text: str) -> None:
-    """Write a file, or say in one line why it cannot be."""
-    try:
-        target.write_text(text, "utf-8")
-    except OSError as error:
-        raise UserError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 def compare(

@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from forgetgauge.data.checkpoints import checkpoint_folder
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.folders import data_folder, is_read_only, locate, mendable
 from forgetgauge.errors import UserError
+from forgetgauge.npz import UNREADABLE, read_arrays
 
 # -- trees -------------------------------------------------------------------------------------------------------------
 
@@ -133,8 +133,9 @@ class Pretrained:
             import tokenizers
         except ImportError:
             raise UserError("a checkpoint's tokenizer needs the extra: pip install 'forgetgauge[text]'") from None
-        text = (checkpoint_folder(checkpoint, "tokenizer.json") / "tokenizer.json").read_text("utf-8")
+        file = checkpoint_folder(checkpoint, "tokenizer.json") / "tokenizer.json"
         try:
+            text = file.read_text("utf-8")
             self._tokenizer: Any = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # the library has no exception of its own
             raise UserError(f"checkpoint '{checkpoint}': tokenizer.json: {error}") from None
@@ -205,11 +206,10 @@ def tokenise_once(tokeniser: Tokeniser, sentences: Sequence[str], length: int) -
 
 def _read(path: Path, shape: tuple[int, int]) -> Tokens | None:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            tokens = arrays["tokens"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # absent or broken: made again
+        tokens = read_arrays(path, ["tokens"])["tokens"]
+    except (*UNREADABLE, KeyError):  # absent or broken: made again
         return None
-    return tokens.astype(np.int64) if tokens.shape == shape else None
+    return tokens.astype(np.int64) if tokens.shape == shape and tokens.dtype.kind == "i" else None
 
 
 def _write(path: Path, tokens: Tokens) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
 from forgetgauge.errors import UserError
+from forgetgauge.files import parse_json
 
 _SIZES = {"layers": 2, "hidden": 128, "heads": 2, "vocab": 30522}
 
@@ -123,8 +123,8 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
 def _check_kind(checkpoint: str, config: Path) -> None:
     """Refuse another architecture, of which transformers would load nothing and only warn."""
     try:
-        kind = json.loads(config.read_text("utf-8"))["model_type"]
-    except (ValueError, KeyError, TypeError):
+        kind = parse_json(config.read_bytes())["model_type"]
+    except (ValueError, KeyError, TypeError, OSError):
         raise UserError(f"checkpoint '{checkpoint}': {config} names no model_type") from None
     if kind != "bert":
         raise UserError(f"checkpoint '{checkpoint}' is a {kind}, not a bert")

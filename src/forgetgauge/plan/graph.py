@@ -169,6 +169,21 @@ class Graph:
     """(method, pair, seed) -> key of the signals of the IC test."""
 
 
+MOST_JOBS = 2_000_000
+"""Of a game: the plan of more takes minutes before anything is done."""
+
+
+def too_many_jobs(pairs: int, seeds: int, n_methods: int, n_adversaries: int) -> str:
+    """Why a game of such a size is not planned; empty where it is."""
+    n_jobs = 2 * pairs * seeds * n_methods * (2 + n_adversaries)
+    if n_jobs <= MOST_JOBS:
+        return ""
+    return (
+        f"{pairs} pairs, {seeds} seeds, {n_methods} methods and {n_adversaries} adversaries are {n_jobs:,} jobs, more "
+        f"than {MOST_JOBS:,}: make several runs of it"
+    )
+
+
 def build_graph(game: Game) -> Graph:
     """The jobs of a game."""
     return _Builder(game).build()

@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import pydantic
 
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import shallow
+from forgetgauge.plan.graph import too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
 
 DEFAULT = "digits.toml"
@@ -38,7 +40,7 @@ def read_run_file(path: Path | None) -> tuple[dict[str, Any], str]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     try:
-        return _shallow(tomllib.loads(text)), str(path)
+        return shallow(tomllib.loads(text), DEEPEST), str(path)
     except (ValueError, RecursionError) as error:  # of what TOML forbids, of numbers too long, of tables too deep
         raise UserError(f"{path}: not valid TOML: {error}") from None
 
@@ -56,17 +58,6 @@ def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str,
     return changed
 
 
-def _shallow(raw: dict[str, Any]) -> dict[str, Any]:
-    """The same, unless its tables are so deep that nobody can have meant it."""
-    level: list[Any] = [raw]
-    for _ in range(DEEPEST):
-        inside = [value.values() if isinstance(value, dict) else value for value in level]
-        level = [part for parts in inside for part in parts if isinstance(part, dict | list)]
-        if not level:
-            return raw
-    raise ValueError(f"tables in more than {DEEPEST} tables")
-
-
 def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
     """Set a dotted key in place, making tables on the way; a list of unlearners becomes a table first."""
     *tables, last = path.split(".")
@@ -82,7 +73,7 @@ def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
 
 def _toml_value(text: str) -> Any:
     try:
-        return _shallow(tomllib.loads(f"value = {text}"))["value"]
+        return shallow(tomllib.loads(f"value = {text}"), DEEPEST)["value"]
     except (ValueError, RecursionError):
         return text
 
@@ -122,6 +113,9 @@ def _out_of_range(spec: RunSpec) -> str | None:
         return "unlearners is empty: name at least one"
     if not spec.adversaries:
         return "adversaries is empty: name at least one"
+    pairs = spec.game.pairs if spec.until is None else max(spec.game.pairs, spec.until.max_pairs)
+    if many := too_many_jobs(pairs, spec.game.seeds, len(spec.unlearners), len(spec.adversaries)):
+        return many
     if spec.until is not None and spec.until.max_pairs < spec.game.pairs:
         return f"until.max_pairs = {spec.until.max_pairs} is not at least game.pairs = {spec.game.pairs}"
     if spec.until is not None and spec.game.pairs < 5:

@@ -63,7 +63,8 @@ class Catalogue:
     def check(self, name: str) -> None:
         """Refuse a name that stands for nothing, with the nearest one that does; nothing is imported."""
         if name not in self and ":" not in name:
-            raise UserError(unknown_name(self.what, name, [*self.entries, *self.installed()]))
+            unread = "".join(f"; {line}" for line in offered(self.group)[1])
+            raise UserError(unknown_name(self.what, name, [*self.entries, *self.installed()]) + unread)
 
     def __contains__(self, name: object) -> bool:
         """Whether it is a name of the catalogue, of another package, or bound."""
@@ -71,10 +72,13 @@ class Catalogue:
 
     def installed(self) -> dict[str, str]:
         """Name -> `module:attribute` of what other installed packages offer; nothing of it is imported."""
-        from importlib.metadata import entry_points
+        found, _ = offered(self.group)
+        return {name: value for name, value in found.items() if name not in self.entries}
 
-        found = entry_points(group=f"forgetgauge.{self.what.replace(' ', '-')}")
-        return {point.name: point.value for point in found if point.name not in self.entries}
+    @property
+    def group(self) -> str:
+        """Under which other packages offer such names (https://packaging.python.org, entry points)."""
+        return f"forgetgauge.{self.what.replace(' ', '-')}"
 
     def bind(self, thing: Any, name: str | None = None) -> str:
         """Make an object of the running program known under a name that changes when its code does."""
@@ -90,8 +94,35 @@ class Catalogue:
         _add_current_folder()
         try:
             return _import_target(name)
-        except Exception as error:  # whatever a module of the user's raises while it is imported
+        except (Exception, SystemExit) as error:  # whatever a module of the user's raises while it is imported
             raise UserError(f"{self.what} '{name}' cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def offered(group: str) -> tuple[dict[str, str], list[str]]:
+    """(name -> `module:attribute` of what installed packages offer; a line for each whose list cannot be read)."""
+    from importlib.metadata import distributions, entry_points
+
+    try:
+        return {point.name: point.value for point in entry_points(group=group)}, []
+    except Exception:  # one malformed package is enough; the others are asked one by one
+        found, unread = dict[str, str](), dict[str, None]()
+    for package in distributions():
+        try:
+            points = package.entry_points
+        except Exception:
+            unread[f"the installed package {_name_of(package)} is left out: its entry_points.txt cannot be read"] = None
+            continue
+        for point in points:
+            if point.group == group:
+                found.setdefault(point.name, point.value)
+    return found, list(unread)
+
+
+def _name_of(package: Any) -> str:
+    try:
+        return f"'{package.metadata['Name']}'"
+    except Exception:
+        return "without a name"
 
 
 # -- code that a file names --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from forgetgauge.errors import UserError
-from forgetgauge.records import read_json
+from forgetgauge.files import read_json
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import Result
 from forgetgauge.results.verified import refuse_unverified, refuse_unverified_evidence

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import write_whole
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.records import Record, read_record
+from forgetgauge.results.spec_read import refuse_odd_spec
 
 SCHEMA = 5
 TIMINGS = frozenset({"seconds", "total_seconds", "sha256", *PROVENANCE})
@@ -290,7 +292,7 @@ class Result(Record):
 
     def save(self, path: Path) -> None:
         """Write `result.json` somewhere."""
-        path.write_text(self.to_json(), "utf-8")
+        write_whole(path, self.to_json())
 
 
 def read_result(path: Path, *, sealed: bool = True) -> Result:
@@ -298,7 +300,10 @@ def read_result(path: Path, *, sealed: bool = True) -> Result:
     refused where it must be `sealed`."""
     if not path.exists():
         raise UserError(f"{path}: no such file; has the run finished?")
-    return read_record(path, Result, sealed=sealed)
+    result = read_record(path, Result, sealed=sealed)
+    for number, game in enumerate(result.games):
+        refuse_odd_spec(path, f"games.{number}.spec", game.spec)
+    return result
 
 
 def without_timings(record: Any) -> Any:

@@ -130,7 +130,7 @@ def uneven_accuracy(game: GameResult) -> str | None:
 def _error(game: GameResult, part: str, accuracy: float, n_pairs: int) -> float:
     """Standard error of an accuracy on T, whose points differ from pair to pair; a test set is the same for all."""
     n_points = 2 * game.spec.get("n_forget", 0) * n_pairs
-    return math.sqrt(accuracy * (1 - accuracy) / n_points) if part == "unseen" and n_points else 0.0
+    return math.sqrt(max(0.0, accuracy * (1 - accuracy)) / n_points) if part == "unseen" and n_points else 0.0
 
 
 def _error_over_pairs(method: MethodResult, part: str) -> float:

@@ -14,7 +14,8 @@ from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.results.doubts import Evidence, is_copy
-from forgetgauge.store.objects import Artefact
+from forgetgauge.store.content import Expected, is_content
+from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
 
 
@@ -23,6 +24,8 @@ class RunView:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder, self.state = folder, folder.open_ledger().state
+        self.expected: dict[str, Expected] = {}
+        """Job key -> what is known of its artefact, which is held to it when it is read."""
         self._artefacts: dict[str, Artefact] = {}
         self._facts: dict[str, dict[str, Any]] = {}
 
@@ -37,8 +40,11 @@ class RunView:
         return self._artefacts[key]
 
     def look_up(self, key: str) -> Artefact:
-        """Read, and not kept: for logits, which are large and needed once."""
-        return self.folder.objects.read(key, self.state.done[key].receipt.sha256)
+        """Read, and not kept: for logits, which are large and needed once. CorruptArtefact where no job made it."""
+        found = self.folder.objects.read(key, self.state.done[key].receipt.sha256)
+        if key in self.expected and not is_content(self.expected[key], found):
+            raise CorruptArtefact(key)
+        return found
 
     def facts(self, key: str) -> dict[str, Any]:
         """What an artefact says besides its arrays, read once; the arrays are not kept."""
@@ -47,11 +53,23 @@ class RunView:
         return self._facts[key]
 
 
+def expected_of(graph: Graph) -> dict[str, Expected]:
+    """Job key -> what its artefact must hold to be of any use."""
+    n_points, sets = 2 * graph.game.sizes[1], ("retain", "forget", "unseen")
+    found = {key: Expected(job.kind) for key, job in graph.jobs.items()}
+    found |= {key: Expected("signals", None, ("unseen",)) for key in graph.confused.values()}
+    for cell in graph.cells.values():
+        found[cell.signals] = Expected("signals", n_points, sets)
+        found |= {key: Expected("decide", n_points) for key in cell.decide.values()}
+    return found
+
+
 class GameView:
     """One game of a run: its pairs, its sensitivity, what was decided. A job that failed has no artefact."""
 
     def __init__(self, graph: Graph, run: RunView) -> None:
         self.graph, self.game, self.run = graph, graph.game, run
+        run.expected |= expected_of(graph)
         decided = [(name, key) for jobs in graph.cells.values() for name, key in jobs.decide.items()]
         works = {name for name, key in decided if run.has(key)}
         self.adversaries = [name for name in self.game.adversaries if name in works]
@@ -83,6 +101,8 @@ class GameView:
         """Of the pair's points: who is in F of the first side, and P_D."""
         if pair not in self._points:
             drawn = self.pair(pair)
+            if len(self.weight) <= drawn.points.max():
+                raise CorruptArtefact(self.graph.initialise)
             self._points[pair] = drawn.in_forget, self.weight[drawn.points]
         return self._points[pair]
 

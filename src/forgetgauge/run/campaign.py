@@ -21,7 +21,6 @@ from forgetgauge.plan.graph import (
     Graph,
     PlannedAdversary,
     build_graph,
-    game_from_json,
     game_to_json,
 )
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named, SignalsJob
@@ -31,6 +30,7 @@ from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Assignment, Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
+from forgetgauge.run.kept import read_kept
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
@@ -83,14 +83,11 @@ class Campaign:
     @staticmethod
     def read(folder: RunFolder) -> Campaign:
         """The campaign a run folder was made for."""
-        run = folder.read_run()
+        kept, games = read_kept(folder)
+        sources = Sources({game.data_digest: game.data for game in games})
+        asked = (kept.sweep, kept.keep_weights, sources, kept.environment, kept.source, tuple(kept.scored))
         try:
-            games = [game_from_json(record) for record in run["games"]]
-            sources = Sources({game.data_digest: game.data for game in games})
-            source, scored = run.get("source", ""), tuple(run.get("scored", ()))
-            kept = (run["sweep"], run["keep_weights"], sources, run["environment"], source, scored)
-            resolved = Resolved(games, *kept, job_seconds=run.get("job_seconds"))
-            return Campaign.plan(resolved)
+            return Campaign.plan(Resolved(games, *asked, job_seconds=kept.job_seconds))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{folder.run_file}: damaged: {type(error).__name__}: {error}") from None
 
@@ -341,9 +338,9 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
     """
     if not folder.run_file.exists() or not source:
         return Amended(list(games), list(scored), [])
-    run = folder.read_run()
-    before, known = [game_from_json(record) for record in run["games"]], run.get("source", "")
-    recorded = {name: before[0].adversaries[name] for name in run.get("scored", ()) if name in before[0].adversaries}
+    run, before = read_kept(folder)
+    known = run.source
+    recorded = {name: before[0].adversaries[name] for name in run.scored if name in before[0].adversaries}
     named = {name for game in games for name in game.adversaries}  # what the run file says of one goes first
     kept = {name: _resolved_anew(name, adversary) for name, adversary in recorded.items() if name not in named}
     games = [replace(game, adversaries={**game.adversaries, **kept}) for game in games]
@@ -390,7 +387,7 @@ def set_aside(folder: RunFolder) -> list[str]:
     """Copy the result to the first free name, where there is one; what the user should know of it."""
     if not folder.result.exists():
         return []
-    content = folder.result.read_text("utf-8")
+    content = folder.result.read_bytes()
     number = next(n for n in range(1, 1_000_000) if not (folder.path / f"result-{n}.json").exists())
     folder.write_text(folder.path / f"result-{number}.json", content)
     return [f"the settings changed; the result before that is kept as result-{number}.json"]

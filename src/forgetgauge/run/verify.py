@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import read_json
 from forgetgauge.provenance import PROVENANCE
-from forgetgauge.records import read_json
 from forgetgauge.report.html import is_unchanged
 from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import SHOWN, Verified, differences, verify_evidence, verify_result
@@ -21,7 +21,7 @@ from forgetgauge.run.campaign import Campaign, assembled
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import Ledger
-from forgetgauge.store.objects import Artefact
+from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import import_run
 
@@ -80,6 +80,9 @@ def _verify_folder(folder: RunFolder, source: str) -> Verified:
     try:
         problems += _decided_again(campaign, folder, ledger) if source == "signals" else []
         made = assembled(campaign, folder)
+    except CorruptArtefact as error:
+        label = campaign.jobs[error.key].label if error.key in campaign.jobs else error.key[:12]
+        return Verified(kept, 0, (f"the artefact of “{label}” holds what no job makes",))
     except Exception as error:  # an artefact with a right digest may hold anything
         return Verified(kept, 0, (f"an artefact holds what no job makes: {type(error).__name__}: {error}",))
     alone = verify_result(folder.result)

@@ -24,6 +24,7 @@ from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
 from forgetgauge.run.packing import in_parts
 from forgetgauge.run.point_sets import WorkerData, initialise
+from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import Streams, identity_key
 
@@ -45,8 +46,11 @@ class Worker:
         start = time.perf_counter()
         try:
             inputs = {key: self._read(key, digests[key]) for key in sorted(assignment.inputs)}
+            _refuse_content(assignment.jobs, inputs)
         except CorruptArtefact as error:
             return Outcome(lost=error.key)
+        except UserError as error:  # the disk, say
+            return Outcome(failures=dict.fromkeys(assignment.wanted, Failure(str(error), str(error), error=error)))
         receipts, failures, narrower = {}, {}, []
         units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
         while units:
@@ -129,6 +133,15 @@ class Worker:
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
             return _made(jobs, given, self.data)
+
+
+def _refuse_content(jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> None:
+    """CorruptArtefact where an input is nothing that a job makes."""
+    kinds = {"model": "unlearn", "fit": "fit"}
+    for job in jobs:
+        for role, key in job.inputs.items():
+            if not is_content(Expected(kinds.get(role, "signals")), inputs[key]):
+                raise CorruptArtefact(key)
 
 
 def _made(

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.store.objects import Receipt, full_disk_is_one_line
+from forgetgauge.files import parse_json, writing
+from forgetgauge.store.objects import Receipt
 
 
 @dataclass(frozen=True)
@@ -50,25 +51,28 @@ class LedgerState:
         match event["event"]:
             case "stacks":
                 for members in event["stacks"]:
-                    self.stack_of.update(dict.fromkeys(members, tuple(members)))
+                    self.stack_of.update(dict.fromkeys(_texts(members), tuple(members)))
             case "done":
+                made_with = event.get("made_with", {})
+                _texts([*made_with, *made_with.values()])
                 for job in event["jobs"]:
-                    receipt = Receipt(job["sha256"], job["bytes"])
-                    self.done[job["key"]] = Done(receipt, job["seconds"], made_with=event.get("made_with", {}))
+                    _texts([job["key"], job["sha256"]])
+                    receipt = Receipt(job["sha256"], _bytes(job["bytes"]))
+                    self.done[job["key"]] = Done(receipt, _seconds(job["seconds"]), made_with=made_with)
                     self.failed.pop(job["key"], None)
                     self.begun.pop(job["key"], None)
                     self.n_runs[job["key"]] = self.n_runs.get(job["key"], 0) + 1
             case "dropped":
-                for key in event["keys"]:
+                for key in _texts(event["keys"]):
                     self.done[key] = replace(self.done[key], dropped=True)
             case "lost":
                 self.done.pop(event["key"], None)
             case "failed":
                 if event["key"] not in self.done:  # whatever failed beside it, its artefact is there
-                    self.failed[event["key"]] = event["error"]
+                    self.failed[event["key"]], _ = _texts([event["error"], event["key"]])
                 self.begun.pop(event["key"], None)
             case "begun":
-                for key in event["keys"]:
+                for key in _texts(event["keys"]):
                     self.begun[key] = self.begun.get(key, 0) + 1
             case "left":
                 for key in event["keys"]:
@@ -78,6 +82,28 @@ class LedgerState:
         """Finished, and its artefact was not dropped."""
         done = self.done.get(key)
         return done is not None and not done.dropped
+
+
+LONGEST_S, MOST_BYTES = 1e9, 2**62
+"""Thirty years, and a disk that nobody has: what is more is no measurement."""
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("something that is no text stands where a key or a message should")
+    return values
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_S:
+        raise ValueError(f"{value!r} is no number of seconds")
+    return float(value)
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_BYTES:
+        raise ValueError(f"{value!r} is no number of bytes")
+    return value
 
 
 _CHECK = b',"check":"'
@@ -105,7 +131,7 @@ def replay(content: bytes, source: Path) -> tuple[LedgerState, int, bytes]:
             check = _check(body, check)
             if stated != check + b'"}':
                 raise ValueError("it, or the line before it, was changed")
-            state.apply(json.loads(body + b"}"))
+            state.apply(parse_json(body + b"}"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{source}: line {number} is damaged ({error}); restore or delete the file") from None
     return state, sound, check
@@ -164,7 +190,7 @@ class Ledger:
 
     def _append(self, event: dict[str, Any]) -> None:
         line, check = line_of(event, self._check)
-        with full_disk_is_one_line(self.path.parent), self.path.open("ab") as journal:
+        with writing(self.path), self.path.open("ab") as journal:
             if self.torn:
                 journal.truncate(self._sound)
                 self.torn = False

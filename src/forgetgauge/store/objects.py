@@ -6,22 +6,21 @@ is called: a file that a power failure tore does not match its SHA-256, and its 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from forgetgauge.errors import DiskFull
+from forgetgauge.errors import UserError
+from forgetgauge.files import write_whole, writing
 from forgetgauge.streams import canonical_json
 
 FACTS = "facts"  # the only metadata key: with two or more the order of keys, and so the bytes, would vary
@@ -42,20 +41,28 @@ def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> 
 
 
 def decode(content: bytes) -> Artefact:
-    """The artefact that `encode` made these bytes of."""
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return Artefact(load(content), json.loads(header["__metadata__"][FACTS]))
+    """The artefact that `encode` made these bytes of; ValueError where it made no such bytes."""
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        facts = json.loads(header["__metadata__"][FACTS])
+        arrays = load(content)
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError, MemoryError, SafetensorError) as error:
+        raise ValueError(f"not an artefact: {error}") from None
+    if not isinstance(facts, dict):
+        raise ValueError("not an artefact: its facts are no table")
+    return Artefact(arrays, facts)
 
 
 KEY = re.compile(r"[0-9a-f]{64}")
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class CorruptArtefact(Exception):
-    """A file is missing or its bytes are not those that were written."""
+class CorruptArtefact(UserError):
+    """A file is missing, or its bytes are not those that were written, or not what its job makes."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(key)
+        super().__init__(
+            f"artefact {key[:12]} is missing, damaged, or nothing that its job makes: run the command again"
+        )
         self.key = key
 
 
@@ -65,17 +72,6 @@ class Receipt:
 
     sha256: str
     n_bytes: int
-
-
-@contextmanager
-def full_disk_is_one_line(folder: Path) -> Iterator[None]:
-    """Turn "no space left" into the one line a user can act on."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise DiskFull(f"{folder}: the disk is full; free some space, then the same command continues") from None
 
 
 @dataclass(frozen=True)
@@ -97,21 +93,27 @@ class ObjectStore:
     def write_bytes(self, key: str, content: bytes) -> Receipt:
         """Write an artefact that is encoded already."""
         path = self.path(key)
-        with full_disk_is_one_line(self.folder):
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
+        write_whole(path, content)
         return Receipt(hashlib.sha256(content).hexdigest(), len(content))
 
     def read(self, key: str, sha256: str) -> Artefact:
         """Read an artefact, or raise CorruptArtefact."""
-        return decode(self.read_bytes(key, sha256))
+        content = self.read_bytes(key, sha256)
+        try:
+            return decode(content)
+        except ValueError:
+            raise CorruptArtefact(key) from None
 
     def read_bytes(self, key: str, sha256: str) -> bytes:
         """Read an artefact's verified bytes, or raise CorruptArtefact."""
         try:
             content = self.path(key).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError, ValueError):  # missing, or of a key that is none
             raise CorruptArtefact(key) from None
+        except OSError as error:
+            raise UserError(f"{self.path(key)}: cannot be read: {error.strerror}") from None
         if hashlib.sha256(content).hexdigest() != sha256:
             raise CorruptArtefact(key)
         return content
@@ -136,14 +138,3 @@ class ObjectStore:
         """Delete half-written files that a killed process left."""
         for path in self.folder.glob("*/*.part"):
             path.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the file, then rename over it; on failure nothing is left behind."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

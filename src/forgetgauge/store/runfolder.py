@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import read_json, write_whole, writing
 from forgetgauge.seal import is_sealed, with_seal
 from forgetgauge.store.ledger import Ledger
-from forgetgauge.store.objects import ObjectStore, full_disk_is_one_line, write_atomically
+from forgetgauge.store.objects import ObjectStore
 
 RUN_FORMAT = 3
 """Raised when what is inside a run folder changes: one of another format is neither continued nor read."""
@@ -88,23 +89,21 @@ class RunFolder:
         """What was asked for, as `write_run` kept it."""
         if not self.run_file.exists():
             raise UserError(f"{self.path}: not a run folder (it has no run.json)")
-        try:
-            run: dict[str, Any] = json.loads(self.run_file.read_text("utf-8"))
-        except ValueError as error:
-            raise UserError(f"{self.run_file}: not valid JSON: {error}") from None
-        if run.get("format") != RUN_FORMAT:
+        run = read_json(self.run_file)
+        run_format = run.get("format") if isinstance(run, dict) else None
+        if run_format != RUN_FORMAT:
             raise UserError(
-                f"{self.run_file}: format {run.get('format')!r}, but this version of forgetgauge reads {RUN_FORMAT}; "
+                f"{self.run_file}: format {run_format!r}, but this version of forgetgauge reads {RUN_FORMAT}; "
                 "name another folder, or use the version that made this one"
             )
         if not is_sealed(self.run_file.read_bytes()):
             raise UserError(
                 f"{self.run_file}: was changed after it was written: its bytes do not fit the SHA-256 that it names"
             )
-        return run
+        return dict(run)
 
-    def write_text(self, path: Path, text: str) -> None:
+    def write_text(self, path: Path, text: str | bytes) -> None:
         """Write a file of the folder, whole or not at all."""
-        with full_disk_is_one_line(self.path):
+        with writing(path):
             path.parent.mkdir(exist_ok=True)
-            write_atomically(path, text.encode())
+        write_whole(path, text)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import parse_json, written_whole
 from forgetgauge.store.ledger import line_of, replay
-from forgetgauge.store.objects import KEY, CorruptArtefact, full_disk_is_one_line
+from forgetgauge.store.objects import KEY, CorruptArtefact
 from forgetgauge.store.runfolder import RUN_FORMAT, RunFolder
 
 RUN, LEDGER, RESULT, SEAL, OBJECT_SUFFIX = "run.json", "ledger.jsonl", "result.json", "sha256", ".safetensors"
@@ -29,13 +29,8 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
     folder.read_run()
     state = folder.open_ledger().state
     packed = 0
-    part = target.with_name(target.name + ".part")
     try:
-        with (
-            full_disk_is_one_line(target.parent),
-            part.open("wb") as raw,
-            tarfile.open(fileobj=raw, mode="w") as tar,
-        ):
+        with written_whole(target) as raw, tarfile.open(fileobj=raw, mode="w") as tar:
             _add(tar, RUN, folder.run_file.read_bytes())
             if folder.result.exists():
                 _add(tar, RESULT, folder.result.read_bytes())
@@ -57,14 +52,9 @@ def export_run(folder: RunFolder, target: Path, heavy: Callable[[str], bool] | N
                 lines.append(line)
             _add(tar, LEDGER, b"".join(lines))
             raw.flush()
-            _add(tar, SEAL, _digest(part, tar.offset))
-        part.replace(target)
+            _add(tar, SEAL, _digest(Path(raw.name), tar.offset))
     except CorruptArtefact as error:
         raise UserError(f"{folder.path}: artefact {error.key[:12]} is damaged; run the command again first") from None
-    except OSError as error:
-        raise UserError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
     return packed
 
 
@@ -88,6 +78,8 @@ def import_run(source: Path, folder: RunFolder) -> int:
         raise UserError(f"{source}: no such file") from None
     except (tarfile.TarError, EOFError, IsADirectoryError) as error:
         raise UserError(f"{source}: not a run exported by forgetgauge: {error}") from None
+    except OSError as error:
+        raise UserError(f"{source}: cannot be read: {error.strerror}") from None
 
 
 def _refuse_odd(source: Path, entry: tarfile.TarInfo) -> None:
@@ -142,7 +134,7 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
     names = set(tar.getnames())
     run = _read(tar, RUN)
     try:
-        run_format = json.loads(run)["format"]
+        run_format = parse_json(run)["format"]
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{source}: {RUN} is not valid") from None
     if run_format != RUN_FORMAT:
@@ -170,9 +162,9 @@ def _take(tar: tarfile.TarFile, source: Path, folder: RunFolder) -> int:
         if key not in ledger.state.done and key not in ledger.state.failed:
             ledger.record_failed(key, error)
     if not folder.run_file.exists():
-        folder.write_text(folder.run_file, run.decode())
+        folder.write_text(folder.run_file, run)
         if RESULT in names:
-            folder.write_text(folder.result, _read(tar, RESULT).decode())
+            folder.write_text(folder.result, _read(tar, RESULT))
     return taken
 
 

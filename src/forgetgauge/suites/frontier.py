@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.records import Record, read_json, validated
+from forgetgauge.files import read_json
+from forgetgauge.records import Record, validated
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.utility import unseen_part

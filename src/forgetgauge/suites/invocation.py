@@ -18,6 +18,7 @@ from typing import Any
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import parse_json
 from forgetgauge.plan.graph import Game, Graph, build_graph, game_from_json
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset
@@ -238,8 +239,8 @@ def read_invocations(path: Path) -> list[Invocation]:
     if not path.exists():
         return []
     try:
-        return [Invocation(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
-    except (ValueError, TypeError) as error:
+        return [Invocation(**parse_json(line)) for line in path.read_bytes().splitlines()]
+    except (ValueError, TypeError, OSError) as error:
         raise UserError(f"{path}: damaged: {error}") from None
 
 

@@ -1,0 +1,130 @@
+"""How a file of JSON is read, whoever wrote it, and how any file is written: whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from forgetgauge.errors import DiskFull, UserError
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DEEPEST = 100
+"""Lists and tables inside one another in a JSON file."""
+NestedT = TypeVar("NestedT")
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Any:
+    """What the file holds, or one line on why it cannot be read."""
+    try:
+        return parse_json(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path}: cannot be read: not valid JSON: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a text of JSON holds; ValueError also of what no file of ours holds and what no reader could cope with:
+    NaN, infinity, whole numbers beyond 64 bits and tables without end."""
+    odd: list[str] = []
+
+    def whole(digits: str) -> Any:
+        if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64:
+            return value
+        odd.append(f"a whole number of {len(digits)} digits is beyond 64 bits")
+        return _ODD
+
+    def finite(digits: str) -> Any:
+        if math.isfinite(value := float(digits)):
+            return value
+        odd.append(f"{digits[:40]} is no finite number")
+        return _ODD
+
+    try:
+        text = text if isinstance(text, str) else text.decode("utf-8")
+        value = shallow(json.loads(text, parse_constant=finite, parse_int=whole, parse_float=finite), DEEPEST)
+    except RecursionError:
+        raise ValueError(f"tables in more than {DEEPEST} tables") from None
+    if odd:
+        place = _place_of_odd(value) or ""  # none where the same key stands again after it
+        raise ValueError(f"{place}: {odd[0]}" if place else odd[0])
+    return value
+
+
+_ODD = object()
+
+
+def _place_of_odd(value: Any) -> str | None:
+    """`games.0.methods.x.quality`: where the first thing that is no number of ours stands."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inside:
+        if part is _ODD:
+            return str(key)
+        below = _place_of_odd(part)
+        if below is not None:
+            return f"{key}.{below}"
+    return None
+
+
+def shallow(value: NestedT, deepest: int) -> NestedT:
+    """The same, unless its tables are so deep that nobody can have meant it."""
+    level: list[Any] = [value]
+    for _ in range(deepest + 1):
+        inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [part for parts in inside for part in parts]
+        if not level:
+            return value
+    raise ValueError(f"tables in more than {deepest} tables")
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Within, what the operating system refuses is one line that a user can act on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(f"{path}: the disk is full; free some space, then the same command continues") from None
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, beside the one that it is renamed to at the end; on failure that one stays as it was, and
+    nothing else is left behind.
+
+    A link is followed. What is no plain file, such as /dev/stdout, is written to.
+    """
+    with writing(path):
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                yield file
+            return
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
+        try:
+            with part.open("wb") as file:
+                yield file
+            os.replace(part, target)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all."""
+    with written_whole(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)

@@ -413,3 +413,39 @@ def test_as_many_answers_have_the_variance_of_each_test_by_chance():
     for kind in ("answers", "ranks", "pairs", "groups"):
         assert N_ANSWERS[kind] * n * np.var(found[kind]) == pytest.approx(1, abs=0.25), kind
     assert N_ANSWERS["top"] == N_ANSWERS["ranks"]
+
+
+def test_the_best_of_several_adversaries_pays_for_the_choice():
+    rng = np.random.default_rng(11)
+    in_forget = draw(40, 20, rng)
+    tests = [half_test(in_forget ^ (rng.random(40) < share), in_forget) for share in (0.1, 0.3, 0.5)]
+    assert log_p_of_best(tests) == pytest.approx(math.log(3) + min(test.log_p for test in tests))
+    assert log_p_of_best(tests[:1]) == tests[0].log_p
+
+
+def test_the_advantage_of_ranks_is_twice_the_auc_minus_one_with_and_without_ties():
+    rng = np.random.default_rng(12)
+    for scores in (rng.permutation(20).astype(float), np.repeat(np.arange(10.0), 2), rng.integers(0, 3, 100) + 0.0):
+        in_forget = draw(len(scores), len(scores) // 4, rng)
+        couples = [(a > b) + 0.5 * (a == b) for a in scores[in_forget] for b in scores[~in_forget]]
+        found = ranks_test(scores, in_forget)
+        assert found.advantage == pytest.approx(2 * np.mean(couples) - 1)
+        assert found.n_right == round(sum(couples))
+
+
+def test_ranks_of_scores_that_tie_in_couples_are_exact():
+    rng = np.random.default_rng(13)
+    scores = np.repeat(np.arange(6.0), [2, 1, 2, 1, 2, 3])
+    for _ in range(4):
+        in_forget = draw(11, 4, rng)
+        found = ranks_test(scores, in_forget)
+        expected = rank_sum_tails([int(2 * rank) for rank in stats.rankdata(scores)], in_forget)
+        assert (found.log_p_above, found.log_p_below) == pytest.approx(expected)
+
+
+def test_no_tail_is_above_one_whatever_rounding_makes_of_the_sum():
+    for n in range(2, 120):
+        in_forget = np.arange(n) < n // 2
+        for says in (np.zeros(n, dtype=bool), in_forget, ~in_forget, np.arange(n) % 3 == 0):
+            found = half_test(says, in_forget)
+            assert max(found.log_p_above, found.log_p_below) <= 0

@@ -9,7 +9,7 @@ Run in the root of a checkout, in an environment with the extra `test`. What is 
 A first run with coverage tells which tests meet which line. Every change is made in a forked process, never on disk:
 its tests run there, those named after the module first, until one fails or all take many times as long as usual, which
 counts as noticed. A change inside a function is put into the function that is loaded already, which takes a tenth
-of the time; others, and all with --survivors, are imported anew. Tests marked `slow` are not run. Changes that no test
+of the time; others, and all with --anew, are imported anew. Tests marked `slow` are not run. Changes that no test
 can notice stand in mutation_equivalent.json with the reason, and are counted apart. A line is written for every change
 when it is done; the report is Markdown.
 """
@@ -365,6 +365,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the draw (0)")
     parser.add_argument("--only", default="", help="changes whose name contains this")
     parser.add_argument("--survivors", action="store_true", help="test those again that survived")
+    parser.add_argument("--anew", action="store_true", help="import the changed module, also for changes in functions")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time (1)")
     parser.add_argument("--slowest", type=float, default=math.inf, help="leave out tests that take more seconds (none)")
     parser.add_argument("--patience", type=float, default=8, help="times the usual time that tests may take (8)")
@@ -398,7 +399,7 @@ def main() -> None:
     else:
         todo = [m for m in chosen if m.name not in done]
     tests = tests_of(options.out)
-    quick = [m for m in todo if m.within and not options.survivors]
+    quick = [m for m in todo if m.within and not options.anew]
     with options.out.open("a", encoding="utf-8") as journal:
         for some in ([m for m in todo if m not in quick], quick):
             if some is quick and quick:

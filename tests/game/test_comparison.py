@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.comparison import compare, compare_all, kendall_tau, rank_stability
-from forgetgauge.game.intervals import bounded_interval, welch_contrasts, welch_interval
+from forgetgauge.game.comparison import Comparison, compare, compare_all, kendall_tau, rank_stability
+from forgetgauge.game.intervals import Interval, bounded_interval, welch_contrasts, welch_interval
 from forgetgauge.game.quality import supremum_interval
 
 from .simulation import make_world, simulate_pairs
@@ -254,3 +254,17 @@ def test_a_level_that_is_none_and_no_pairs_at_all_are_refused():
                 call()
     with pytest.raises(ValueError, match="at least one pair"):
         compare([], [])
+
+
+def test_an_interval_that_ends_at_zero_tells_no_difference():
+    for low, high in ((-0.5, 0.0), (0.0, 0.5)):
+        found = Comparison(0.0, Interval(low, high, 0.95, "over pairs"))
+        assert not found.first_is_better
+        assert not found.second_is_better
+
+
+def test_a_difference_of_qualities_lies_between_minus_one_and_one_and_two_methods_need_no_adjustment():
+    one, other = (outcomes_of(np.array([row] * 2).reshape(-1, 1), 2) for row in ([1.0, -1.0, 1.0], [0.5, 1.0, -1.0]))
+    found = compare(one, other, 0.999)
+    assert (found.interval.low, found.interval.high) == (-1, 1)
+    assert compare_all({"a": one, "b": other}, 0.6) == {("a", "b"): compare(one, other, 0.6)}

@@ -215,3 +215,16 @@ def test_beyond_enumeration_halves_are_spaced_evenly_at_up_to_32_spacings(n):
     assert halves == expected
     with pytest.raises(ValueError, match="read-only"):
         _halves(n)[0, 0] = True  # it is kept for the next who asks
+
+
+def test_where_nothing_was_measured_nobody_is_chosen():
+    for found in (cross_fit_pairs(np.zeros((6, 3))), cross_fit([PairOutcome(np.zeros((4, 3)), LABELS, np.ones(4))])):
+        assert found.advantage == 0
+        assert found.choice.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="at least one pair"):
+        cross_fit([])
+    with pytest.raises(ValueError, match="same adversaries"):
+        cross_fit([PairOutcome(np.zeros((4, n)), LABELS, np.ones(4)) for n in (1, 2)])
+
+
+LABELS = np.arange(4) < 2

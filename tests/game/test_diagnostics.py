@@ -142,3 +142,12 @@ def test_labels_and_weights_of_other_points_or_of_one_set_alone_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             auc(scores, labels, weight)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_scale_of_weights_is_nothing_to_a_diagnosis(scale):
+    rng = np.random.default_rng(8)
+    scores, swapped, weight = rng.normal(size=12), rng.normal(size=12), rng.uniform(0.5, 2, 12)
+    in_forget = np.arange(12) < 6
+    plain, scaled = (diagnose(scores, swapped, in_forget, own) for own in (weight, scale * weight))
+    assert vars(scaled) == pytest.approx(vars(plain))

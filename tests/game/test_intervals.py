@@ -11,6 +11,7 @@ from forgetgauge.game.intervals import (
     Interval,
     advantage_floor,
     bounded_interval,
+    lower_bounds,
     pair_interval,
     signed_interval,
     simultaneous_intervals,
@@ -271,3 +272,35 @@ def test_the_level_is_95_percent_where_no_other_is_asked_for():
         assert asked(*arguments) == asked(*arguments, level=0.95), asked
     assert least_epsilon(0.3, -9.0) == least_epsilon(0.3, -9.0, n_models=1, delta=1e-5)
     assert group_epsilon(-9.0) == group_epsilon(-9.0, n_models=1, delta=0.0)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, float("nan")])
+def test_a_level_that_is_none_is_refused_by_its_name(level):
+    rng = np.random.default_rng(2)
+    outcomes = [outcome(rng) for _ in range(6)]
+    by_pair = np.array([o.advantage for o in outcomes])
+    for asked, *arguments in (
+        (pair_interval, by_pair[:, 0]),
+        (welch_interval, outcomes, 0),
+        (welch_interval, [constant(0.5)], 0),
+        (bounded_interval, by_pair[:, 0]),
+        (simultaneous_intervals, outcomes),
+        (supremum_interval, outcomes),
+        (bounded_quality_interval, by_pair),
+        (pairs_needed, by_pair, 0.1),
+        (stein_intervals, by_pair, 5),
+        (lambda level: Interval(0.0, 0.0, level, "over pairs"),),
+    ):
+        with pytest.raises(ValueError, match=f"confidence level lies strictly between 0 and 1, not at {level}"):
+            asked(*arguments, level=level)
+    with pytest.raises(ValueError, match="probability of a miss lies strictly between 0 and 1"):
+        lower_bounds(by_pair[:, 0], 1 - level)
+
+
+def test_many_bounds_at_once_are_each_by_itself():
+    values = np.random.default_rng(3).uniform(-1, 1, (2, 3, 6, 2))
+    each = [[advantage_floor(one, 0.5) for one in row] for row in values]
+    np.testing.assert_allclose(advantage_floor(values, 0.5), each)
+    bounds = [[lower_bounds(one, 0.1) for one in row] for row in values[..., 0]]
+    np.testing.assert_allclose(lower_bounds(values[..., 0], 0.1), bounds)
+    assert np.ptp(bounds) > 0.01

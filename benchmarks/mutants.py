@@ -9,11 +9,18 @@ let be.
 from __future__ import annotations
 
 import ast
+import gc
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
+from typing import Any
 
 OPPOSITES: list[tuple[type[ast.AST], type[ast.AST]]] = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq)]
 OPPOSITES += [(ast.In, ast.NotIn), (ast.Is, ast.IsNot), (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.And, ast.Or)]
@@ -154,3 +161,65 @@ def _head(node: ast.stmt) -> range:
     """The lines of a statement, without those of its body."""
     body = getattr(node, "body", None)
     return range(node.lineno, max(node.lineno + 1, body[0].lineno) if body else (node.end_lineno or node.lineno) + 1)
+
+
+# -- making one --------------------------------------------------------------------------------------------------------
+
+
+def install(package: str, code: CodeType, mutant: Mutant) -> None:
+    """Put a changed module in the place of the one that is loaded, or that will be where the package is not."""
+    if package in sys.modules:
+        put_into_functions(code)
+    else:
+        name = f"{package}.{mutant.path.removesuffix('.py').replace('/', '.')}"
+        sys.meta_path.insert(0, Finder(name, code))
+
+
+class Loader(importlib.machinery.SourceFileLoader):
+    """Loads the changed module in place of the one on disk."""
+
+    code: CodeType
+
+    def get_code(self, fullname: str) -> CodeType:
+        """What was compiled from the changed tree."""
+        return self.code
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds one module, the changed one."""
+
+    def __init__(self, name: str, code: CodeType) -> None:
+        self.name = name
+        self.loader = Loader(name, code.co_filename)
+        self.loader.code = code
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """The changed module's, where it is asked for."""
+        return importlib.util.spec_from_loader(fullname, self.loader) if fullname == self.name else None
+
+
+FUNCTIONS: list[FunctionType] = []
+CACHES: list[Any] = []
+
+
+def find_functions(folder: Path) -> None:
+    """Look for the functions that are loaded from a folder, and for the caches of some of them."""
+    cached = type(lru_cache(len))
+    for one in gc.get_objects():
+        function = one.__wrapped__ if type(one) is cached else one
+        if type(function) is FunctionType and function.__code__.co_filename.startswith(str(folder)):
+            (FUNCTIONS if function is one else CACHES).append(one)
+
+
+def put_into_functions(code: CodeType) -> None:
+    """Give the functions of a module that is loaded the code that they have in the changed one."""
+    changed, found = {}, [code]
+    while found:
+        one = found.pop()
+        changed[one.co_qualname, one.co_firstlineno] = one
+        found += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+    for function in FUNCTIONS:
+        if function.__code__.co_filename == code.co_filename:
+            function.__code__ = changed[function.__code__.co_qualname, function.__code__.co_firstlineno]
+    for cache in CACHES:
+        cache.cache_clear()  # what was kept may have been computed with the unchanged code

@@ -37,12 +37,11 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
-from mutants import Mutant, mutants_of, mutated
+from mutants import Mutant, find_functions, install, mutants_of, mutated
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "forgetgauge"
@@ -56,7 +55,6 @@ LOADED = (
 )
 KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"
 SPARE_MEMORY = 6 * 2**30
-CACHED = type(lru_cache(len))
 
 
 def all_mutants() -> list[Mutant]:
@@ -68,33 +66,6 @@ def all_mutants() -> list[Mutant]:
 # -- in a forked process -----------------------------------------------------------------------------------------------
 
 
-class Loader(importlib.machinery.SourceFileLoader):
-    """Loads the changed module in place of the one on disk."""
-
-    code: CodeType
-
-    def get_code(self, fullname: str) -> CodeType:
-        """What was compiled from the changed tree."""
-        return self.code
-
-
-class Finder(importlib.abc.MetaPathFinder):
-    """Finds one module, the changed one."""
-
-    def __init__(self, path: str, code: CodeType) -> None:
-        self.name = "forgetgauge." + path.removesuffix(".py").replace("/", ".")
-        self.loader = Loader(self.name, str(SOURCE / path))
-        self.loader.code = code
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """The changed module's, where it is asked for."""
-        return importlib.util.spec_from_loader(fullname, self.loader) if fullname == self.name else None
-
-
-FUNCTIONS: list[FunctionType] = []
-CACHES: list[Any] = []
-
-
 def load_tests() -> None:
     """Import the tests and all they need once, before processes are forked; then look for what a change is put into."""
     import pytest
@@ -102,26 +73,8 @@ def load_tests() -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         if pytest.main([*QUIET, "--collect-only", "-p", "no:cov", *TESTS]) != 0:
             raise SystemExit("the tests cannot be collected")
-    for one in gc.get_objects():
-        if type(one) is FunctionType and one.__code__.co_filename.startswith(str(SOURCE)):
-            FUNCTIONS.append(one)
-        elif type(one) is CACHED and one.__module__.startswith("forgetgauge"):
-            CACHES.append(one)
+    find_functions(SOURCE)
     gc.freeze()  # a forked process shares the memory as long as it does not write to it
-
-
-def put_into_functions(code: CodeType) -> None:
-    """Give the functions of a module that is loaded the code that they have in the changed one."""
-    changed, found = {}, [code]
-    while found:
-        one = found.pop()
-        changed[one.co_qualname, one.co_firstlineno] = one
-        found += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
-    for function in FUNCTIONS:
-        if function.__code__.co_filename == code.co_filename:
-            function.__code__ = changed[function.__code__.co_qualname, function.__code__.co_firstlineno]
-    for cache in CACHES:
-        cache.cache_clear()  # what was kept may have been computed with the unchanged code
 
 
 @dataclass(eq=False)
@@ -181,11 +134,7 @@ def test_mutant(mutant: Mutant | None, tests: list[str], scratch: Path) -> dict[
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + SPARE_MEMORY, resource.RLIM_INFINITY))
     if mutant is not None:
-        code = mutated(SOURCE / mutant.path, mutant)
-        if "forgetgauge" in sys.modules:
-            put_into_functions(code)
-        else:
-            sys.meta_path.insert(0, Finder(mutant.path, code))
+        install("forgetgauge", mutated(SOURCE / mutant.path, mutant), mutant)
     name = Path(mutant.path).stem if mutant else ""
     first = [test for test in tests if test.split("::")[0].endswith(f"/test_{name}.py")]
     for some in (first, [test for test in tests if test not in set(first)]):

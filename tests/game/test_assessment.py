@@ -10,6 +10,7 @@ from forgetgauge.game.permutation import noise_floor, noise_floors
 from forgetgauge.game.quality import bounded_quality_interval, cross_fit, supremum_interval
 
 from .simulation import assess, make_world, simulate_pairs
+from .supremum_simulation import outcomes_of
 
 
 @pytest.mark.parametrize("n_pairs", [1, 6])
@@ -92,3 +93,9 @@ def test_two_thousand_relabellings_are_drawn_where_no_other_number_is_asked_for(
     assert noise.n_relabellings == 2000
     assert noise_floor(outcomes, np.random.default_rng(0), 1).p_value in (0.5, 1.0)
     assert assess(outcomes, np.random.default_rng(0)).delta == 1e-5
+
+
+def test_five_pairs_are_enough_for_a_floor_and_four_are_not():
+    outcomes = outcomes_of(np.full((5, 1), 0.95), 3)
+    assert assess(outcomes, np.random.default_rng(0), level=0.5).advantage_floor > 0
+    assert assess(outcomes[:4], np.random.default_rng(0), level=0.5).advantage_floor == 0

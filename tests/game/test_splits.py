@@ -175,3 +175,10 @@ def test_a_split_is_no_other_thing():
 def test_alpha_is_read_as_a_fraction_of_at_most_nine_digits():
     assert split_sizes(3 * 10**12, 0.5000000001) == (10**12, 10**12)  # ½, and what is written after it is rounding
     assert split_sizes(3 * 10**6, 0.500001) != (10**6, 10**6)
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(10, 0.2), (31, 0.5), (100, 0.9)])
+def test_a_drawn_split_holds_every_point_once(n, alpha):
+    split = draw_split(n, alpha, np.random.default_rng(0))
+    assert sorted([*split.retain, *split.forget, *split.unseen]) == list(range(n))
+    assert (len(split.retain), len(split.forget)) == split_sizes(n, alpha)

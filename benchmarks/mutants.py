@@ -221,5 +221,10 @@ def put_into_functions(code: CodeType) -> None:
     for function in FUNCTIONS:
         if function.__code__.co_filename == code.co_filename:
             function.__code__ = changed[function.__code__.co_qualname, function.__code__.co_firstlineno]
+    clear_caches()
+
+
+def clear_caches() -> None:
+    """What was kept may have been computed by other code, or for another test."""
     for cache in CACHES:
-        cache.cache_clear()  # what was kept may have been computed with the unchanged code
+        cache.cache_clear()

@@ -41,7 +41,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mutants import Mutant, find_functions, install, mutants_of, mutated
+from mutants import Mutant, clear_caches, find_functions, install, mutants_of, mutated
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "forgetgauge"
@@ -89,6 +89,16 @@ class Picked:
         """Those that meet the change, the quickest files first."""
         if self.order is not None:
             items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda i: self.order[i.nodeid])
+
+    def pytest_collection_finish(self) -> None:
+        """All is imported now."""
+        if self.order is None:
+            find_functions(SOURCE)
+
+    def pytest_runtest_setup(self) -> None:
+        """What an earlier test left in a cache would hide that this one needs it."""
+        if self.order is None:
+            clear_caches()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Seconds of all three phases; the first that failed."""

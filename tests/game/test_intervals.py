@@ -282,7 +282,7 @@ def test_a_level_that_is_none_is_refused_by_its_name(level):
     for asked, *arguments in (
         (pair_interval, by_pair[:, 0]),
         (welch_interval, outcomes, 0),
-        (welch_interval, [constant(0.5)], 0),
+        (welch_interval, outcomes_of(np.array([[0.4]]), 3), 0),
         (bounded_interval, by_pair[:, 0]),
         (simultaneous_intervals, outcomes),
         (supremum_interval, outcomes),

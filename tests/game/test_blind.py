@@ -117,8 +117,9 @@ def test_the_lower_limit_of_a_rank_correlation_is_fishers(n):
 
 
 def test_rankings_that_agree_or_disagree_entirely_have_a_limit():
-    values = np.arange(10.0)
-    assert 0.9 < correlation_floor(values, values, 0.05) < 1
-    assert -1 <= correlation_floor(values, -values, 0.05) < -0.99
+    for n in range(4, 40):
+        values = np.arange(float(n))
+        assert 0.9 < correlation_floor(values, values, 0.05) < 1
+        assert -1 <= correlation_floor(values, -values, 0.05) < -0.99
     for one, other in ((np.ones(10), values), (values, np.ones(10)), (values[:3], values[:3])):
         assert correlation_floor(one, other, 0.05) == -1

@@ -5,7 +5,9 @@ import pytest
 from scipy import integrate
 
 from forgetgauge.game.intervals import advantage_floor, lower_bounds
-from forgetgauge.game.quality import bounded_quality_interval
+from forgetgauge.game.quality import bounded_quality_interval, supremum_interval
+
+from .supremum_simulation import outcomes_of
 
 
 def capital(values, mean, stakes):
@@ -86,3 +88,10 @@ def test_the_interval_of_quality_is_one_minus_the_bounds_of_the_largest_advantag
     least = advantage_floor(by_pair, 0.95)
     assert 0 < least < most < 1
     assert (found.low, found.high) == pytest.approx((1 - most, 1 - least))
+
+
+def test_an_interval_of_quality_for_any_distribution_needs_pairs_of_the_same_adversaries():
+    with pytest.raises(ValueError, match="at least one pair"):
+        supremum_interval([], kind="bounded")
+    with pytest.raises(ValueError, match="same adversaries"):
+        supremum_interval([*outcomes_of(np.zeros((1, 1))), *outcomes_of(np.zeros((1, 2)))], kind="bounded")

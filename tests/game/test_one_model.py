@@ -342,13 +342,10 @@ def outcome_of(says: np.ndarray) -> PairOutcome:
 
 @pytest.mark.parametrize("last", [False, True])
 def test_the_most_visible_model_is_found_among_many_that_answer_otherwise(last):
-    """Of 3 × 2 models and 8 adversaries one shows F by the few points that it does not name: p is that of all tests."""
-    rng = np.random.default_rng(9)
+    """Of 3 × 2 models and 8 adversaries one shows F by the few points it does not name: nearer to half, but rarer."""
     says = np.zeros((2, 3, 40, 8), dtype=bool)
-    says[:, :, rng.permutation(40)[:20]] = True  # most name half of the points, at chance
     in_forget = np.arange(40) < 20
-    says[0, :, :15, :7] = True  # … and some more of F
-    says[0, :, 20:24, :7] = False
+    says[0, :, :15] = says[0, :, 20:25] = True  # 24 tests name half of the points, 15 of them rightly
     seed, adversary = (2, 7) if last else (0, 0)
     says[1, seed, :, adversary] = True
     says[1, seed, :9, adversary] = False  # of the other side's T, which is F here
@@ -359,6 +356,7 @@ def test_the_most_visible_model_is_found_among_many_that_answer_otherwise(last):
         for seed in range(3)
         for which in range(8)
     ]
+    assert min(every) == half_test(says[1, seed, :, adversary], ~in_forget).log_p
     for n_looks in (1, 2):
         log_p, n_models = log_p_of_most_visible([outcome], n_looks)
         assert log_p == pytest.approx(min(0.0, math.log(n_looks * 48) + min(every)))

@@ -48,6 +48,7 @@ def test_artefacts_that_share_a_folder_and_one_that_is_written_again(tmp_path):
     keys = ["ab" * 32, "ab" + "c" * 62]
     receipts = [store.write(key, {"x": np.arange(3)}, {"key": key}) for key in (*keys, keys[0])]
     assert receipts[0] == receipts[2]
+    assert store.is_sound(keys[0], receipts[1].sha256) is False
     assert all(store.is_sound(key, receipt.sha256) for key, receipt in zip(keys, receipts, strict=False))
 
 

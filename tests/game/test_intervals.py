@@ -277,7 +277,7 @@ def test_the_level_is_95_percent_where_no_other_is_asked_for():
 @pytest.mark.parametrize("level", [0.0, 1.0, 1.5, float("nan")])
 def test_a_level_that_is_none_is_refused_by_its_name(level):
     rng = np.random.default_rng(2)
-    outcomes = [outcome(rng) for _ in range(6)]
+    outcomes = [outcome(rng, n_adversaries=2) for _ in range(6)]
     by_pair = np.array([o.advantage for o in outcomes])
     for asked, *arguments in (
         (pair_interval, by_pair[:, 0]),

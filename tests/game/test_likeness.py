@@ -64,6 +64,15 @@ def test_rounding_of_a_point_far_from_all_others_is_seen_only_up_to_a_thousandth
         assert nearly_same(first, second).tolist() == [same] + [True] * 40
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_neighbourhood_reaches_to_the_last_of_its_outputs(sign):
+    """Of 30 outputs it has three: on one side two at 10 and one at 1000, on the other all far away."""
+    others = np.concatenate([[10.0], 1000.0 * np.arange(1, 8), -1e6 * np.arange(1, 7)])
+    for apart, same in ((9.0, True), (11.0, False)):  # a hundredth of 1000
+        first, second = (sign * np.concatenate([[own], others]) for own in (0.0, -apart))
+        assert nearly_same(first, second).tolist() == [same] + [True] * 14
+
+
 def test_nine_of_ten_points_make_one_model():
     first = np.arange(20.0)
     for n_changed, one in ((0, True), (2, True), (3, False), (20, False)):

@@ -274,8 +274,9 @@ def test_the_top_scores_of_unequal_halves_are_scipys_and_their_counts_are_told()
             top_test(scores, in_forget, n_top)
 
 
-def test_right_answers_of_points_and_of_groups_are_those_counted_one_by_one():
-    rng = np.random.default_rng(4)
+@pytest.mark.parametrize("seed", range(4))
+def test_right_answers_of_points_and_of_groups_are_those_counted_one_by_one(seed):
+    rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(10), 3)
     in_forget = np.repeat(draw(10, 4, rng), 3)
     says = rng.random(30) < 0.6

@@ -68,3 +68,8 @@ def test_the_scale_of_weights_is_nothing_to_a_distribution(scale):
 def test_a_single_point_without_a_weight_is_refused():
     with pytest.raises(ValueError, match="none for point 3"):
         restricted(np.ones(3), np.array([3]))
+
+
+def test_a_single_negative_weight_is_called_negative():
+    with pytest.raises(ValueError, match="must not be negative"):
+        checked(np.array([-1.0]), 1)

@@ -213,6 +213,7 @@ def test_beyond_enumeration_halves_are_spaced_evenly_at_up_to_32_spacings(n):
     if n % 2:
         expected |= {frozenset(range(n)) - half for half in expected}
     assert halves == expected
+    assert len(_halves(n)) == len(halves)  # none counts twice
     with pytest.raises(ValueError, match="read-only"):
         _halves(n)[0, 0] = True  # it is kept for the next who asks
 

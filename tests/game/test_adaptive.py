@@ -95,3 +95,8 @@ def test_steins_intervals_hold_although_the_data_chose_how_many_pairs(name, corr
     assert report.quality_coverage >= 0.94
     assert report.joint_coverage >= 0.94
     assert report.widest <= 0.04 + 1e-12
+
+
+def test_intervals_stay_within_possible_advantages():
+    by_pair = np.array([[1.0, 0.9], [-1.0, 1.0], [1.0, 0.8], [-1.0, -1.0], [0.5, 1.0]])
+    assert [(found.low, found.high) for found in stein_intervals(by_pair, 5, 0.999)] == [(-1, 1), (-1, 1)]

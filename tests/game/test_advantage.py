@@ -177,3 +177,35 @@ def test_an_adversary_that_is_always_right_has_an_advantage_of_one_whatever_the_
     outcome = PairOutcome(np.where(labels, 1.0, -1.0)[:, None], labels, weight)
     assert 1 - 1e-12 <= outcome.advantage[0] <= 1
     assert quality_plugin(outcome.advantage) >= 0
+
+
+def test_an_outcome_keeps_what_it_was_given_and_lets_nobody_change_it():
+    d, in_forget, weight = np.full((4, 1), 0.5), np.array([True, True, False, False]), np.ones(4)
+    outcome = PairOutcome(d, in_forget, weight)
+    for array in (d, in_forget, weight):
+        array[:] = 0
+    assert outcome.differences.tolist() == [[0.5]] * 4
+    assert (outcome.in_forget.tolist(), outcome.weight.tolist()) == ([True, True, False, False], [1.0] * 4)
+    says = np.zeros((1, 4, 1), dtype=bool)
+    decided = outcome_of_decisions(says, ~says, outcome.in_forget, np.ones(4))
+    for array in (outcome.differences, outcome.in_forget, outcome.weight, outcome.advantage, decided.decisions):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 1
+
+
+def test_an_advantage_is_never_beyond_one_whatever_rounding_makes_of_the_weights():
+    in_forget = np.arange(20) < 10
+    for seed in range(50):
+        weight = np.random.default_rng(seed).lognormal(size=20)
+        for sign in (1.0, -1.0):
+            outcome = PairOutcome(np.where(in_forget, sign, -sign)[:, None], in_forget, weight)
+            assert abs(outcome.advantage[0]) <= 1
+            assert outcome.advantage[0] == pytest.approx(sign)
+
+
+def test_a_single_decision_beyond_a_probability_and_no_seeds_are_refused():
+    for value in (1.5, -0.5):
+        with pytest.raises(ValueError, match="probabilities in"):
+            paired_differences([value], [0.0])
+    with pytest.raises(ValueError, match="seeds, points, adversaries"):
+        outcome_of_decisions(np.zeros((0, 4, 1)), np.zeros((0, 4, 1)), np.arange(4) < 2, np.ones(4))

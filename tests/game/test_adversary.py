@@ -1,5 +1,7 @@
 """What the oracle shows, and the look-up adversary of Proposition 3.9."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -99,3 +101,10 @@ def test_the_exact_acceptance_is_that_of_play():
     weights = checked(rng.random(20), 20)
     found = np.mean([played((first, second), third, 0, weights, 2, rng) for _ in range(4000)])
     assert found == pytest.approx(lookup_acceptance((first, second), third, 0, weights, 2), abs=0.03)
+
+
+def test_where_no_point_is_decisive_the_answer_is_a_fair_coin():
+    split = Split(np.array([4]), np.array([0, 1]), np.array([2, 3]))
+    for bit in (0, 1):
+        for n_queries in (1, 5, math.inf):
+            assert lookup_acceptance((split, split.swapped()), split, bit, uniform(5), n_queries) == 0.5

@@ -1,13 +1,16 @@
 import numpy as np
 import pytest
 
+from forgetgauge.game.advantage import outcome_of_decisions
+from forgetgauge.game.assessment import assess_all
 from forgetgauge.game.bounds import least_epsilon
 from forgetgauge.game.intervals import advantage_floor, bounded_interval, signed_interval
 from forgetgauge.game.one_model import log_p_of_most_visible
-from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.permutation import noise_floor, noise_floors
 from forgetgauge.game.quality import bounded_quality_interval, cross_fit, supremum_interval
 
 from .simulation import assess, make_world, simulate_pairs
+from .supremum_simulation import outcomes_of
 
 
 @pytest.mark.parametrize("n_pairs", [1, 6])
@@ -54,3 +57,45 @@ def test_a_method_that_forgets_nothing_is_told_from_retrain():
 def test_nothing_measured_nothing_assessed():
     with pytest.raises(ValueError, match="at least one pair"):
         assess([], np.random.default_rng(0))
+
+
+def test_the_floor_takes_half_of_the_error_and_a_second_look_half_of_that_of_models():
+    in_forget, rng = np.arange(20) < 10, np.random.default_rng(3)
+    sides = np.stack([in_forget, ~in_forget])[:, None, :, None]
+    says = [sides ^ (rng.random((2, 1, 20, 2)) < 0.05) for _ in range(8)]
+    outcomes = [outcome_of_decisions(*each, in_forget, np.ones(20)) for each in says]
+    once, twice = (assess(outcomes, np.random.default_rng(0), level=0.9, n_looks=looks) for looks in (1, 2))
+    assert 0 < once.advantage_floor == pytest.approx(float(advantage_floor(once.by_pair, 0.95)))
+    assert once.model_log_p == pytest.approx(twice.model_log_p - np.log(2))
+    assert once.model_log_p == assess(outcomes, np.random.default_rng(0), level=0.9).model_log_p
+
+
+def test_single_models_count_unless_f_was_not_drawn_and_differs_from_t_by_itself():
+    in_forget = np.arange(60) < 30
+    alike = outcome_of_decisions(*(np.random.default_rng(4).random((2, 1, 60, 1)) < 0.5), in_forget, np.ones(60))
+    apart = outcome_of_decisions(
+        *np.broadcast_to(in_forget[None, None, :, None], (2, 1, 60, 1)), in_forget, np.ones(60)
+    )
+    found = [
+        [one.rests_on_models for one in assess_all([[alike], [apart]], np.random.default_rng(0), **options)]
+        for options in ({}, {"is_drawn": True}, {"is_drawn": False})
+    ]
+    assert found == [[True, True], [True, True], [True, False]]
+    left_out = assess([apart], np.random.default_rng(0), is_drawn=False)
+    assert (left_out.model_log_p, left_out.n_models) == (0, 0)
+
+
+def test_two_thousand_relabellings_are_drawn_where_no_other_number_is_asked_for():
+    outcomes = simulate_pairs(make_world(0.0), 2, 1, np.random.default_rng(5))
+    assert assess(outcomes, np.random.default_rng(0)).noise.n_relabellings == 2000
+    assert noise_floor(outcomes, np.random.default_rng(0)).n_relabellings == 2000
+    (noise,) = noise_floors([outcomes], np.random.default_rng(0))
+    assert noise.n_relabellings == 2000
+    assert noise_floor(outcomes, np.random.default_rng(0), 1).p_value in (0.5, 1.0)
+    assert assess(outcomes, np.random.default_rng(0)).delta == 1e-5
+
+
+def test_five_pairs_are_enough_for_a_floor_and_four_are_not():
+    outcomes = outcomes_of(np.full((5, 1), 0.95), 3)
+    assert assess(outcomes, np.random.default_rng(0), level=0.5).advantage_floor > 0
+    assert assess(outcomes[:4], np.random.default_rng(0), level=0.5).advantage_floor == 0

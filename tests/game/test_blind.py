@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from forgetgauge.game.blind import advantage_limits, best_linear_advantage, correlation_floor, n_answers_of_ranks
 from forgetgauge.game.one_model import ranks_test
@@ -78,3 +81,45 @@ def test_of_what_is_constant_or_too_few_no_correlation_is_known():
     assert correlation_floor(one, np.zeros(10), 0.05) == correlation_floor(one[:3], one[:3], 0.05) == -1
     assert correlation_floor(one, one, 0.05) > 0.9
     assert correlation_floor(one, -one, 0.05) < -0.9
+
+
+def test_so_many_answers_have_the_variance_of_ranks_over_every_draw():
+    for n_forget, n_unseen in ((3, 3), (2, 5), (4, 1)):
+        n = n_forget + n_unseen
+        twice = []
+        for forget in combinations(range(n), n_forget):
+            unseen = set(range(n)) - set(forget)
+            twice.append(2 * np.mean([f > u for f in forget for u in unseen]) - 1)
+        exact = np.var(twice) * n / (n + 1)  # the formula is that of many points
+        assert 1 / n_answers_of_ranks(n_forget, n_unseen) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(("n_columns", "n_forget", "n_unseen", "shift"), [(1, 9, 4, 0.3), (50, 100, 20, 1.0)])
+def test_what_is_left_of_a_shift_leads_back_to_it(n_columns, n_forget, n_unseen, shift):
+    noise = n_columns * (1 / n_forget + 1 / n_unseen)
+    left = shift**2 / np.sqrt(shift**2 + noise)
+    of_fitted, of_best = (2 * stats.norm.cdf(deviations / np.sqrt(2)) - 1 for deviations in (left, shift))
+    assert best_linear_advantage(of_fitted, n_columns, n_forget, n_unseen) == pytest.approx(of_best)
+
+
+def test_nothing_and_everything_stay_what_they_are():
+    assert [best_linear_advantage(a, 3, 5, 5) for a in (-0.2, 0.0, 1.0, 1.1)] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("n", [4, 5, 30])
+def test_the_lower_limit_of_a_rank_correlation_is_fishers(n):
+    rng = np.random.default_rng(n)
+    one = rng.integers(0, 9, n).astype(float)
+    other = one + rng.normal(size=n) * 4
+    rho = stats.spearmanr(one, other).statistic
+    expected = np.tanh(np.arctanh(rho) - stats.norm.isf(0.05) * np.sqrt((1 + rho**2 / 2) / (n - 3)))
+    assert correlation_floor(one, other, 0.05) == pytest.approx(expected)
+
+
+def test_rankings_that_agree_or_disagree_entirely_have_a_limit():
+    for n in range(4, 40):
+        values = np.arange(float(n))
+        assert 0.9 < correlation_floor(values, values, 0.05) < 1
+        assert -1 <= correlation_floor(values, -values, 0.05) < -0.99
+    for one, other in ((np.ones(10), values), (values, np.ones(10)), (values[:3], values[:3])):
+        assert correlation_floor(one, other, 0.05) == -1

@@ -5,7 +5,9 @@ import pytest
 from scipy import integrate
 
 from forgetgauge.game.intervals import advantage_floor, lower_bounds
-from forgetgauge.game.quality import bounded_quality_interval
+from forgetgauge.game.quality import bounded_quality_interval, supremum_interval
+
+from .supremum_simulation import outcomes_of
 
 
 def capital(values, mean, stakes):
@@ -76,3 +78,20 @@ def test_both_ends_hold_for_the_hardest_distributions(share, n_pairs):
     for sign in (1, -1):
         missed = lower_bounds(sign * values, 0.05) > sign * (2 * share - 1)
         assert missed.mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_games)
+
+
+def test_the_interval_of_quality_is_one_minus_the_bounds_of_the_largest_advantage():
+    by_pair = np.array([[0.9, 0.1, -0.2]] * 10 + [[0.8, -0.1, 0.0]] * 10)
+    found = bounded_quality_interval(by_pair, 0.9)
+    signed = [sign * column for column in by_pair.T for sign in (1, -1)]
+    most = max(-lower_bounds(-column, 0.05) for column in signed)
+    least = advantage_floor(by_pair, 0.95)
+    assert 0 < least < most < 1
+    assert (found.low, found.high) == pytest.approx((1 - most, 1 - least))
+
+
+def test_an_interval_of_quality_for_any_distribution_needs_pairs_of_the_same_adversaries():
+    with pytest.raises(ValueError, match="at least one pair"):
+        supremum_interval([], kind="bounded")
+    with pytest.raises(ValueError, match="same adversaries"):
+        supremum_interval([*outcomes_of(np.zeros((1, 1))), *outcomes_of(np.zeros((1, 2)))], kind="bounded")

@@ -145,3 +145,12 @@ def test_the_one_bit_example_attains_the_tight_bound(epsilon, delta):
         bounds.tight_bound(epsilon, delta)
     )
     assert total_variation(retrain, retrain) == 0
+
+
+def test_a_delta_of_one_promises_nothing_and_more_is_none():
+    assert (bounds.tight_bound(0.5, 1.0), bounds.tight_epsilon_floor(1.0, 1.0)) == (1, 0)
+    assert bounds.paper_bound(0.5, 1.0) == 2
+    for call in (bounds.tight_bound, bounds.paper_bound, bounds.tight_epsilon_floor):
+        for delta in (-0.1, 1.1):
+            with pytest.raises(ValueError, match="delta must lie in"):
+                call(0.5, delta)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.comparison import compare, compare_all, kendall_tau, rank_stability
-from forgetgauge.game.intervals import welch_contrasts, welch_interval
+from forgetgauge.game.comparison import Comparison, compare, compare_all, kendall_tau, rank_stability
+from forgetgauge.game.intervals import Interval, bounded_interval, welch_contrasts, welch_interval
 from forgetgauge.game.quality import supremum_interval
 
 from .simulation import make_world, simulate_pairs
@@ -195,3 +195,76 @@ def test_rankings_do_not_hang_on_rounding():
     by_pair[1] = by_pair[0]  # two methods alike
     nudged = by_pair + np.random.default_rng(1).uniform(-1, 1, by_pair.shape) * 1e-15
     assert rank_stability(nudged) == pytest.approx(rank_stability(by_pair), abs=1e-12)
+
+
+def ends_by_definition(worse, better, each):
+    """An upper bound of max|worse| − max|better|: θ_b − c for every b of either sign, every c of either sign, and 0."""
+    bounds = []
+    for b in range(worse[0].n_adversaries):
+        for sign in (1, -1):
+            ends = []
+            for a in range(better[0].n_adversaries):
+                ends += [upper_end(worse, better, sign, b, other, a, each) for other in (1, -1)]
+            bounds.append(min(*ends, upper_end(worse, better, sign, b, 0, 0, each)))
+    return max(bounds)
+
+
+def upper_end(worse, better, sign, b, other, a, each):
+    couples = list(zip(worse, better, strict=True))
+    values = np.array([sign * w.advantage[b] - other * o.advantage[a] for w, o in couples])
+    if len(couples) < 5:
+        halved = [
+            PairOutcome((sign * w.differences[:, [b]] - other * o.differences[:, [a]]) / 2, w.in_forget, w.weight)
+            for w, o in couples
+        ]
+        return 2 * welch_interval(halved, 0, each).high
+    if np.ptp(values) < 1e-12:
+        return 2 * bounded_interval(values / 2, each).high
+    return stats.t.interval(each, len(values) - 1, values.mean(), stats.sem(values))[1]
+
+
+@pytest.mark.parametrize("n_adversaries", [1, 2, 3])
+@pytest.mark.parametrize("n_pairs", [2, 4, 5, 9])
+@pytest.mark.parametrize("alike", [0, 1, -1])
+def test_the_interval_is_the_one_of_the_definition(n_pairs, n_adversaries, alike):
+    rng = np.random.default_rng(n_pairs)
+    in_forget, weight = np.arange(12) < 6, np.ones(12)
+    shape = (12, n_adversaries)
+    one, other = (
+        [PairOutcome(rng.choice([-0.1, 0.0, 0.2], shape), in_forget, weight) for _ in range(n_pairs)] for _ in range(2)
+    )
+    if alike:  # some contrasts are the same on every pair
+        one = [PairOutcome(alike * one[0].differences, in_forget, weight)] * n_pairs
+        other[0:] = [PairOutcome(o.differences * (0, 1, 1)[:n_adversaries], in_forget, weight) for o in other]
+    found = compare(one, other, 0.9)
+    each = 1 - 0.1 / (2 * n_adversaries + 1)
+    expected = (-ends_by_definition(one, other, each), ends_by_definition(other, one, each))
+    assert (found.interval.low, found.interval.high) == pytest.approx(np.clip(expected, -1, 1))
+
+
+def test_a_level_that_is_none_and_no_pairs_at_all_are_refused():
+    one, other = methods(2, ([0.1, 0.0], [0.2, 0.0]))
+    for level in (0.0, 1.0, 1.5):
+        for call in (
+            lambda level=level: compare(one, other, level),
+            lambda level=level: compare_all({"a": one, "b": other, "c": one}, level),
+            lambda level=level: compare_all({}, level),
+        ):
+            with pytest.raises(ValueError, match=f"not at {level}"):
+                call()
+    with pytest.raises(ValueError, match="at least one pair"):
+        compare([], [])
+
+
+def test_an_interval_that_ends_at_zero_tells_no_difference():
+    for low, high in ((-0.5, 0.0), (0.0, 0.5)):
+        found = Comparison(0.0, Interval(low, high, 0.95, "over pairs"))
+        assert not found.first_is_better
+        assert not found.second_is_better
+
+
+def test_a_difference_of_qualities_lies_between_minus_one_and_one_and_two_methods_need_no_adjustment():
+    one, other = (outcomes_of(np.array([row] * 2).reshape(-1, 1), 2) for row in ([1.0, -1.0, 1.0], [0.5, 1.0, -1.0]))
+    found = compare(one, other, 0.999)
+    assert (found.interval.low, found.interval.high) == (-1, 1)
+    assert compare_all({"a": one, "b": other}, 0.6) == {("a", "b"): compare(one, other, 0.6)}

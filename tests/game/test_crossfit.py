@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.game.advantage import PairOutcome
-from forgetgauge.game.quality import ENUMERATED, best_adversary, cross_fit, cross_fit_pairs
+from forgetgauge.game.quality import ENUMERATED, _halves, best_adversary, cross_fit, cross_fit_pairs
 
 from .simulation import make_world, simulate_pairs
 from .supremum_simulation import SCENARIOS, crossfit_errors, other_folds, outcomes_of
@@ -154,3 +154,78 @@ def test_over_points_the_estimate_is_unbiased_given_the_models():
         fit = cross_fit([PairOutcome(moved, labels, np.ones(2 * k))])
         errors.append(fit.advantage - fit.choice @ truth)
     assert abs(np.mean(errors)) <= 3.5 * np.std(errors) / np.sqrt(len(errors))
+
+
+def points_by_hand(outcomes, n_blocks):
+    """Points of every set are dealt in turn; each half of the blocks scores the adversary that the other half chose."""
+
+    def advantage(outcome, blocks):
+        means = []
+        for side in outcome.sides:
+            rows = np.flatnonzero(side & (outcome.weight > 0))
+            own = [row for place, row in enumerate(rows) if place % n_blocks in blocks]
+            means.append(np.average(outcome.differences[own], axis=0, weights=outcome.weight[own]))
+        return (means[0] - means[1]) / 2
+
+    total, count = 0.0, 0
+    for size in {n_blocks // 2, n_blocks - n_blocks // 2}:
+        for scored in itertools.combinations(range(n_blocks), size):
+            rest = [block for block in range(n_blocks) if block not in scored]
+            chosen = np.mean([advantage(o, rest) for o in outcomes], axis=0)
+            best = int(np.argmax(np.abs(chosen)))
+            total += size * np.sign(chosen[best]) * np.mean([advantage(o, scored) for o in outcomes], axis=0)[best]
+            count += size
+    return total / count
+
+
+@pytest.mark.parametrize(("k", "n_pairs"), [(2, 1), (3, 2), (6, 1), (9, 3), (10, 4)])
+def test_over_points_all_halvings_agree_with_a_loop_over_them(k, n_pairs):
+    rng = np.random.default_rng(k)
+    in_forget = np.arange(2 * k) < k
+    outcomes = [
+        PairOutcome(rng.uniform(-1, 1, (2 * k, 3)), in_forget, rng.uniform(0.5, 2, 2 * k)) for _ in range(n_pairs)
+    ]
+    found = cross_fit(outcomes)
+    assert found.basis == "over points"
+    assert found.advantage == pytest.approx(points_by_hand(outcomes, min(k, 8)), abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_scale_of_weights_is_nothing_to_it(scale):
+    rng = np.random.default_rng(1)
+    d, in_forget, weight = rng.uniform(-1, 1, (12, 3)), np.arange(12) < 6, rng.uniform(0.5, 2, 12)
+    plain, scaled = (cross_fit([PairOutcome(d, in_forget, own)]).advantage for own in (weight, scale * weight))
+    assert scaled == pytest.approx(plain)
+
+
+def test_adversaries_that_are_one_share_the_choice():
+    by_pair = np.random.default_rng(2).uniform(-0.2, 0.3, (6, 2))
+    alone, twice = cross_fit_pairs(by_pair), cross_fit_pairs(by_pair[:, [0, 1, 1, 1]])
+    assert twice.advantage == pytest.approx(alone.advantage)
+    assert twice.choice == pytest.approx(alone.choice[[0, 1, 1, 1]] / [1, 3, 3, 3])
+
+
+@pytest.mark.parametrize("n", [13, 16, 67])
+def test_beyond_enumeration_halves_are_spaced_evenly_at_up_to_32_spacings(n):
+    halves = {frozenset(np.flatnonzero(row).tolist()) for row in _halves(n)}
+    spacings = [s for s in range(1, n) if np.gcd(s, n) == 1 and 2 * s <= n][:32]
+    expected = {frozenset((start + s * i) % n for i in range(n // 2)) for s in spacings for start in range(n)}
+    if n % 2:
+        expected |= {frozenset(range(n)) - half for half in expected}
+    assert halves == expected
+    assert len(_halves(n)) == len(halves)  # none counts twice
+    with pytest.raises(ValueError, match="read-only"):
+        _halves(n)[0, 0] = True  # it is kept for the next who asks
+
+
+def test_where_nothing_was_measured_nobody_is_chosen():
+    for found in (cross_fit_pairs(np.zeros((6, 3))), cross_fit([PairOutcome(np.zeros((4, 3)), LABELS, np.ones(4))])):
+        assert found.advantage == 0
+        assert found.choice.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="at least one pair"):
+        cross_fit([])
+    with pytest.raises(ValueError, match="same adversaries"):
+        cross_fit([PairOutcome(np.zeros((4, n)), LABELS, np.ones(4)) for n in (1, 2)])
+
+
+LABELS = np.arange(4) < 2

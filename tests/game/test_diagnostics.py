@@ -129,3 +129,25 @@ def test_nonsense_is_refused():
         auc(scores, np.zeros_like(side), weight)
     with pytest.raises(ValueError, match="false positive rate"):
         tpr_at_fpr(scores, side, weight, 1.5)
+
+
+def test_labels_and_weights_of_other_points_or_of_one_set_alone_are_refused():
+    scores, in_forget = np.arange(4.0), np.array([True, True, False, False])
+    for labels, weight, words in (
+        (in_forget, np.ones(3), "same points"),
+        (in_forget.reshape(2, 2), np.ones((2, 2)), "same points"),
+        (np.ones(4, dtype=bool), np.ones(4), "unseen set has no mass"),
+        (np.zeros(4, dtype=bool), np.ones(4), "forget set has no mass"),
+        (in_forget, np.array([1.0, 1.0, 0.0, 0.0]), "unseen set has no mass"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            auc(scores, labels, weight)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_scale_of_weights_is_nothing_to_a_diagnosis(scale):
+    rng = np.random.default_rng(8)
+    scores, swapped, weight = rng.normal(size=12), rng.normal(size=12), rng.uniform(0.5, 2, 12)
+    in_forget = np.arange(12) < 6
+    plain, scaled = (diagnose(scores, swapped, in_forget, own) for own in (weight, scale * weight))
+    assert vars(scaled) == pytest.approx(vars(plain))

@@ -2,16 +2,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from forgetgauge.game.adaptive import pairs_needed, stein_intervals, stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.bounds import least_epsilon
+from forgetgauge.game.comparison import compare, compare_all
 from forgetgauge.game.intervals import (
     MIN_PAIRS,
     Interval,
+    advantage_floor,
     bounded_interval,
+    lower_bounds,
     pair_interval,
     signed_interval,
     simultaneous_intervals,
     welch_interval,
 )
+from forgetgauge.game.one_model import group_epsilon, point_epsilon
+from forgetgauge.game.quality import bounded_quality_interval, supremum_interval
 
 from .supremum_simulation import outcomes_of
 
@@ -200,3 +207,100 @@ def test_the_bounded_interval_can_be_asked_for_and_is_over_pairs_at_any_number()
     assert wide.low < 0.1 < 0.2 < wide.high
     with pytest.raises(ValueError, match="at least one pair"):
         bounded_interval(np.array([]))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_two_points_of_a_set_are_enough_for_welch(k):
+    pair = outcome(np.random.default_rng(k), k)
+    d = pair.differences[:, 0]
+    expected = stats.ttest_ind(d[:k], d[k:], equal_var=False).confidence_interval(0.6)
+    found = welch_interval([pair], 0, 0.6)
+    assert (found.low, found.high) == pytest.approx((expected.low / 2, expected.high / 2))
+
+
+def test_two_pairs_are_enough_for_students_t():
+    found = pair_interval(np.array([0.1, 0.3]), 0.5)
+    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.5, 1, 0.2, stats.sem([0.1, 0.3])))
+
+
+@pytest.mark.parametrize("value", [1.0, 0.4, -1.0, -0.9])
+def test_where_all_points_move_alike_as_many_as_none_was_seen_of_may_not(value):
+    """A share p of points that move otherwise is not met among n with the chance (1 − p)^n: 2.5 % at the end."""
+    in_forget, weight = np.arange(10) < 5, np.array([1.0] * 4 + [0.0] + [1.0] * 5)
+    pair = PairOutcome(np.where(in_forget, value, -value)[:, None], in_forget, weight)
+    for n_pairs in (1, 3):
+        found = welch_interval([pair] * n_pairs, 0)
+        missed = 1 - 0.025 ** (1 / (9 * n_pairs))
+        assert (found.low, found.high) == pytest.approx((max(-1, value - missed), min(1, value + missed)))
+
+
+def test_where_no_point_moves_these_models_show_nothing():
+    found = welch_interval([constant(0.5)], 0)  # all alike, F as T
+    assert (found.low, found.high) == (0, 0)
+
+
+def test_every_pair_must_be_measured_with_the_same_adversaries_whatever_their_number():
+    rng = np.random.default_rng(0)
+    outcomes = [outcome(rng, n_adversaries=n) for n in (1, 2, 2, 2, 2)]
+    with pytest.raises(ValueError, match="same adversaries"):
+        signed_interval(outcomes, 0)
+
+
+def test_the_level_is_95_percent_where_no_other_is_asked_for():
+    rng = np.random.default_rng(1)
+    outcomes = [outcome(rng, n_adversaries=2) for _ in range(6)]
+    other = [outcome(rng, n_adversaries=2) for _ in range(6)]
+    by_pair = np.array([o.advantage for o in outcomes])
+    for asked, *arguments in (
+        (pair_interval, by_pair[:, 0]),
+        (welch_interval, outcomes, 0),
+        (bounded_interval, by_pair[:, 0]),
+        (signed_interval, outcomes, 0),
+        (simultaneous_intervals, outcomes),
+        (advantage_floor, by_pair),
+        (supremum_interval, outcomes),
+        (bounded_quality_interval, by_pair),
+        (compare, outcomes, other),
+        (lambda *given, **level: compare_all({"a": given[0], "b": given[1]}, **level), outcomes, other),
+        (stein_intervals, by_pair, 5),
+        (stein_quality_interval, by_pair, 5),
+        (pairs_needed, by_pair, 0.01),
+        (least_epsilon, 0.3, -9.0),
+        (group_epsilon, -9.0),
+        (point_epsilon, 9, 10),
+    ):
+        assert asked(*arguments) == asked(*arguments, level=0.95), asked
+    assert least_epsilon(0.3, -9.0) == least_epsilon(0.3, -9.0, n_models=1, delta=1e-5)
+    assert group_epsilon(-9.0) == group_epsilon(-9.0, n_models=1, delta=0.0)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, float("nan")])
+def test_a_level_that_is_none_is_refused_by_its_name(level):
+    rng = np.random.default_rng(2)
+    outcomes = [outcome(rng, n_adversaries=2) for _ in range(6)]
+    by_pair = np.array([o.advantage for o in outcomes])
+    for asked, *arguments in (
+        (pair_interval, by_pair[:, 0]),
+        (welch_interval, outcomes, 0),
+        (welch_interval, outcomes_of(np.array([[0.4]]), 3), 0),
+        (bounded_interval, by_pair[:, 0]),
+        (simultaneous_intervals, outcomes),
+        (supremum_interval, outcomes),
+        (bounded_quality_interval, by_pair),
+        (pairs_needed, by_pair, 0.1),
+        (stein_intervals, by_pair, 5),
+        (lambda level: Interval(0.0, 0.0, level, "over pairs"),),
+    ):
+        with pytest.raises(ValueError, match=f"confidence level lies strictly between 0 and 1, not at {level}"):
+            asked(*arguments, level=level)
+    with pytest.raises(ValueError, match="probability of a miss lies strictly between 0 and 1"):
+        lower_bounds(by_pair[:, 0], 1 - level)
+
+
+def test_many_bounds_at_once_are_each_by_itself():
+    values = np.random.default_rng(3).uniform(-1, 1, (2, 3, 6, 2))
+    each = [[advantage_floor(one, 0.5) for one in row] for row in values]
+    np.testing.assert_allclose(advantage_floor(values, 0.5), each)
+    bounds = [[lower_bounds(one, 0.1) for one in row] for row in values[..., 0]]
+    np.testing.assert_allclose(lower_bounds(values[..., 0], 0.1), bounds)
+    assert np.ptp(bounds) > 0.01

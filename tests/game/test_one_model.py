@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.one_model import (
+    N_ANSWERS,
     ModelTest,
     group_epsilon,
     groups_test,
     half_test,
     log_p_of_best,
+    log_p_of_most_visible,
     pairs_test,
     point_epsilon,
     ranks_test,
@@ -106,7 +109,7 @@ def test_the_top_scores_are_tested_like_answers():
 
 def test_the_ranks_of_a_score_are_those_of_mann_and_whitney():
     rng = np.random.default_rng(0)
-    for n, n_forget in [(8, 4), (13, 5), (40, 20)]:
+    for n, n_forget in [(2, 1), (8, 4), (13, 5), (40, 20), (60, 5)]:
         forget, scores = draw(n, n_forget, rng), rng.normal(size=n)
         found = ranks_test(scores, forget)
         exact = stats.mannwhitneyu(scores[forget], scores[~forget], alternative="greater", method="exact")
@@ -251,3 +254,197 @@ def test_what_is_no_test_is_refused(call, why):
 
 def test_a_two_sided_p_is_at_most_one():
     assert ModelTest(2, 4, 0.0, math.log(0.8), math.log(0.7)).log_p == 0
+
+
+def test_the_top_scores_of_unequal_halves_are_scipys_and_their_counts_are_told():
+    rng = np.random.default_rng(3)
+    in_forget = draw(30, 8, rng)
+    scores = rng.normal(size=30) + in_forget
+    for n_top in (1, 7, 30):
+        top = np.argsort(-scores)[:n_top]
+        n_right = int(in_forget[top].sum())
+        found = top_test(scores, in_forget, n_top)
+        assert (found.n_right, found.n_asked, found.by) == (n_right, n_top, "top")
+        assert found.advantage == pytest.approx(n_right / 8 - (n_top - n_right) / 22)
+        law = stats.hypergeom(30, 8, n_top)
+        assert found.log_p_above == pytest.approx(law.logsf(n_right - 1), abs=1e-12)
+        assert found.log_p_below == pytest.approx(law.logcdf(n_right), abs=1e-12)
+    for n_top in (0, -1, 31):
+        with pytest.raises(ValueError, match="cannot be taken"):
+            top_test(scores, in_forget, n_top)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_right_answers_of_points_and_of_groups_are_those_counted_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(10), 3)
+    in_forget = np.repeat(draw(10, 4, rng), 3)
+    says = rng.random(30) < 0.6
+    right = sum(bool(a) == bool(b) for a, b in zip(says, in_forget, strict=True))
+    for found in (half_test(says, in_forget), groups_test(says, in_forget, group)):
+        assert (found.n_right, found.n_asked) == (right, 30)
+        assert found.advantage == pytest.approx(says[in_forget].mean() - says[~in_forget].mean())
+
+
+def rank_sum_tails(levels: list[int], chosen: np.ndarray) -> tuple[float, float]:
+    """Over every choice, by counting how often each sum occurs, in whole numbers."""
+    ways, n = {(0, 0): 1}, int(chosen.sum())
+    for level in levels:
+        after = dict(ways)
+        for (n_chosen, total), count in ways.items():
+            if n_chosen < n:
+                after[n_chosen + 1, total + level] = after.get((n_chosen + 1, total + level), 0) + count
+        ways = after
+    seen = sum(level for level, one in zip(levels, chosen, strict=True) if one)
+    of_all = {total: count for (n_chosen, total), count in ways.items() if n_chosen == n}
+    whole = sum(of_all.values())
+    return (
+        math.log(sum(count for total, count in of_all.items() if total >= seen) / whole),
+        math.log(sum(count for total, count in of_all.items() if total <= seen) / whole),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_ranks_than_levels_are_dealt_evenly_and_their_sum_is_exact(seed):
+    rng = np.random.default_rng(seed)
+    n = 122  # two ranks a level
+    in_forget = draw(n, 5, rng)
+    scores = rng.permutation(n).astype(float)
+    found = ranks_test(scores, in_forget)
+    expected = rank_sum_tails([int(score) // 2 for score in scores], in_forget)
+    assert (found.log_p_above, found.log_p_below) == pytest.approx(expected)
+    above = sum(f > u for f in scores[in_forget] for u in scores[~in_forget])
+    assert (found.n_right, found.n_asked) == (above, 5 * (n - 5))
+
+
+@pytest.mark.parametrize(("n", "n_chosen"), [(9, 7), (9, 2), (9, 5)])
+def test_sums_over_large_choices_are_exact_however_coarse_the_levels(n, n_chosen, monkeypatch):
+    rng = np.random.default_rng(n_chosen)
+    monkeypatch.setattr("forgetgauge.game.one_model._LARGEST_TABLE", 1.0)  # as if there were thousands: yes or no
+    group = np.repeat(np.arange(n), 3)
+    chosen = draw(n, n_chosen, rng)
+    says = rng.random(3 * n) < 0.6
+    rounded = [round(says[group == one].mean()) for one in range(n)]
+    found = groups_test(says, np.repeat(chosen, 3), group)
+    expected = rank_sum_tails(rounded, chosen)
+    assert (found.log_p_above, found.log_p_below) == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_that_are_no_list_or_a_draw_without_both_sorts_are_refused():
+    with pytest.raises(ValueError, match="points in F and points in T"):
+        ranks_test(np.arange(4.0), np.ones(4, dtype=bool))
+    with pytest.raises(ValueError, match="do not fit"):
+        ranks_test(np.arange(4.0), np.ones(3, dtype=bool))
+
+
+def outcome_of(says: np.ndarray) -> PairOutcome:
+    return outcome_of_decisions(says[0], says[1], np.arange(says.shape[2]) < says.shape[2] // 2, np.ones(says.shape[2]))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_most_visible_model_is_found_among_many_that_answer_otherwise(last):
+    """Of 3 × 2 models and 8 adversaries one shows F by the few points it does not name: nearer to half, but rarer."""
+    says = np.zeros((2, 3, 40, 8), dtype=bool)
+    in_forget = np.arange(40) < 20
+    says[0, :, :15] = says[0, :, 20:25] = True  # 24 tests name half of the points, 15 of them rightly
+    seed, adversary = (2, 7) if last else (0, 0)
+    says[1, seed, :, adversary] = True
+    says[1, seed, :9, adversary] = False  # of the other side's T, which is F here
+    outcome = outcome_of(says)
+    every = [
+        half_test(side[seed, :, which], forget).log_p
+        for side, forget in ((says[0], in_forget), (says[1], ~in_forget))
+        for seed in range(3)
+        for which in range(8)
+    ]
+    assert min(every) == half_test(says[1, seed, :, adversary], ~in_forget).log_p
+    for n_looks in (1, 2):
+        log_p, n_models = log_p_of_most_visible([outcome], n_looks)
+        assert log_p == pytest.approx(min(0.0, math.log(n_looks * 48) + min(every)))
+        assert n_models == 6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_most_visible_of_random_models_is_the_one_of_the_smallest_p(seed):
+    rng = np.random.default_rng(seed)
+    outcomes = []
+    for n in (20, 40, 80):
+        rates = rng.choice([0.05, 0.5, 0.95], (2, 2, 1, 6))
+        outcomes.append(outcome_of(rng.random((2, 2, n, 6)) < rates))
+    every = [
+        half_test(says[one, :, which], forget).log_p
+        for outcome in outcomes
+        for says, forget in zip(outcome.decisions, outcome.sides, strict=True)
+        for one in range(2)
+        for which in range(6)
+    ]
+    log_p, n_models = log_p_of_most_visible(outcomes)
+    assert (log_p, n_models) == (pytest.approx(min(0.0, math.log(72) + min(every))), 12)
+
+
+def test_a_corrected_p_is_at_most_one():
+    dull = half_test(np.arange(8) % 2 == 0, np.arange(8) < 4)
+    assert log_p_of_best([dull] * 3) == 0
+    assert log_p_of_most_visible([outcome_of(np.zeros((2, 1, 8, 2), dtype=bool))]) == (0, 2)
+
+
+@pytest.mark.parametrize(("n_right", "n_asked"), [(0, 0), (5, 10), (9, 10), (1, 10), (40, 50), (26, 50), (7, 7)])
+def test_epsilon_of_a_point_is_that_of_clopper_and_pearsons_limit(n_right, n_asked):
+    expected = 0.0
+    if n_asked:
+        right = max(n_right, n_asked - n_right)
+        rate = stats.binomtest(right, n_asked).proportion_ci(0.9, "exact").low
+        expected = max(0.0, 0.5 * math.log(rate / (1 - rate)))
+    assert point_epsilon(n_right, n_asked, level=0.9) == pytest.approx(expected)
+
+
+def test_as_many_answers_have_the_variance_of_each_test_by_chance():
+    rng = np.random.default_rng(10)
+    n, found = 60, {kind: [] for kind in N_ANSWERS}
+    says, scores = np.arange(2 * n) % 2 == 0, rng.normal(size=2 * n)
+    pair, group = np.arange(2 * n) // 2, np.arange(4 * n) // 2
+    for _ in range(300):
+        in_forget, coins = draw(2 * n, n, rng), rng.random(n) < 0.5
+        found["answers"].append(half_test(says, in_forget).advantage)
+        found["ranks"].append(ranks_test(scores, in_forget).n_right / n**2 * 2 - 1)
+        found["pairs"].append(pairs_test(says, np.stack([coins, ~coins], axis=1).ravel(), pair).advantage)
+        found["groups"].append(groups_test(np.repeat(says, 2), np.repeat(in_forget, 2), group).advantage)
+    for kind in ("answers", "ranks", "pairs", "groups"):
+        assert N_ANSWERS[kind] * n * np.var(found[kind]) == pytest.approx(1, abs=0.25), kind
+    assert N_ANSWERS["top"] == N_ANSWERS["ranks"]
+
+
+def test_the_best_of_several_adversaries_pays_for_the_choice():
+    rng = np.random.default_rng(11)
+    in_forget = draw(40, 20, rng)
+    tests = [half_test(in_forget ^ (rng.random(40) < share), in_forget) for share in (0.1, 0.3, 0.5)]
+    assert log_p_of_best(tests) == pytest.approx(math.log(3) + min(test.log_p for test in tests))
+    assert log_p_of_best(tests[:1]) == tests[0].log_p
+
+
+def test_the_advantage_of_ranks_is_twice_the_auc_minus_one_with_and_without_ties():
+    rng = np.random.default_rng(12)
+    for scores in (rng.permutation(20).astype(float), np.repeat(np.arange(10.0), 2), rng.integers(0, 3, 100) + 0.0):
+        in_forget = draw(len(scores), len(scores) // 4, rng)
+        couples = [(a > b) + 0.5 * (a == b) for a in scores[in_forget] for b in scores[~in_forget]]
+        found = ranks_test(scores, in_forget)
+        assert found.advantage == pytest.approx(2 * np.mean(couples) - 1)
+        assert found.n_right == round(sum(couples))
+
+
+def test_ranks_of_scores_that_tie_in_couples_are_exact():
+    rng = np.random.default_rng(13)
+    scores = np.repeat(np.arange(6.0), [2, 1, 2, 1, 2, 3])
+    for _ in range(4):
+        in_forget = draw(11, 4, rng)
+        found = ranks_test(scores, in_forget)
+        expected = rank_sum_tails([int(2 * rank) for rank in stats.rankdata(scores)], in_forget)
+        assert (found.log_p_above, found.log_p_below) == pytest.approx(expected)
+
+
+def test_no_tail_is_above_one_whatever_rounding_makes_of_the_sum():
+    for n in range(2, 120):
+        in_forget = np.arange(n) < n // 2
+        for says in (np.zeros(n, dtype=bool), in_forget, ~in_forget, np.arange(n) % 3 == 0):
+            found = half_test(says, in_forget)
+            assert max(found.log_p_above, found.log_p_below) <= 0

@@ -155,3 +155,12 @@ def test_a_test_without_pairs_or_relabellings_is_refused():
         noise_floor([outcome(rng), outcome(rng, n_adversaries=2)], rng)
     with pytest.raises(ValueError, match="at least one relabelling"):
         noise_floor([outcome(rng)], rng, 0)
+
+
+def test_every_relabelling_calls_exactly_half_of_the_points_forgotten_and_each_point_as_often():
+    rng = np.random.default_rng(5)
+    for counts in (np.ones(60, dtype=np.int64), np.array([40, 15, 5])):
+        n_forget = int(counts.sum()) // 2
+        drawn = permutation._random_counts(counts, n_forget, 2000, rng)
+        assert (drawn.sum(axis=1) == n_forget).all()
+        assert drawn.mean(axis=0) == pytest.approx(counts / 2, abs=0.2)

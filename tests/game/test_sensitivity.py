@@ -58,3 +58,20 @@ def test_a_set_without_mass_or_without_weights_is_refused():
         restricted(np.array([1.0, 0.0, 0.0]), np.array([1, 2]), "forget set")
     with pytest.raises(ValueError, match="for 2 points, so none for point 5"):
         restricted(np.ones(2), np.array([0, 5]))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_the_scale_of_weights_is_nothing_to_a_distribution(scale):
+    assert checked(np.array([1.0, 2.0, 5.0]) * scale, 3) == pytest.approx([0.125, 0.25, 0.625])
+
+
+def test_a_single_point_without_a_weight_and_no_point_at_all_are_refused():
+    with pytest.raises(ValueError, match="the set of 0 points no mass"):
+        restricted(np.ones(3), np.array([], dtype=np.int64))
+    with pytest.raises(ValueError, match="none for point 3"):
+        restricted(np.ones(3), np.array([3]))
+
+
+def test_a_single_negative_weight_is_called_negative():
+    with pytest.raises(ValueError, match="must not be negative"):
+        checked(np.array([-1.0]), 1)

@@ -164,3 +164,21 @@ def test_the_same_generator_draws_the_same_pair():
     first, second = (draw_pair(100, 0.1, np.random.default_rng(3)) for _ in range(2))
     assert first == second
     assert first != draw_pair(100, 0.1, np.random.default_rng(4))
+
+
+def test_a_split_is_no_other_thing():
+    split = Split(np.array([2]), np.array([0]), np.array([1]))
+    assert (split == "split") is False
+    assert split == Split(np.array([2]), np.array([0]), np.array([1]))
+
+
+def test_alpha_is_read_as_a_fraction_of_at_most_nine_digits():
+    assert split_sizes(3 * 10**12, 0.5000000001) == (10**12, 10**12)  # ½, and what is written after it is rounding
+    assert split_sizes(3 * 10**6, 0.500001) != (10**6, 10**6)
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(10, 0.2), (31, 0.5), (100, 0.9)])
+def test_a_drawn_split_holds_every_point_once(n, alpha):
+    split = draw_split(n, alpha, np.random.default_rng(0))
+    assert sorted([*split.retain, *split.forget, *split.unseen]) == list(range(n))
+    assert (len(split.retain), len(split.forget)) == split_sizes(n, alpha)

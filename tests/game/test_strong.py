@@ -183,3 +183,27 @@ def test_nonsense_is_refused():
         strong_threshold([], [np.ones(2)], 1, 1, rng)
     with pytest.raises(ValueError, match="same points"):
         advantage(np.zeros(3), np.zeros(4), np.ones(4, bool), 1, 0.0, queries(np.ones(2), 1), queries(np.ones(2), 1))
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_shadow_models_of_a_sort_share_its_weight_however_many_there_are(copies):
+    members = [np.array([0.0, 1.0, 2.0, 2.0])] * copies
+    others = [np.array([0.0, 0.0, 1.0, 1.5])]
+    found = strong_threshold(members, others, 1, 1, np.random.default_rng(0))
+    assert found == 1.75  # ½ of the members and none of the others; the share of neither is counted by the model
+
+
+def test_a_threshold_is_the_best_of_all_there_are():
+    rng = np.random.default_rng(3)
+    members = [rng.integers(0, 12, 7) + 1.0 for _ in range(3)]
+    others = [rng.integers(0, 12, 7) + 0.0 for _ in range(2)]
+
+    def gain(threshold):
+        mine, theirs = (np.mean([(each >= threshold).mean() for each in sets]) for sets in (members, others))
+        return mine - theirs
+
+    found = strong_threshold(members, others, 1, 1, rng)
+    best = max(gain(threshold) for threshold in np.arange(-1, 15, 0.25))
+    assert gain(found) == pytest.approx(best)
+    seen = np.concatenate([*members, *others])
+    assert not any(gain(lower) > best - 1e-9 for lower in seen[seen < found])  # the smallest of the best

@@ -97,3 +97,56 @@ def test_a_full_disk_during_an_append_loses_nothing(path, monkeypatch):
     assert Ledger(path).state == replay(before, path)[0]
     ledger.record_failed("d" * 64, "y")
     assert Ledger(path).state.failed["d" * 64] == "y"
+
+
+def test_a_job_that_its_process_dies_of_is_counted_until_it_ends_in_any_other_way(path):
+    ledger = Ledger(path)
+    for _ in range(2):
+        ledger.record_begun([A, B, C])
+    ledger.record_begun([A])
+    assert Ledger(path).state.begun == ledger.state.begun == {A: 3, B: 2, C: 2}
+    ledger.record_left([A])
+    ledger.record_failed(B, "ValueError: no")
+    assert Ledger(path).state.begun == ledger.state.begun == {C: 2}
+    ledger.record_done({C: Receipt("3" * 64, 1)}, 1.0)
+    assert Ledger(path).state.begun == ledger.state.begun == {}
+
+
+def test_a_flipped_bit_anywhere_and_a_line_taken_out_or_moved_is_found(path):
+    written(path)
+    content = path.read_bytes()
+    for place in range(len(content) - 1):  # without its last newline the last line counts as torn
+        with pytest.raises(UserError, match="is damaged"):
+            replay(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], path)
+    first, second, *rest = content.splitlines(keepends=True)
+    for lines in ([second, *rest], [second, first, *rest], [first, *rest]):
+        with pytest.raises(UserError, match="is damaged"):
+            replay(b"".join(lines), path)
+
+
+def test_a_ledger_is_torn_after_half_a_line_until_the_next_one_is_written(path):
+    assert not written(path).torn
+    assert not Ledger(path).torn
+    with path.open("ab") as journal:
+        journal.write(b'{"event":')
+    ledger = Ledger(path)
+    assert ledger.torn
+    ledger.record_lost(B)
+    assert not ledger.torn
+    assert not Ledger(path).torn
+
+
+def test_a_disk_that_is_full_only_when_the_line_leaves_the_buffer_loses_nothing(path, monkeypatch):
+    ledger = written(path)
+
+    class Full(io.FileIO):
+        def write(self, line) -> int:
+            super().write(bytes(line)[:5])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda self, mode: io.BufferedWriter(Full(str(self), mode)))
+        with pytest.raises(DiskFull):
+            ledger.record_failed("d" * 64, "x")
+    ledger.record_failed("d" * 64, "y")
+    assert Ledger(path).state.failed["d" * 64] == "y"

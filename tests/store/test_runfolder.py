@@ -75,3 +75,20 @@ def test_what_was_asked_for_is_kept(tmp_path: Path):
     folder = RunFolder(tmp_path)
     folder.write_run({"games": []})
     assert folder.read_run()["games"] == []
+
+
+def test_a_changed_byte_of_what_was_asked_for_is_found(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write_run({"games": [], "name": "none"})
+    content = folder.run_file.read_bytes()
+    for place in range(len(content)):
+        folder.run_file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(UserError, match=r"was changed|not valid JSON|but this version"):
+            folder.read_run()
+
+
+def test_a_file_in_a_folder_that_is_not_there_yet_is_written(tmp_path):
+    folder = RunFolder(tmp_path)
+    for text in ("once", "again"):
+        folder.write_text(folder.failures / "job.txt", text)
+        assert (tmp_path / "failures" / "job.txt").read_text() == text

@@ -159,3 +159,110 @@ def test_a_sparse_entry_and_one_larger_than_its_file_are_refused(tmp_path):
         with pytest.raises(UserError, match=r"refused|not a run exported"):
             import_run(path, RunFolder(tmp_path / "run"))
         assert not (tmp_path / "run").exists()
+
+
+def test_result_failures_versions_and_times_travel_and_what_is_there_stays(folder, tmp_path):
+    ledger, failed = folder.open_ledger(), "d" * 64
+    ledger.record_done({A: folder.objects.write(A, {"x": np.ones(3)}, {})}, 2.5, {"numpy": "2.0"})
+    ledger.record_failed(failed, "ValueError: no")
+    folder.result.write_text('{"quality": 0.5}')
+    export_run(folder, tmp_path / "x.tar")
+    target = RunFolder(tmp_path / "target")
+    import_run(tmp_path / "x.tar", target)
+    theirs, ours = target.open_ledger().state, folder.open_ledger().state
+    assert (theirs.done, theirs.failed, theirs.stack_of) == (ours.done, ours.failed, ours.stack_of)
+    assert theirs.failed == {failed: "ValueError: no"}
+    assert target.result.read_bytes() == folder.result.read_bytes()
+    journal = (target.path / "ledger.jsonl").read_bytes()
+    target.result.write_text("{}")
+    assert import_run(tmp_path / "x.tar", target) == 0
+    assert (target.path / "ledger.jsonl").read_bytes() == journal
+    assert target.result.read_text() == "{}"
+
+
+def test_a_failure_elsewhere_says_nothing_of_a_job_that_is_done_here(folder, tmp_path):
+    folder.open_ledger().record_lost(A)
+    folder.open_ledger().record_failed(A, "ValueError: no")
+    export_run(folder, tmp_path / "x.tar")
+    target = RunFolder(tmp_path / "target")
+    target.create()
+    target.open_ledger().record_done({A: target.objects.write(A, {}, {})}, 1.0)
+    journal = (target.path / "ledger.jsonl").read_bytes()
+    import_run(tmp_path / "x.tar", target)
+    assert (target.path / "ledger.jsonl").read_bytes().startswith(journal)
+    assert b"ValueError" not in (target.path / "ledger.jsonl").read_bytes()
+    assert target.open_ledger().state.is_available(A)
+
+
+@pytest.mark.parametrize("name", [f"../{A}.safetensors", "x.safetensors", ".safetensors", A, f"{A}.safetensors.part"])
+def test_only_a_key_with_the_suffix_names_an_artefact(tmp_path, name):
+    source = tar_with(tmp_path / "x.tar", (tarfile.TarInfo(name), b"evil"))
+    with pytest.raises(UserError, match="is nothing an export holds"):
+        import_run(source, RunFolder(tmp_path / "run"))
+
+
+def claiming(path: Path, name: str, size: int, n_bytes: int) -> Path:
+    """A tar whose one entry claims a size, in a file of so many bytes that take no room on the disk."""
+    entry = tarfile.TarInfo(name)
+    entry.size = size
+    with path.open("wb") as file:
+        file.write(entry.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(n_bytes)
+    return path
+
+
+def test_texts_have_a_largest_size_and_artefacts_have_not(tmp_path):
+    most = 64 * 2**20
+    for name, size, words in (
+        ("result.json", most, r"run\.json or ledger\.jsonl is missing"),
+        ("result.json", most + 1, r"'result\.json' is larger than 64 MiB"),
+        (f"{A}.safetensors", 2 * most, r"run\.json or ledger\.jsonl is missing"),
+        (f"{A}.safetensors", 5 * most, r"'a{64}\.safetensors' claims to be larger than the whole file"),
+    ):
+        source = claiming(tmp_path / "x.tar", name, size, 3 * most)
+        with pytest.raises(UserError, match=words):
+            import_run(source, RunFolder(tmp_path / "run"))
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_changed_byte_anywhere_in_an_export_is_found(folder, tmp_path):
+    export_run(folder, tmp_path / "x.tar")
+    content = (tmp_path / "x.tar").read_bytes()
+    places = [*range(0, len(content), 211), len(content) - 1]
+    for changed in (
+        *(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] for place in places),
+        content + b"x",
+        content + bytes(10 * tarfile.RECORDSIZE),
+        content + content,
+    ):
+        (tmp_path / "changed.tar").write_bytes(changed)
+        with pytest.raises(UserError, match=r"was changed|refused|not a run exported"):
+            import_run(tmp_path / "changed.tar", RunFolder(tmp_path / "target"))
+        assert not (tmp_path / "target").exists()
+
+
+def test_an_export_whose_digest_was_taken_out_was_changed(folder, tmp_path):
+    export_run(folder, tmp_path / "x.tar")
+    with tarfile.open(tmp_path / "x.tar") as tar:
+        entries = [(tarfile.TarInfo(m.name), tar.extractfile(m).read()) for m in tar if m.name != SEAL]
+    for kept in (entries, [e for e in entries if e[0].name in ("run.json", "ledger.jsonl")]):
+        with pytest.raises(UserError, match="was changed after it was written"):
+            import_run(tar_with(tmp_path / "bare.tar", *kept), RunFolder(tmp_path / "target"))
+
+
+def test_what_is_no_run_or_was_changed_is_not_exported(folder, tmp_path):
+    with pytest.raises(UserError, match="not a run folder"):
+        export_run(RunFolder(tmp_path / "nothing"), tmp_path / "x.tar")
+    folder.run_file.write_bytes(folder.run_file.read_bytes().replace(b"[]", b"{}"))
+    with pytest.raises(UserError, match="was changed after it was written"):
+        export_run(folder, tmp_path / "x.tar")
+    assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_an_import_that_is_refused_leaves_no_folder(folder, tmp_path):
+    export_run(folder, tmp_path / "good.tar")
+    change = {"run.json": b'{"format": 0}'}
+    source = rewritten(tmp_path / "good.tar", tmp_path / "bad.tar", lambda name, content: change.get(name, content))
+    with pytest.raises(UserError, match="format 0"):
+        import_run(source, RunFolder(tmp_path / "runs" / "target"))
+    assert not (tmp_path / "runs").exists()

@@ -43,10 +43,9 @@ def membership_lean(scores: Floats, member: Bools, classes: Ints, points: Ints |
     for own in np.unique(classes):
         rows = np.flatnonzero(classes == own)
         n, n_members = len(rows), int(member[rows].sum())
-        if 0 < n_members < n:
-            ranks = mid_ranks(scores[rows])
-            total[rows] = (ranks - (n + 1) / 2) * (member[rows] - n_members / n) / (n + 1)
-            pairs += n_members * (n - n_members) / (n + 1)
+        ranks = mid_ranks(scores[rows])
+        total[rows] = (ranks - (n + 1) / 2) * (member[rows] - n_members / n) / (n + 1)
+        pairs += n_members * (n - n_members) / (n + 1)
     if pairs == 0:
         return Lean(0.5, 0.0)
     by_point = total if points is None else np.bincount(np.unique(points, return_inverse=True)[1], weights=total)

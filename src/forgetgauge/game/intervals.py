@@ -63,7 +63,6 @@ def pair_interval(by_pair: Floats, level: float = 0.95) -> Interval:
 
     Pairs that agree exactly give an interval of width zero; ``signed_interval`` does not use it there.
     """
-    check_level(level)
     values = frozen_floats(by_pair, "advantages by pair")
     if values.ndim != 1 or len(values) < 2:
         raise ValueError(f"an interval over pairs needs at least two pairs, but the shape is {values.shape}")

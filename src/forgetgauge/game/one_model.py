@@ -207,8 +207,6 @@ def point_epsilon(n_right: int, n_asked: int, *, level: float = 0.95) -> float:
     Binomial(n, e^{2ε}/(1 + e^{2ε})), of which the exact lower confidence bound is taken.
     """
     right = max(n_right, n_asked - n_right)  # turned round it tells as much, at twice the chance
-    if n_asked == 0 or 2 * right == n_asked:
-        return 0.0
     rate = float(betaincinv(right, n_asked - right + 1, (1 - level) / 2))
     return 0.5 * math.log(rate / (1 - rate)) if rate > 0.5 else 0.0
 

@@ -71,7 +71,6 @@ def import_run(source: Path, folder: RunFolder) -> int:
             for entry in tar:
                 _refuse_odd(source, entry)
             _refuse_changed(source, tar)
-            folder.create()
             with folder.locked():
                 return _take(tar, source, folder)
     except FileNotFoundError:

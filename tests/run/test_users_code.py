@@ -19,7 +19,7 @@ from forgetgauge import plugins
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.worker import settings_kept
+from forgetgauge.run.surroundings import settings_kept
 from tests.own_code import TINY
 
 

@@ -34,7 +34,7 @@ from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
-from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, execute
+from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, died_of, execute
 from forgetgauge.run.trial import refusal, trials_of
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
@@ -117,8 +117,10 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
-            if options.trial:
-                _try_first(campaign, folder, workers, deadline)
+            if told := died_of(campaign.jobs, folder):
+                options.tell(told)
+            if options.trial and (untried := _try_first(campaign, folder, workers, deadline)):
+                notes.append(f"the time was up while code of yours was tried on a few points ({untried})")
             notes += set_aside(folder) if replaces else []
             while True:
                 folder.write_run(campaign.to_json())
@@ -208,34 +210,48 @@ def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]
     return Campaign.plan(planned), found.notes, found.replaces
 
 
-def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> None:
-    """Refuse code of the user's that cannot do the jobs that are open; at a limit, what hangs is ended."""
+def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> str:
+    """Refuse code of the user's that cannot do the jobs that are open; one whose process dies is tried again, as jobs
+    are, and one that takes longer than a job may is ended. What was being tried where the time was up; else nothing."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     trials = {job.key: job for job in trials_of(campaign.graphs, to_do, campaign.resolved.sources)}
     waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
     limits = Limits(deadline, campaign.resolved.job_seconds)
-    busy, failures = list[Assignment](), dict[str, Failure]()
-    while waiting or busy:
-        while waiting and workers.has_room(waiting[0]) and not limits.are_over:
+    busy, failures, lives = list[Assignment](), dict[str, Failure](), dict[str, int]()
+    while (waiting or busy) and not limits.are_over:
+        while waiting and workers.has_room(waiting[0]):
             busy.append(waiting.pop(0))
             workers.start(busy[-1], {})
-        if not busy:
-            break  # the time is up before all could be tried
         ended = workers.next(limits.wait(busy, workers))
         if ended is None:
-            for one in list(busy) if limits.are_over else limits.overdue(busy, workers):
+            for one in limits.overdue(busy, workers):
                 workers.stop(one)
                 busy.remove(one)
-                tried = getattr(one.jobs[0], "unlearners", {})
-                line = "the trial on a few points did not end within the time limit"
-                line += f", of it or of {listed(list(tried))}" if tried else ""
-                failures[one.jobs[0].label] = Failure(line, line)
+                failures[one.jobs[0].label] = _not_ended(one.jobs[0])
             continue
-        for what, failure in ended[1].failures.items():
-            failures[trials[what].label if what in trials else what] = failure  # of a worker that died, by its key
         busy.remove(ended[0])
+        for what, failure in ended[1].failures.items():
+            lives[what] = lives.get(what, 0) + 1
+            if lives[what] < failure.tries:
+                waiting.append(ended[0])
+            else:
+                failures[trials[what].label if what in trials else what] = failure  # of a worker that died, by its key
     if failures:
         raise refusal(failures)
+    for one in busy:
+        workers.stop(one)
+    return listed([one.jobs[0].label + _with(one.jobs[0], " with ") for one in [*busy, *waiting]])
+
+
+def _not_ended(trial: Job) -> Failure:
+    line = "the trial on a few points did not end within the time limit" + _with(trial, ", of it or of ")
+    return Failure(line, line)
+
+
+def _with(trial: Job, joined: str) -> str:
+    """The methods that are tried with a learner."""
+    methods = getattr(trial, "unlearners", {})
+    return joined + listed(list(methods)) if methods else ""
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:

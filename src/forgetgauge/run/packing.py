@@ -185,7 +185,10 @@ def is_out_of_memory(error: BaseException) -> bool:
         return isinstance(error, MemoryError)
     from forgetgauge.learn import device
 
-    return device.is_out_of_memory(error)
+    try:
+        return device.is_out_of_memory(error)
+    except Exception:  # its text cannot be had
+        return False
 
 
 def _forget_unused() -> None:

@@ -65,6 +65,19 @@ def execute(
     return _Scheduler(jobs, folder, executor, keep_weights, stack_width, Limits(deadline, job_seconds), progress).run()
 
 
+def died_of(jobs: Mapping[str, Job], folder: RunFolder) -> str:
+    """Which jobs were being done when a run in one process died, in one sentence; empty where none were."""
+    begun = {key: times for key, times in folder.open_ledger().state.begun.items() if key in jobs}
+    if not begun:
+        return ""
+    first, more = jobs[next(iter(begun))].label, len(begun) - 1
+    times = max(begun.values())
+    what = f"“{first}”" + (f" and {more} more" if more else "")
+    often = "once" if times == 1 else f"{times} times"
+    then = "it is left out" if times >= N_LIVES else f"it is tried again, and left out after {N_LIVES} times"
+    return f"the process died {often} while it did {what}; {then} (--executor processes survives it)"
+
+
 @dataclass(frozen=True)
 class Limits:
     """When what is being done is ended."""
@@ -135,7 +148,7 @@ class _Scheduler:
 
     def run(self) -> Ending:
         """Rounds of work: a further one only where an artefact turned out damaged on the way."""
-        self.folder.objects.sweep_up()
+        self.folder.sweep_up()
         self._check_artefacts()
         self._leave_out_deadly()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
@@ -247,10 +260,14 @@ class _Scheduler:
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1
+            if failure.harmful:
+                self.n_losses.clear()  # it is known why
             if self.tries[key] < failure.tries:
                 again.append(key)
             else:
                 self._give_up(key, failure)
+                for other in self._alike(key) if failure.harmful else ():
+                    self._give_up(other, failure)
         if not again:
             return []
         jobs = (
@@ -270,6 +287,15 @@ class _Scheduler:
             else:
                 narrowed.append(assignment)
         return narrowed
+
+    def _alike(self, key: str) -> list[str]:
+        """Other jobs that are open and run the same code."""
+        kind, choices = self.jobs[key].kind, self.jobs[key].choices
+        return [
+            other
+            for other in self._to_do(self.hopeless)
+            if self.jobs[other].kind == kind and self.jobs[other].choices == choices
+        ]
 
     def _give_up(self, key: str, failure: Failure) -> None:
         """Set a job aside: the others go on."""

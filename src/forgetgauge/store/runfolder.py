@@ -103,6 +103,12 @@ class RunFolder:
             )
         return run
 
+    def sweep_up(self) -> None:
+        """Delete half-written files that a killed process left, wherever they are."""
+        for path in (*self.path.glob("*.part"), *self.failures.glob("*.part")):
+            path.unlink(missing_ok=True)
+        self.objects.sweep_up()
+
     def write_text(self, path: Path, text: str) -> None:
         """Write a file of the folder, whole or not at all."""
         with full_disk_is_one_line(self.path):

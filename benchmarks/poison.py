@@ -7,6 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +66,7 @@ POISONS = {
     "gives_nan": "NaN",
     "gives_a_model_that_raises": "no weights to be had",
     "fills_its_folder": "OSError",
-    "replaces_functions_of_ours": "it replaced",
+    "replaces_functions_of_ours": "it replaced forgetgauge",
     "deletes_artefacts": "artefacts in the run folder",
     "changes_artefacts": "artefacts in the run folder",
     "wanders": "",
@@ -79,11 +82,16 @@ POISONS = {
 """Poison -> what is said of it, one of several; nothing where it harms nobody, and its own numbers are there."""
 FATAL = ("exits_at_once", "aborts", "kills_itself", "hangs", "hangs_and_ignores_signals")
 """What the process that runs it does not survive."""
+VANDALS = ("deletes_artefacts", "changes_artefacts")
+EXECUTORS = ("processes", "inline")
+HANGS_S = 8.0
+"""Seconds without a line in the ledger after which the user kills a run in one process."""
+MOST_S = 500.0
 
 
 @dataclass
 class Poisoned:
-    """What became of a run with a poisonous method."""
+    """What became of a run with poisonous methods."""
 
     code: int
     said: str
@@ -92,25 +100,21 @@ class Poisoned:
     methods: dict[str, Any]
 
     @staticmethod
-    def of(scratch: Path, poison: str, executor: str, most_s: float = 90) -> Poisoned:
-        """Start it, and where the process dies of it, again; what hangs in one process is killed by its user."""
-        table = f'[unlearners.poison]\nmethod = "poison_methods:{poison}"' if poison else ""
+    def of(scratch: Path, names: Sequence[str], executor: str) -> Poisoned:
+        """Start it, and where the process dies of it, again."""
+        tables = [f'[unlearners.{name}]\nmethod = "poison_methods:{name}"' for name in names]
         file, out = scratch / "poisoned.toml", scratch / "run"
         shutil.rmtree(out, ignore_errors=True)
-        file.write_text(POISONED.format(poison=table))
+        file.write_text(POISONED.format(poison="\n".join(tables)))
         path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
-        waits, said = (20 if executor == "inline" and poison.startswith("hangs") else most_s), ""
+        said, dies = "", executor == "inline" and any(name in FATAL for name in names)
         for starts in range(1, 6):  # noqa: B007
             process = started(file, out, executor, "--no-trial", PYTHONPATH=path, RUN_FOLDER=str(out))
-            try:
-                code = process.wait(waits)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                code = process.wait()
+            code = _waited_for(process, out / "ledger.jsonl", HANGS_S if dies else MOST_S)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it left behind
             said += "".join(out.with_suffix(f".{name}").read_text(errors="replace") for name in ("err", "out"))
-            if not (executor == "inline" and poison in FATAL and (code < 0 or not (out / "result.json").exists())):
+            if not dies or (code >= 0 and (out / "result.json").exists()):
                 break
         done = {key: one.receipt.sha256 for key, one in RunFolder(out).open_ledger().state.done.items()}
         methods = {}
@@ -118,40 +122,68 @@ class Poisoned:
             methods = without_timings(json.loads((out / "result.json").read_text()))["games"][0]["methods"]
         return Poisoned(code, said, starts, done, methods)
 
-    def wrong(self, poison: str, executor: str, clean: Poisoned) -> list[str]:
-        """Which promises were broken."""
-        expected = POISONS[poison]
-        named = not expected or any(words in self.said for words in expected.split("|"))
-        n_pairs = self.methods.get("poison", {}).get("n_pairs")
-        return [
-            what
-            for what, holds in {
-                f"exit code {self.code}": self.code == bool(expected),
-                "not named": named and (not expected or "poison" in self.said),
-                "a traceback": "Traceback (most" not in self.said,
-                "raw escapes": "\x1b" not in self.said or poison.startswith("prints"),
-                "megabytes": len(self.said) < 20_000 or poison.startswith("prints"),
-                "its own numbers": bool(n_pairs) is not bool(expected),
-                "others' artefacts": self.done.items() >= clean.done.items(),
-                "others' numbers": all(self.methods.get(name) == clean.methods[name] for name in OTHERS),
-                f"{self.starts} starts": self.starts == (4 if executor == "inline" and poison in FATAL else 1),
-            }.items()
-            if not holds
-        ]
+    def of_run(self, names: Sequence[str], executor: str, clean: Poisoned) -> list[str]:
+        """Which promises about the run were broken: above all, that the other methods' numbers are what they were."""
+        n_starts = 4 if executor == "inline" and any(name in FATAL for name in names) else 1
+        prints = any(name.startswith("prints") for name in names)
+        promises = {
+            f"exit code {self.code}": self.code == any(POISONS[name] for name in names),
+            "a traceback": "Traceback (most" not in self.said,
+            "raw escapes": prints or "\x1b" not in self.said,
+            "megabytes": prints or len(self.said) < 100_000,
+            "others' artefacts differ": self.done.items() >= clean.done.items(),
+            "others' numbers differ": all(self.methods.get(name) == clean.methods[name] for name in OTHERS),
+            f"{self.starts} starts": self.starts == n_starts,
+            "the next start does not name it": n_starts == 1 or "the process died once while it did" in self.said,
+        }
+        return [what for what, holds in promises.items() if not holds]
+
+    def of_method(self, name: str) -> list[str]:
+        """Which promises about a poisonous method were broken: it is named without numbers, or harmless with them."""
+        lines = [line for line in self.said.splitlines() if name in line]
+        words = POISONS[name].split("|")
+        wrong = [] if any(word in line for word in words for line in lines) else ["not named"]
+        has_numbers = bool(self.methods.get(name, {}).get("n_pairs"))
+        return wrong + (["its numbers"] if has_numbers is bool(POISONS[name]) else [])
 
 
-def poison(names: tuple[str, ...], scratch: Path) -> list[str]:
-    """Every poisonous method in both executors, beside methods that are not: are their numbers what they always are?"""
+def _waited_for(process: subprocess.Popen[str], ledger: Path, patience_s: float) -> int:
+    """The exit code of a run, which is killed where it writes nothing more."""
+    length, since = 0, time.monotonic()
+    while process.poll() is None:
+        now = ledger.stat().st_size if ledger.exists() else 0
+        if now != length or not now:
+            length, since = now, time.monotonic()
+        if time.monotonic() - since > patience_s:
+            process.kill()
+            return process.wait()
+        time.sleep(0.1)
+    return process.returncode
+
+
+def poison(asked: Sequence[str], scratch: Path) -> list[str]:
+    """Every poisonous method in both executors, beside methods that are not: are their numbers what they always are?
+
+    Those that the process survives run together, the others and those that damage artefacts each in a run of its own.
+    """
+    names = [name for name in POISONS if not asked or name in asked]
+    alone = {"processes": VANDALS, "inline": (*VANDALS, *FATAL)}
+    cells: dict[str, dict[str, str]] = {name: {} for name in names}
     problems = []
+    for executor in EXECUTORS:
+        clean = Poisoned.of(scratch, (), executor)
+        together = [name for name in names if name not in alone[executor]]
+        for group in filter(None, [together, *([name] for name in names if name in alone[executor])]):
+            came = Poisoned.of(scratch, group, executor)
+            of_run = came.of_run(group, executor, clean)
+            problems += [f"{executor}, {', '.join(group)}: {'; '.join(of_run)}\n{came.said[-3000:]}"] if of_run else []
+            for name in group:
+                wrong = came.of_method(name) + (of_run if len(group) == 1 else [])
+                again = f", {came.starts} starts" if came.starts > 1 else ""
+                cells[name][executor] = "; ".join(wrong) or ("named" if POISONS[name] else "harmless") + again
+                problems += [f"{executor}, {name}: {'; '.join(wrong)}"] if wrong else []
+            print(f"{executor}: {len(group)} of {len(names)} tried", *of_run, file=sys.stderr)
     head("method that", "in worker processes", "in the one process")
-    clean = {executor: Poisoned.of(scratch, "", executor) for executor in ("processes", "inline")}
-    for name in names or POISONS:
-        cells = []
-        for executor in ("processes", "inline"):
-            came = Poisoned.of(scratch, name, executor)
-            wrong = came.wrong(name, executor, clean[executor])
-            again = f", {came.starts} starts" if came.starts > 1 else ""
-            cells.append("; ".join(wrong) if wrong else ("named" if POISONS[name] else "harmless") + again)
-            problems += [f"{name} ({executor}): {'; '.join(wrong)}\n{came.said[-1500:]}"] if wrong else []
-        row(name.replace("_", " "), *cells)
+    for name in names:
+        row(name.replace("_", " "), *(cells[name][executor] for executor in EXECUTORS))
     return problems

@@ -7,16 +7,18 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from forgetgauge.errors import WrongOutput
-from forgetgauge.run import executors, trial, worker
-from forgetgauge.run.assignments import Assignment, Failure, Sources
-from forgetgauge.run.executors import Processes
+from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.run import campaign, executors, trial, worker
+from forgetgauge.run.assignments import Assignment, Failure, Outcome, Resolved, Sources
+from forgetgauge.run.executors import N_LIVES, Processes
 from forgetgauge.run.scheduler import died_of, execute
 from forgetgauge.run.surroundings import _functions_kept, settings_kept
 from forgetgauge.store.objects import Artefact
@@ -105,12 +107,14 @@ def test_in_this_process_too_as_far_as_one_can_survive_it(poisoned, call):
 
 
 @pytest.mark.slow
-def test_who_deletes_artefacts_is_told_of_in_one_line(poisoned, call):
+def test_who_deletes_artefacts_is_named_and_the_rest_finishes(poisoned, call):
     path = poisoned("deletes")
-    code, _, err = call("run", path, "--executor", "inline", "--no-trial", "--quiet")
-    assert code in (1, 2)
-    assert "Traceback" not in err
-    assert "again and again" in err
+    code, out, err = call("run", path, "--executor", "inline", "--no-trial", "--quiet")
+    assert code == 1
+    assert "deletes" in err
+    assert "artefacts in the run folder that it was given or had made were deleted" in err
+    rows = {line.split()[0]: line for line in out.splitlines() if line}
+    assert [name for name in ("retrain", "none", "deletes") if "no pair completed" in rows[name]] == ["deletes"]
 
 
 @pytest.mark.slow
@@ -254,6 +258,16 @@ def test_a_function_of_ours_that_a_method_replaced_is_put_back_and_the_method_na
     assert (worker.decide, worker.Worker.perform) == before
 
 
+def test_threads_that_a_method_left_do_not_keep_the_program_from_ending():
+    program = (
+        "import threading, time\nfrom forgetgauge import cli\n"
+        "cli.app = lambda **_: threading.Thread(target=time.sleep, args=(100,)).start()\ncli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("note: 1 thread that code of yours started still ran")
+
+
 # -- methods that damage the run folder --------------------------------------------------------------------------------
 
 
@@ -318,3 +332,63 @@ def test_a_worker_that_dies_before_it_is_told_what_for_is_replaced(tmp_path, mon
         assert workers._members[0].process.is_alive()
     finally:
         workers.close()
+
+
+# -- trials ------------------------------------------------------------------------------------------------------------
+
+
+class DiesAtFirst(StandIn):
+    """Whose process dies so often; then the trial is fine."""
+
+    def __init__(self, folder: RunFolder, n_deaths: int) -> None:
+        super().__init__(folder)
+        self.n_deaths = n_deaths
+
+    def next(self, timeout=None):
+        assignment, _ = self.waiting.pop()
+        self.performed.append(assignment.jobs[0].label)
+        if len(self.performed) > self.n_deaths:
+            return assignment, Outcome()
+        return assignment, Outcome(failures={key: Failure("it died", "", tries=N_LIVES) for key in assignment.wanted})
+
+
+class NeverEnds(StandIn):
+    """Whose trial goes on and on; what was stopped is in `stopped`."""
+
+    def next(self, timeout=None):
+        time.sleep(timeout)
+
+    def stop(self, assignment):
+        self.performed.append(f"stopped {assignment.jobs[0].label}")
+
+
+@pytest.fixture
+def to_try(tmp_path, monkeypatch):
+    """A run with one trial to do: its campaign and its folder."""
+    monkeypatch.setattr(campaign, "trials_of", lambda *_: [MadeUp("try-model", label="try learner 'mine'")])
+    folder = RunFolder(tmp_path / "run")
+    folder.create()
+    return campaign.Campaign([], Resolved([], None, False, Sources({}), {})), folder
+
+
+def test_a_trial_whose_process_dies_is_tried_again_as_a_job_is(to_try):
+    planned, folder = to_try
+    survives, dies = DiesAtFirst(folder, N_LIVES - 1), DiesAtFirst(folder, N_LIVES)
+    assert campaign._try_first(planned, folder, survives, None) == ""
+    with pytest.raises(UserError, match="try learner 'mine': it died"):
+        campaign._try_first(planned, folder, dies, None)
+    assert len(survives.performed) == len(dies.performed) == N_LIVES
+
+
+def test_a_trial_that_the_time_limit_cuts_off_is_no_fault_of_the_method(to_try):
+    """The same command goes on with more time; what was being tried is named."""
+    planned, folder = to_try
+    workers = NeverEnds(folder)
+    assert campaign._try_first(planned, folder, workers, time.monotonic() + 0.05) == "try learner 'mine'"
+    assert workers.performed == ["stopped try learner 'mine'"]
+    workers.has_room = lambda _: not workers.performed
+    slow = replace(planned, resolved=replace(planned.resolved, job_seconds=0.01))
+    workers.seconds_at_work = lambda _: 1.0
+    workers.performed.clear()
+    with pytest.raises(UserError, match="did not end within the time limit"):
+        campaign._try_first(slow, folder, workers, None)

@@ -365,7 +365,8 @@ def _leave_threads(known: set[threading.Thread], code: int) -> None:
         thread.join(1 / len(left))
     n_left = sum(thread.is_alive() for thread in left)
     if n_left:
-        say(f"note: {n_left} threads that code of yours started still ran, and were ended", err=True)
+        threads = "1 thread" if n_left == 1 else f"{n_left} threads"
+        say(f"note: {threads} that code of yours started still ran when all was done, and ended with it", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

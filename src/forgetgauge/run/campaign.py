@@ -106,7 +106,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
     deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
     hire = options.load_executor()
-    n_run, losses = 0, dict[str, int]()
+    n_run, losses, given_up = 0, dict[str, int](), dict[str, Failure]()
     result: Result | None = None
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
@@ -132,9 +132,11 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     stack_width=stack_width(device, deterministic=options.deterministic),
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,
+                    given_up=given_up,
                     progress=options.progress,
                 )
                 n_run += ending.n_run
+                given_up.update(ending.failed)
                 if ending.out_of_time:
                     break
                 try:

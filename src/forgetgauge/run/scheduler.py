@@ -58,11 +58,16 @@ def execute(
     stack_width: int = WIDTH["train"],
     deadline: float | None = None,
     job_seconds: float | None = None,
+    given_up: Mapping[str, Failure] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`: what is
-    being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs."""
-    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, Limits(deadline, job_seconds), progress).run()
+    being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs. What was
+    `given_up` before is not tried again."""
+    limits = Limits(deadline, job_seconds)
+    scheduler = _Scheduler(jobs, folder, executor, keep_weights, stack_width, limits, progress)
+    scheduler.hopeless.update(given_up or {})
+    return scheduler.run()
 
 
 def died_of(jobs: Mapping[str, Job], folder: RunFolder) -> str:

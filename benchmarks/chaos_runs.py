@@ -74,6 +74,17 @@ class Remains:
         digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
         return Remains(without_timings(json.loads((folder / "result.json").read_text())), digests)
 
+    def unlike(self, calm: Remains) -> list[str]:
+        """In what it differs from a run that nobody disturbed."""
+        names = sorted(self.artefacts.keys() | calm.artefacts.keys())
+        found = [(name, self.artefacts.get(name), calm.artefacts.get(name)) for name in names]
+        other = [
+            f"artefact {name[:8]} {'is missing' if ours is None else 'is left' if theirs is None else 'differs'}"
+            for name, ours, theirs in found
+            if ours != theirs
+        ]
+        return other + (["another result.json"] if self.result != calm.result else [])
+
 
 def broken_in(folder: Path) -> list[str]:
     """What a run folder must not hold: a job both done and failed, and files that were being written."""

@@ -158,7 +158,10 @@ class _Scheduler:
         self._leave_out_deadly()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
+            n_before = self.n_started
             self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
+            if self.n_started == n_before:
+                break  # nothing of it can be begun, and never will
         self._drop_weights(self.jobs.keys())  # also what an earlier run kept
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
@@ -245,11 +248,7 @@ class _Scheduler:
     def _settle(self, assignment: Assignment, outcome: Outcome) -> list[Assignment]:
         """Write down what became of an assignment; returns what must be tried again."""
         if outcome.lost:
-            self.ledger.record_lost(outcome.lost)
-            self.finished.discard(outcome.lost)
-            self.n_losses[outcome.lost] = self.n_losses.get(outcome.lost, 0) + 1
-            if self.n_losses[outcome.lost] >= N_LOSSES:
-                self._give_up(outcome.lost, Failure("its artefact is damaged again and again: check the disk", ""))
+            self._settle_loss(outcome.lost)
             return []
         self.ledger.record_stacks(outcome.stacks)
         if outcome.receipts:
@@ -279,6 +278,17 @@ class _Scheduler:
             assignment.jobs if assignment.jobs[0].coupled else tuple(job for job in assignment.jobs if job.key in again)
         )
         return [Assignment(jobs, frozenset(again))]
+
+    def _settle_loss(self, key: str) -> None:
+        """Have an artefact made again; others may have said so already, and it may be there again."""
+        done = self.ledger.state.done.get(key)
+        if done is None or self.folder.objects.is_sound(key, done.receipt.sha256):
+            return
+        self.ledger.record_lost(key)
+        self.finished.discard(key)
+        self.n_losses[key] = self.n_losses.get(key, 0) + 1
+        if self.n_losses[key] >= N_LOSSES:
+            self._give_up(key, Failure("its artefact is damaged again and again: check the disk", ""))
 
     def _narrowed(self, waiting: list[Assignment], alike: str, width: int) -> list[Assignment]:
         """Stacks like one that was too wide are cut before they begin; one that ran before keeps its members."""

@@ -17,8 +17,9 @@ from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
 
-N_LOSSES = 2
-"""An artefact that is damaged so often is given up: it is not the job's fault."""
+N_LOSSES = 4
+"""An artefact that is damaged so often is given up: it is not the job's fault. A method that damages what others made
+does so twice, or in two workers at once, before it is set aside."""
 
 
 @dataclass(frozen=True)

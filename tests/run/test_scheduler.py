@@ -113,6 +113,15 @@ def test_weights_are_dropped_when_nothing_needs_them_unless_they_are_to_be_kept(
     assert {jobs[path.stem].kind for path in keeping.objects.folder.glob("*/*")} == {"signals", "decide"}
 
 
+def test_weights_whose_deletion_a_kill_prevented_are_deleted_by_the_next_start(folder):
+    jobs = little_graph()
+    execute(jobs, folder, StandIn(folder))
+    dropped = next(job for job in jobs.values() if job.kind == "train")
+    folder.objects.write(dropped.key, {"x": np.arange(3)}, {"label": dropped.label})
+    execute(jobs, folder, StandIn(folder))
+    assert not folder.objects.path(dropped.key).exists()
+
+
 @pytest.mark.parametrize("kind", ["train", "unlearn", "signals", "decide"])
 def test_a_flipped_byte_is_noticed_and_that_job_alone_is_done_again(folder, kind):
     jobs = little_graph()

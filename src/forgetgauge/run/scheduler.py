@@ -164,6 +164,7 @@ class _Scheduler:
             if self.n_started == n_before:
                 break  # nothing of it can be begun, and never will
         self._drop_weights(self.jobs.keys())  # also what an earlier run kept
+        self._drop_leftovers()
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
 
@@ -335,6 +336,12 @@ class _Scheduler:
         if spent:
             self.ledger.record_dropped(spent)
             for key in spent:
+                self.folder.objects.drop(key)
+
+    def _drop_leftovers(self) -> None:
+        """Delete what was to be deleted when a process was killed, or what a worker wrote that outlived its run."""
+        for key, done in self.ledger.state.done.items():
+            if done.dropped:
                 self.folder.objects.drop(key)
 
     def _seconds_left(self, assignment: Assignment) -> float | None:

@@ -29,16 +29,16 @@ from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.algorithms import own_code_of
-from forgetgauge.run.assignments import Assignment, Failure, Resolved, Sources
+from forgetgauge.run.assignments import Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
 from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, died_of, execute
-from forgetgauge.run.trial import refusal, trials_of
+from forgetgauge.run.trial import trials_of
+from forgetgauge.run.trying import try_all
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.wording import listed
 
 HEADER_BYTES = 250
 """Of an artefact's own description, roughly."""
@@ -213,47 +213,10 @@ def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]
 
 
 def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> str:
-    """Refuse code of the user's that cannot do the jobs that are open; one whose process dies is tried again, as jobs
-    are, and one that takes longer than a job may is ended. What was being tried where the time was up; else nothing."""
+    """UserError where code of the user's cannot do the jobs that are open; what was not tried when the time was up."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
-    trials = {job.key: job for job in trials_of(campaign.graphs, to_do, campaign.resolved.sources)}
-    waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
-    limits = Limits(deadline, campaign.resolved.job_seconds)
-    busy, failures, lives = list[Assignment](), dict[str, Failure](), dict[str, int]()
-    while (waiting or busy) and not limits.are_over:
-        while waiting and workers.has_room(waiting[0]):
-            busy.append(waiting.pop(0))
-            workers.start(busy[-1], {})
-        ended = workers.next(limits.wait(busy, workers))
-        if ended is None:
-            for one in limits.overdue(busy, workers):
-                workers.stop(one)
-                busy.remove(one)
-                failures[one.jobs[0].label] = _not_ended(one.jobs[0])
-            continue
-        busy.remove(ended[0])
-        for what, failure in ended[1].failures.items():
-            lives[what] = lives.get(what, 0) + 1
-            if lives[what] < failure.tries:
-                waiting.append(ended[0])
-            else:
-                failures[trials[what].label if what in trials else what] = failure  # of a worker that died, by its key
-    if failures:
-        raise refusal(failures)
-    for one in busy:
-        workers.stop(one)
-    return listed([one.jobs[0].label + _with(one.jobs[0], " with ") for one in [*busy, *waiting]])
-
-
-def _not_ended(trial: Job) -> Failure:
-    line = "the trial on a few points did not end within the time limit" + _with(trial, ", of it or of ")
-    return Failure(line, line)
-
-
-def _with(trial: Job, joined: str) -> str:
-    """The methods that are tried with a learner."""
-    methods = getattr(trial, "unlearners", {})
-    return joined + listed(list(methods)) if methods else ""
+    trials = trials_of(campaign.graphs, to_do, campaign.resolved.sources)
+    return try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:

@@ -67,6 +67,7 @@ POISONS = {
     "gives_a_model_that_raises": "no weights to be had",
     "fills_its_folder": "OSError",
     "replaces_functions_of_ours": "it replaced forgetgauge",
+    "changes_its_inputs": "in place, which all methods share",
     "deletes_artefacts": "artefacts in the run folder",
     "changes_artefacts": "artefacts in the run folder",
     "wanders": "",
@@ -77,7 +78,6 @@ POISONS = {
     "leaves_threads": "",
     "forks_and_both_go_on": "",
     "prints_megabytes_and_escapes": "",
-    "changes_its_inputs": "",
 }
 """Poison -> what is said of it, one of several; nothing where it harms nobody, and its own numbers are there."""
 FATAL = ("exits_at_once", "aborts", "kills_itself", "hangs", "hangs_and_ignores_signals")

@@ -6,6 +6,7 @@ is a safeguard against carelessness: code that means harm can do all that this p
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import resource
@@ -49,32 +50,32 @@ def _one_self() -> Iterator[None]:
 @contextmanager
 def _functions_kept() -> Iterator[None]:
     """WrongOutput where a function of this package was replaced, by which every method is measured; it is put back."""
-    before = list(_functions())
+    before = [(where, dict(vars(where))) for where in _modules_and_classes(len(sys.modules))]
+    replaced = []
     try:
         yield
     finally:
-        replaced = [(where, name, what) for where, name, what in before if vars(where).get(name) is not what]
-        for where, name, what in replaced:
-            setattr(where, name, what)
+        for where, names in before:
+            now = vars(where)
+            for name, what in names.items():
+                if now.get(name) is not what and (callable(what) or isinstance(what, DESCRIPTORS)):
+                    replaced.append(f"{where.__name__}.{name}")
+                    setattr(where, name, what)
     if replaced:
-        where, name, _ = replaced[0]
-        raise WrongOutput(
-            f"it replaced {where.__name__}.{name}, by which every method is measured; it was put back"
-            + (f", and {len(replaced) - 1} more" if replaced[1:] else "")
-        )
+        more = f", and {len(replaced) - 1} more" if replaced[1:] else ""
+        raise WrongOutput(f"it replaced {replaced[0]}{more}, by which every method is measured; it was put back")
 
 
-def _functions() -> Iterator[tuple[Any, str, Any]]:
-    """(module or class, name, function or class) of all of this package that is loaded."""
+DESCRIPTORS = (staticmethod, classmethod, property)
+
+
+@functools.lru_cache(1)
+def _modules_and_classes(n_loaded: int) -> list[Any]:
+    """Of this package, while no further module is loaded: to look for them takes longer than most jobs."""
     package = __name__.partition(".")[0]
-    for module in [one for name, one in sys.modules.items() if name.partition(".")[0] == package]:
-        for name, what in list(vars(module).items()):
-            if callable(what):
-                yield module, name, what
-            if isinstance(what, type) and what.__module__ == module.__name__:
-                for inner, method in list(vars(what).items()):
-                    if callable(method) or isinstance(method, staticmethod | classmethod | property):
-                        yield what, inner, method
+    modules = [one for name, one in sys.modules.items() if name.partition(".")[0] == package]
+    inside = [(module, what) for module in modules for what in vars(module).values() if isinstance(what, type)]
+    return modules + [what for module, what in inside if what.__module__ == module.__name__]
 
 
 @contextmanager

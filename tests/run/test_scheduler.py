@@ -113,6 +113,15 @@ def test_weights_are_dropped_when_nothing_needs_them_unless_they_are_to_be_kept(
     assert {jobs[path.stem].kind for path in keeping.objects.folder.glob("*/*")} == {"signals", "decide"}
 
 
+def test_weights_whose_deletion_a_kill_prevented_are_deleted_by_the_next_start(folder):
+    jobs = little_graph()
+    execute(jobs, folder, StandIn(folder))
+    dropped = next(job for job in jobs.values() if job.kind == "train")
+    folder.objects.write(dropped.key, {"x": np.arange(3)}, {"label": dropped.label})
+    execute(jobs, folder, StandIn(folder))
+    assert not folder.objects.path(dropped.key).exists()
+
+
 @pytest.mark.parametrize("kind", ["train", "unlearn", "signals", "decide"])
 def test_a_flipped_byte_is_noticed_and_that_job_alone_is_done_again(folder, kind):
     jobs = little_graph()
@@ -177,6 +186,50 @@ def test_a_job_that_raises_is_set_aside_and_the_others_finish(folder):
     assert execute(jobs, folder, mended).n_missing == 0
     assert {"unlearn 1", "signals 1", "decide 1"} == set(mended.performed)
     assert folder.open_ledger().state.failed == {}
+
+
+def test_a_stack_that_hangs_on_a_failed_job_is_left_and_the_run_ends(folder):
+    """It is done whole or not at all: one member alone would have other bits."""
+    jobs = {}
+    for i in range(2):
+        train = MadeUp("train", {"i": i}, label=f"train {i}", group="train")
+        unlearn = MadeUp(
+            "unlearn", {"i": i}, inputs={"model": train.key}, label=f"unlearn {i}", group="unlearn", coupled=True
+        )
+        signals = MadeUp("signals", {"i": i}, inputs={"model": unlearn.key}, label=f"signals {i}", group="signals")
+        jobs |= {job.key: job for job in (train, unlearn, signals)}
+    execute(jobs, folder, StandIn(folder))
+    ledger = folder.open_ledger()
+    for key in jobs:
+        ledger.record_lost(key)
+
+    def fail(job: Job) -> None:
+        if job.label == "train 1":
+            raise ValueError("no such luck")
+
+    ending = execute(jobs, folder, StandIn(folder, fail))
+    assert [failure.job for failure in ending.failed.values()] == ["train 1"]
+    assert ending.n_missing == 5
+    assert execute(jobs, folder, StandIn(folder)).n_missing == 0
+
+
+def test_a_loss_that_two_readers_notice_is_one_loss(folder):
+    jobs = little_graph(1)
+    signals = next(job for job in jobs.values() if job.kind == "signals")
+    said = []
+
+    class Twice(StandIn):
+        """Two assignments find the artefact missing, the second when it was made again."""
+
+        def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
+            if self.waiting[-1][0].jobs[0].kind == "decide" and len(said) < 3:
+                said.append(signals.key)
+                if len(said) == 1:
+                    folder.objects.drop(signals.key)
+                return self.waiting.pop()[0], Outcome(lost=signals.key)
+            return super().next()
+
+    assert execute(jobs, folder, Twice(folder), keep_weights=True).failed == {}
 
 
 def test_a_job_whose_process_dies_is_tried_three_times(folder):

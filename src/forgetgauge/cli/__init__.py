@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
@@ -98,7 +100,7 @@ def run(
     with started_ahead(options), code_announced(partial(say, err=True)):
         campaign = _campaign(file, settings)
         with shown_progress(quiet) as progress:
-            ending, result = play(campaign, folder, replace(options, progress=progress))
+            ending, result = play(campaign, folder, replace(options, progress=progress, tell=partial(say, err=True)))
     for note in ending.notes:
         say(note, err=True)
     if result is None:
@@ -336,6 +338,7 @@ INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
 def main() -> None:
     """Run the command line: a user's mistake is one line on standard error and exit code 2."""
     warnings.simplefilter("ignore", DoubtfulResult)  # they stand under the table
+    threads = set(threading.enumerate())
     try:
         code = app(standalone_mode=False)
     except UserError as error:
@@ -352,7 +355,23 @@ def main() -> None:
         code = _complain(error.format_message())
     if code == INTERRUPTED:
         say("stopped; the same command continues", err=True)
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    _leave_threads(threads, code)
+    sys.exit(code)
+
+
+def _leave_threads(known: set[threading.Thread], code: int) -> None:
+    """End where code of the user's left threads that would keep the program from ending, perhaps for ever."""
+    left = [thread for thread in threading.enumerate() if thread not in known and not thread.daemon]
+    for thread in left:
+        thread.join(1 / len(left))
+    n_left = sum(thread.is_alive() for thread in left)
+    if n_left:
+        threads = "1 thread" if n_left == 1 else f"{n_left} threads"
+        say(f"note: {threads} that code of yours started still ran when all was done, and ended with it", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _complain(line: str) -> int:

@@ -61,8 +61,8 @@ def code_of_choice(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -
     return code_behind(chosen, params, checkpoint_files(params))
 
 
-def is_own(job: ModelJob) -> bool:
-    """Whether a job runs a learner or an unlearner of the user's."""
+def is_own(job: Job) -> bool:
+    """Whether a job runs a learner, an unlearner or an adversary of the user's."""
     return any(named.name not in CATALOGUES[what].entries for what, named in job.choices)
 
 

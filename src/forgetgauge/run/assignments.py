@@ -38,6 +38,29 @@ class Failure:
     """The exception itself, where the job was done in this process."""
     tries: int = 1
     """How often a job that ends like this is tried: an exception comes again, a process may die of something else."""
+    harmful: bool = False
+    """Whether it damaged what others made: then nothing more of the same method is done."""
+
+
+LONGEST = 1000
+"""Characters of an exception's text that are told."""
+
+
+def text_of(error: BaseException) -> str:
+    """The first line of what an exception says: it may be anything, or even raise."""
+    try:
+        lines = str(error).strip().splitlines()
+    except BaseException:
+        return "(its text cannot be shown)"
+    return lines[0][:LONGEST] + "…" * (len(lines[0]) > LONGEST) if lines else ""
+
+
+def line_of(error: BaseException) -> str:
+    """`TypeError: …`."""
+    if isinstance(error, SystemExit) and not isinstance(error.code, str):
+        return f"SystemExit: it ended the program, with code {text_of(error) or None}"
+    text = text_of(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @dataclass(frozen=True)

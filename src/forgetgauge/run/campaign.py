@@ -28,17 +28,17 @@ from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble, pairs_wanted
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.algorithms import own_code_of
-from forgetgauge.run.assignments import Assignment, Failure, Resolved, Sources
+from forgetgauge.run.assignments import Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.kept import read_kept
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
-from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, execute
-from forgetgauge.run.trial import refusal, trials_of
+from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, died_of, execute
+from forgetgauge.run.trial import trials_of
+from forgetgauge.run.trying import try_all
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.wording import listed
 
 HEADER_BYTES = 250
 """Of an artefact's own description, roughly."""
@@ -103,7 +103,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
     deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
     hire = options.load_executor()
-    n_run, losses = 0, dict[str, int]()
+    n_run, losses, given_up = 0, dict[str, int](), dict[str, Failure]()
     result: Result | None = None
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
@@ -114,8 +114,10 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
         workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
         try:
-            if options.trial:
-                _try_first(campaign, folder, workers, deadline)
+            if told := died_of(campaign.jobs, folder):
+                options.tell(told)
+            if options.trial and (untried := _try_first(campaign, folder, workers, deadline)):
+                notes.append(f"the time was up while code of yours was tried on a few points ({untried})")
             notes += set_aside(folder) if replaces else []
             while True:
                 folder.write_run(campaign.to_json())
@@ -127,9 +129,11 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     stack_width=stack_width(device, deterministic=options.deterministic),
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,
+                    given_up=given_up,
                     progress=options.progress,
                 )
                 n_run += ending.n_run
+                given_up.update(ending.failed)
                 if ending.out_of_time:
                     break
                 try:
@@ -205,34 +209,11 @@ def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]
     return Campaign.plan(planned), found.notes, found.replaces
 
 
-def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> None:
-    """Refuse code of the user's that cannot do the jobs that are open; at a limit, what hangs is ended."""
+def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> str:
+    """UserError where code of the user's cannot do the jobs that are open; what was not tried when the time was up."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
-    trials = {job.key: job for job in trials_of(campaign.graphs, to_do, campaign.resolved.sources)}
-    waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
-    limits = Limits(deadline, campaign.resolved.job_seconds)
-    busy, failures = list[Assignment](), dict[str, Failure]()
-    while waiting or busy:
-        while waiting and workers.has_room(waiting[0]) and not limits.are_over:
-            busy.append(waiting.pop(0))
-            workers.start(busy[-1], {})
-        if not busy:
-            break  # the time is up before all could be tried
-        ended = workers.next(limits.wait(busy, workers))
-        if ended is None:
-            for one in list(busy) if limits.are_over else limits.overdue(busy, workers):
-                workers.stop(one)
-                busy.remove(one)
-                tried = getattr(one.jobs[0], "unlearners", {})
-                line = "the trial on a few points did not end within the time limit"
-                line += f", of it or of {listed(list(tried))}" if tried else ""
-                failures[one.jobs[0].label] = Failure(line, line)
-            continue
-        for what, failure in ended[1].failures.items():
-            failures[trials[what].label if what in trials else what] = failure  # of a worker that died, by its key
-        busy.remove(ended[0])
-    if failures:
-        raise refusal(failures)
+    trials = trials_of(campaign.graphs, to_do, campaign.resolved.sources)
+    return try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -264,8 +265,14 @@ class Processes:
 
     def _hire(self, role: _Role) -> _Member:
         ready = _AHEAD.pop() if _AHEAD and "train" in role.kinds else None
-        process, pipe = ready if ready and ready[0].is_alive() else _started()
-        pipe.send((*self._arguments, role.device))
+        process, pipe = ready or _started()
+        try:
+            pipe.send((*self._arguments, role.device))
+        except OSError:  # it is dead already
+            pipe.close()
+            process.join()
+            process, pipe = _started()
+            pipe.send((*self._arguments, role.device))
         return _Member(role, process, pipe)
 
 
@@ -309,6 +316,10 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
             worker.warm_up(assignment)
             pipe.send(BEGUN)
             pipe.send(_without_errors(worker.perform(assignment, digests)))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(0)  # threads that the user's code left would keep it alive
 
 
 def _load(device: str) -> None:

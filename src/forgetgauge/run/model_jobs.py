@@ -27,6 +27,7 @@ from forgetgauge.plan.jobs import SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Target
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
+from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
@@ -129,7 +130,8 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
             models = unlearner.unlearn_many(requests)
             ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
         else:
-            models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+            with settings_kept("unlearn"):  # or a default dtype of its own would hold while its model is looked at
+                models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
             ran = _how_it_ran(data, 1)
         weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
         if makes_own_models(jobs[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,10 @@ from forgetgauge.errors import UserError
 
 if TYPE_CHECKING:
     from forgetgauge.run.scheduler import Progress
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class RunOptions:
     it, failures are recorded job by job."""
     progress: Callable[[Progress], None] = lambda _: None
     """Called with the progress after every assignment."""
+    tell: Callable[[str], None] = _warn
+    """Called at once with what the user should know before the work goes on: it may end badly."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown executor before anything is planned."""

@@ -68,11 +68,26 @@ def jobs_to_do(
             to_do.append(key)
             members = [jobs[member] for member in stack_members(jobs, state, key)]
             needed.update(read for job in members for read in job.inputs.values())
-    blocked = set(hopeless)
-    for key, job in jobs.items():
-        if blocked.intersection(job.inputs.values()):
-            blocked.add(key)
+    blocked = _blocked(jobs, state, set(to_do), hopeless) if hopeless else set()
     return [key for key in reversed(to_do) if key not in blocked]
+
+
+def _blocked(
+    jobs: Mapping[str, Job], state: LedgerState, to_do: Collection[str], hopeless: Collection[str]
+) -> set[str]:
+    """What hangs on hopeless jobs, itself or by a member of its stack, which is done whole or not at all."""
+    blocked, n_before = set(hopeless), -1
+    while len(blocked) > n_before:
+        n_before = len(blocked)
+        for key, job in jobs.items():
+            reads = set(job.inputs.values())
+            if job.coupled and key in to_do:
+                reads.update(
+                    read for member in stack_members(jobs, state, key) for read in jobs[member].inputs.values()
+                )
+            if not blocked.isdisjoint(reads):
+                blocked.add(key)
+    return blocked
 
 
 def stack_members(jobs: Mapping[str, Job], state: LedgerState, key: str) -> tuple[str, ...]:
@@ -185,7 +200,10 @@ def is_out_of_memory(error: BaseException) -> bool:
         return isinstance(error, MemoryError)
     from forgetgauge.learn import device
 
-    return device.is_out_of_memory(error)
+    try:
+        return device.is_out_of_memory(error)
+    except Exception:  # its text cannot be had
+        return False
 
 
 def _forget_unused() -> None:

@@ -17,8 +17,9 @@ from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
 
-N_LOSSES = 2
-"""An artefact that is damaged so often is given up: it is not the job's fault."""
+N_LOSSES = 4
+"""An artefact that is damaged so often is given up: it is not the job's fault. A method that damages what others made
+does so twice, or in two workers at once, before it is set aside."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,29 @@ def execute(
     stack_width: int = WIDTH["train"],
     deadline: float | None = None,
     job_seconds: float | None = None,
+    given_up: Mapping[str, Failure] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`: what is
-    being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs."""
-    return _Scheduler(jobs, folder, executor, keep_weights, stack_width, Limits(deadline, job_seconds), progress).run()
+    being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs. What was
+    `given_up` before is not tried again."""
+    limits = Limits(deadline, job_seconds)
+    scheduler = _Scheduler(jobs, folder, executor, keep_weights, stack_width, limits, progress)
+    scheduler.hopeless.update(given_up or {})
+    return scheduler.run()
+
+
+def died_of(jobs: Mapping[str, Job], folder: RunFolder) -> str:
+    """Which jobs were being done when a run in one process died, in one sentence; empty where none were."""
+    begun = {key: times for key, times in folder.open_ledger().state.begun.items() if key in jobs}
+    if not begun:
+        return ""
+    first, more = jobs[next(iter(begun))].label, len(begun) - 1
+    times = max(begun.values())
+    what = f"“{first}”" + (f" and {more} more" if more else "")
+    often = "once" if times == 1 else f"{times} times"
+    then = "it is left out" if times >= N_LIVES else f"it is tried again, and left out after {N_LIVES} times"
+    return f"the process died {often} while it did {what}; {then} (--executor processes survives it)"
 
 
 @dataclass(frozen=True)
@@ -135,13 +154,17 @@ class _Scheduler:
 
     def run(self) -> Ending:
         """Rounds of work: a further one only where an artefact turned out damaged on the way."""
-        self.folder.objects.sweep_up()
+        self.folder.sweep_up()
         self._check_artefacts()
         self._leave_out_deadly()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
+            n_before = self.n_started
             self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
+            if self.n_started == n_before:
+                break  # nothing of it can be begun, and never will
         self._drop_weights(self.jobs.keys())  # also what an earlier run kept
+        self._drop_leftovers()
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
 
@@ -227,11 +250,7 @@ class _Scheduler:
     def _settle(self, assignment: Assignment, outcome: Outcome) -> list[Assignment]:
         """Write down what became of an assignment; returns what must be tried again."""
         if outcome.lost:
-            self.ledger.record_lost(outcome.lost)
-            self.finished.discard(outcome.lost)
-            self.n_losses[outcome.lost] = self.n_losses.get(outcome.lost, 0) + 1
-            if self.n_losses[outcome.lost] >= N_LOSSES:
-                self._give_up(outcome.lost, Failure("its artefact is damaged again and again: check the disk", ""))
+            self._settle_loss(outcome.lost)
             return []
         self.ledger.record_stacks(outcome.stacks)
         if outcome.receipts:
@@ -247,16 +266,31 @@ class _Scheduler:
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1
+            if failure.harmful:
+                self.n_losses.clear()  # it is known why
             if self.tries[key] < failure.tries:
                 again.append(key)
             else:
                 self._give_up(key, failure)
+                for other in self._alike(key) if failure.harmful else ():
+                    self._give_up(other, failure)
         if not again:
             return []
         jobs = (
             assignment.jobs if assignment.jobs[0].coupled else tuple(job for job in assignment.jobs if job.key in again)
         )
         return [Assignment(jobs, frozenset(again))]
+
+    def _settle_loss(self, key: str) -> None:
+        """Have an artefact made again; others may have said so already, and it may be there again."""
+        done = self.ledger.state.done.get(key)
+        if done is None or self.folder.objects.is_sound(key, done.receipt.sha256):
+            return
+        self.ledger.record_lost(key)
+        self.finished.discard(key)
+        self.n_losses[key] = self.n_losses.get(key, 0) + 1
+        if self.n_losses[key] >= N_LOSSES:
+            self._give_up(key, Failure("its artefact is damaged again and again: check the disk", ""))
 
     def _narrowed(self, waiting: list[Assignment], alike: str, width: int) -> list[Assignment]:
         """Stacks like one that was too wide are cut before they begin; one that ran before keeps its members."""
@@ -270,6 +304,15 @@ class _Scheduler:
             else:
                 narrowed.append(assignment)
         return narrowed
+
+    def _alike(self, key: str) -> list[str]:
+        """Other jobs that are open and run the same code."""
+        kind, choices = self.jobs[key].kind, self.jobs[key].choices
+        return [
+            other
+            for other in self._to_do(self.hopeless)
+            if self.jobs[other].kind == kind and self.jobs[other].choices == choices
+        ]
 
     def _give_up(self, key: str, failure: Failure) -> None:
         """Set a job aside: the others go on."""
@@ -293,6 +336,12 @@ class _Scheduler:
         if spent:
             self.ledger.record_dropped(spent)
             for key in spent:
+                self.folder.objects.drop(key)
+
+    def _drop_leftovers(self) -> None:
+        """Delete what was to be deleted when a process was killed, or what a worker wrote that outlived its run."""
+        for key, done in self.ledger.state.done.items():
+            if done.dropped:
                 self.folder.objects.drop(key)
 
     def _seconds_left(self, assignment: Assignment) -> float | None:

@@ -44,9 +44,10 @@ from forgetgauge.plan.jobs import (
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, trains_own_models
-from forgetgauge.run.assignments import Failure, Sources
+from forgetgauge.run.assignments import Failure, Sources, line_of, text_of
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
+from forgetgauge.run.surroundings import interruption
 from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
 
@@ -163,7 +164,9 @@ def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]
     for few in (True, False):
         try:
             return do(few)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if interruption.is_behind(error):
+                raise
             if is_out_of_memory(error):
                 return None
             if not few or isinstance(error, UserError | WrongOutput):
@@ -185,8 +188,6 @@ def refusal(failures: Mapping[str, Failure]) -> UserError:
 
 def _line_of(error: BaseException) -> str:
     """`TypeError: … (mine.py, line 3)`: the place is the last one that is the user's."""
-    text = str(error).strip().splitlines()
-    line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
     ours = Path(__file__).parents[1]
     theirs = [
         frame
@@ -194,8 +195,8 @@ def _line_of(error: BaseException) -> str:
         if ours not in Path(frame.filename).parents and "site-packages" not in frame.filename
     ]
     if isinstance(error, UserError | WrongOutput) or not theirs:
-        return text[0] if isinstance(error, UserError | WrongOutput) and text else line
-    return f"{line} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
+        return (text_of(error) if isinstance(error, UserError | WrongOutput) else "") or line_of(error)
+    return f"{line_of(error)} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
 
 
 @contextmanager

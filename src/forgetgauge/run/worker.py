@@ -1,32 +1,29 @@
-"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it.
-
-While a job runs it shares with nobody the global random generators, torch's threads and settings.
-"""
+"""Who does assignments. Torch is imported by the kinds of job that need it: scoring saved signals never loads it."""
 
 from __future__ import annotations
 
-import os
-import random
-import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from forgetgauge.errors import DiskFull, UserError
-from forgetgauge.plan.jobs import HEAVY, TRIALS, USES_TORCH, InitialiseJob, Job, Kind, ModelJob, SignalsJob
+from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
-from forgetgauge.run.algorithms import CodeCheck
-from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
+from forgetgauge.run.algorithms import CodeCheck, is_own
+from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources, line_of
 from forgetgauge.run.packing import in_parts
 from forgetgauge.run.point_sets import WorkerData, initialise
+from forgetgauge.run.surroundings import alone, interruption
 from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
-from forgetgauge.streams import Streams, identity_key
+from forgetgauge.streams import identity_key
+
+HARM = "while it ran, artefacts in the run folder that it was given or had made were deleted or changed"
+HARMFUL = Failure(HARM, HARM, tries=2, harmful=True)
+"""Tried twice: it may have been another method that ran beside it."""
 
 
 class Worker:
@@ -40,8 +37,12 @@ class Worker:
 
     def perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
         """Do it; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
-        if assignment.jobs[0].kind in TRIALS:
-            return self._try(assignment.jobs[0])
+        with interruption.watched():
+            if assignment.jobs[0].kind in TRIALS:
+                return self._try(assignment.jobs[0])
+            return self._perform(assignment, digests)
+
+    def _perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
         self.warm_up(assignment)
         start = time.perf_counter()
         try:
@@ -51,10 +52,11 @@ class Worker:
             return Outcome(lost=error.key)
         except UserError as error:  # the disk, say
             return Outcome(failures=dict.fromkeys(assignment.wanted, Failure(str(error), str(error), error=error)))
-        receipts, failures, narrower = {}, {}, []
+        receipts, failures, narrower = dict[str, Receipt](), dict[str, Failure](), list[list[str]]()
         units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
         while units:
             unit = units.pop(0)
+            files = self._files_of([*inputs, *receipts]) if is_own(unit[0]) else {}
             try:
                 parts = in_parts(unit, lambda part: self._do(part, inputs))
                 if len(parts) > 1:
@@ -64,21 +66,36 @@ class Worker:
                         if job.key not in assignment.wanted:
                             continue
                         if isinstance(artefact, ValueError):
-                            line = _one_line(artefact)
+                            line = line_of(artefact)
                             failures[job.key] = Failure(line, line, error=artefact)
                         else:
                             receipts[job.key] = self._write(job, artefact)
             except DiskFull as error:
                 seconds = time.perf_counter() - start
                 return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
-            except (Exception, SystemExit) as error:  # whatever the user's code raises is that job's failure alone
+            except BaseException as error:  # whatever the user's code raises is that job's failure alone
+                if interruption.is_behind(error):
+                    raise
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
-                failure = Failure(_one_line(error), traceback.format_exc(), error=error)
+                failure = Failure(line_of(error), traceback.format_exc(), error=error)
                 open_ones = [job.key for job in unit if job.key in assignment.wanted and job.key not in receipts]
                 failures.update(dict.fromkeys(open_ones, failure))
+            if files != (self._files_of(files) if files else {}):
+                failures.update({job.key: HARMFUL for job in unit})
+                receipts = {key: receipt for key, receipt in receipts.items() if key not in failures}
+                break  # what is left of the assignment is done when its inputs are there again
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
+
+    def _files_of(self, keys: Iterable[str]) -> dict[str, tuple[int, int, int]]:
+        """What shows whether a file was written again; one that is missing has nothing."""
+        found = {}
+        for key in keys:
+            with suppress(FileNotFoundError):
+                status = self.store.path(key).stat()
+                found[key] = (status.st_size, status.st_mtime_ns, status.st_ino)
+        return found
 
     def _try(self, job: Job) -> Outcome:
         from forgetgauge.run.trial import try_out
@@ -87,7 +104,7 @@ class Worker:
             self._compare_code(job)
         except UserError as error:
             return Outcome(failures={job.label: Failure(str(error), str(error), error=error)})
-        with one_thread(job.kind), settings_kept(job.kind), seeded(job):
+        with alone(job):
             return Outcome(failures=try_out(job, self.data))
 
     def _compare_code(self, job: Job) -> None:
@@ -131,7 +148,7 @@ class Worker:
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
-        with one_thread(jobs[0].kind), settings_kept(jobs[0].kind), seeded(jobs[0]):
+        with alone(jobs[0]):
             return _made(jobs, given, self.data)
 
 
@@ -170,95 +187,6 @@ def _made(
             return [decide(job, its) for job, its in zip(jobs, given, strict=True)]
         case kind:
             raise ValueError(f"'{kind}' makes no artefact")
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    if isinstance(error, SystemExit):
-        return f"SystemExit: it ended the program, with code {error.code}"
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-
-
-# -- what a job shares with nobody -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def seeded(job: Job) -> Iterator[None]:
-    """Whatever the user's code draws from the global generators is the job's own, and they are left as they were."""
-    if job.kind in ("initialise", "signals"):
-        yield
-        return
-    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
-    random.seed(Streams(job.key).seed("random"))
-    np.random.seed(Streams(job.key).seed("numpy") % 2**32)  # noqa: NPY002
-    try:
-        with _torch_seeded(job):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(arrays)  # noqa: NPY002
-
-
-def _torch_seeded(job: Job) -> AbstractContextManager[None]:
-    if job.kind not in USES_TORCH and "torch" not in sys.modules:
-        return nullcontext()
-    from forgetgauge.learn.descent import own_randomness
-
-    return own_randomness(Streams(job.key))
-
-
-@contextmanager
-def settings_kept(kind: Kind) -> Iterator[None]:
-    """Whatever the user's code sets globally (a default dtype, gradients off, another folder) ends with its job."""
-    folder, errors = os.getcwd(), np.geterr()
-    try:
-        with _torch_settings_kept() if kind in USES_TORCH else nullcontext():
-            yield
-    finally:
-        os.chdir(folder)
-        np.seterr(**errors)
-
-
-@contextmanager
-def _torch_settings_kept() -> Iterator[None]:
-    import torch
-
-    backends = torch.backends
-    dtype, gradients, device = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_default_device()
-    exact, precision = torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()
-    cudnn = (backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(gradients)
-        if torch.get_default_device() != device:
-            torch.set_default_device(device)
-        if torch.get_deterministic_debug_mode() != exact:  # 0: off, 1: warn, 2: on
-            torch.use_deterministic_algorithms(exact > 0, warn_only=exact == 1)
-        torch.set_float32_matmul_precision(precision)
-        backends.cudnn.benchmark, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32 = cudnn
-
-
-@contextmanager
-def one_thread(kind: Kind) -> Iterator[None]:
-    """One torch thread while an assignment runs, and of cuDNN's algorithms those without atomics.
-
-    A model's bits then depend neither on the cores nor on who else works nor on the day.
-    """
-    if kind not in USES_TORCH:
-        yield
-        return
-    import torch
-
-    threads, settled = torch.get_num_threads(), torch.backends.cudnn.deterministic
-    torch.set_num_threads(1)
-    torch.backends.cudnn.deterministic = True
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.backends.cudnn.deterministic = settled
 
 
 # -- weights in memory -------------------------------------------------------------------------------------------------

@@ -102,6 +102,12 @@ class RunFolder:
             )
         return dict(run)
 
+    def sweep_up(self) -> None:
+        """Delete half-written files that a killed process left, wherever they are."""
+        for path in (*self.path.glob("*.part"), *self.failures.glob("*.part")):
+            path.unlink(missing_ok=True)
+        self.objects.sweep_up()
+
     def write_text(self, path: Path, text: str | bytes) -> None:
         """Write a file of the folder, whole or not at all."""
         with writing(path):

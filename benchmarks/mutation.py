@@ -21,13 +21,9 @@ import contextlib
 import gc
 import hashlib
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import json
 import math
 import os
-import random
 import resource
 import shutil
 import signal
@@ -364,8 +360,10 @@ def main() -> None:
         print(f"{EQUIVALENT.name} names what is no change any more:", *stale, sep="\n- ", file=sys.stderr)
     lines = options.out.read_text("utf-8").splitlines() if options.out.exists() else []
     done = {line["name"]: line for line in map(json.loads, lines)}
-    chosen = random.Random(options.seed).sample(mutants, min(options.sample or len(mutants), len(mutants)))
-    chosen = [m for m in chosen if options.only in m.name and m.name not in equivalent]
+    import numpy as np  # after the number of its threads was set
+
+    order = np.random.default_rng(options.seed).permutation(len(mutants))[: options.sample]
+    chosen = [m for m in (mutants[which] for which in order) if options.only in m.name and m.name not in equivalent]
     if options.survivors:
         todo = [m for m in chosen if done.get(m.name, {}).get("outcome") == SURVIVED]
     else:

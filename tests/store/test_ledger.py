@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from forgetgauge.errors import DiskFull, UserError
-from forgetgauge.store.ledger import Ledger, replay
+from forgetgauge.store.ledger import Ledger, line_of, replay
 from forgetgauge.store.objects import Receipt
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)
@@ -150,3 +150,26 @@ def test_a_disk_that_is_full_only_when_the_line_leaves_the_buffer_loses_nothing(
             ledger.record_failed("d" * 64, "x")
     ledger.record_failed("d" * 64, "y")
     assert Ledger(path).state.failed["d" * 64] == "y"
+
+
+def test_lines_with_right_checks_and_wrong_contents_are_damaged(path):
+    job = {"key": A, "sha256": "1" * 64, "bytes": 10, "seconds": 1.5}
+    done = {"event": "done", "made_with": {"numpy": "2"}, "jobs": [job]}
+    for changed in (
+        *({**job, "bytes": odd} for odd in (-1, 1.5, "1", None, 2**63)),
+        *({**job, "seconds": odd} for odd in (-1, "1", None, 1e10, float("nan"))),
+        *({**job, name: 1} for name in ("key", "sha256")),
+    ):
+        with pytest.raises(UserError, match="line 1 is damaged"):
+            replay(line_of({**done, "jobs": [changed]}, b"")[0], path)
+    for event in (
+        {**done, "made_with": {"numpy": 2}},
+        {"event": "stacks", "stacks": ["ab"]},
+        {"event": "begun", "keys": [1]},
+        {"event": "failed", "key": A, "error": 1},
+    ):
+        with pytest.raises(UserError, match="line 1 is damaged"):
+            replay(line_of(event, b"")[0], path)
+    for fine in (job, {**job, "bytes": 0, "seconds": 0}):
+        state, *_ = replay(line_of({**done, "jobs": [fine]}, b"")[0], path)
+        assert (state.done[A].receipt.n_bytes, state.done[A].seconds) == (fine["bytes"], fine["seconds"])

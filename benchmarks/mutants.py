@@ -84,7 +84,7 @@ def alternatives(node: ast.AST) -> Iterator[ast.AST]:
             yield node.operand
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
-        case ast.Constant(value=int() | float()):
+        case ast.Constant(value=int() | float()) if node.value + 1 != node.value:
             yield ast.Constant(node.value + 1)
         case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value is None):
             yield ast.Return(ast.Constant(None))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import tarfile
 from pathlib import Path
 
 import numpy as np
+import pytest
+from safetensors.numpy import save
 
-from forgetgauge.store.objects import ObjectStore
+from forgetgauge.errors import UserError
+from forgetgauge.store.objects import ObjectStore, decode
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.store.transfer import import_run
 
 KEYS = [character * 64 for character in "abc"]
 
@@ -55,3 +61,20 @@ def test_artefacts_that_share_a_folder_and_one_that_is_written_again(tmp_path):
 def test_half_files_that_another_process_sweeps_up_first_are_no_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "glob", lambda self, pattern: [self / "ab" / "swept-up.part"])
     ObjectStore(tmp_path).sweep_up()
+
+
+def test_facts_that_are_no_table_are_no_artefact():
+    with pytest.raises(ValueError, match="its facts are no table"):
+        decode(save({"x": np.arange(3)}, metadata={"facts": "[1]"}))
+
+
+def test_a_disk_that_cannot_be_read_is_one_line(tmp_path, monkeypatch):
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "read_bytes", broken)
+    with pytest.raises(UserError, match="cannot be read: Input/output error"):
+        ObjectStore(tmp_path).read_bytes(KEYS[0], "0" * 64)
+    monkeypatch.setattr(tarfile, "open", broken)
+    with pytest.raises(UserError, match="cannot be read: Input/output error"):
+        import_run(tmp_path / "x.tar", RunFolder(tmp_path / "run"))

@@ -1,6 +1,6 @@
 """What kills, changed bytes, poisonous methods and memory bombs do to a run: a table of Markdown for each.
 
-    python benchmarks/chaos.py                # all: 200 kills, 1,000 changes, every poison, the bombs; an hour, 2 cores
+    python benchmarks/chaos.py                # all: 200 kills, 1,000 changes, every poison, the bombs
     python benchmarks/chaos.py kills 20       # a part (kills, flips, poison, memory); a smaller count for a quick look
     python benchmarks/chaos.py poison hangs   # one kind of poison alone
 

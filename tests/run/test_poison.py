@@ -288,6 +288,7 @@ def test_who_damages_artefacts_is_set_aside_and_the_others_finish(tmp_path, monk
     monkeypatch.setattr(executors, "Worker", Vandal)
     monkeypatch.setattr(Vandal, "harm", harm)
     monkeypatch.setattr(worker, "is_own", lambda job: job.kind == "unlearn")
+    monkeypatch.setattr(worker, "_refuse_content", lambda *_: None)  # which is made up
     monkeypatch.setattr(MadeUp, "choices", property(lambda job: [("unlearner", job.states.get("i"))]))
     folder, jobs = RunFolder(tmp_path / "run"), little_graph()
     folder.create()
@@ -296,6 +297,15 @@ def test_who_damages_artefacts_is_set_aside_and_the_others_finish(tmp_path, monk
     assert all("artefacts in the run folder" in failure.line for failure in ending.failed.values())
     state = folder.open_ledger().state
     assert {job.label for key, job in jobs.items() if key not in state.done} == {"unlearn 0", "signals 0", "decide 0"}
+
+
+def test_an_input_that_is_nothing_a_job_makes_is_given_up_though_its_digest_is_right(tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Worker", Vandal)
+    monkeypatch.setattr(worker, "is_own", lambda job: False)
+    folder, jobs = RunFolder(tmp_path / "run"), little_graph(2)
+    folder.create()
+    ending = execute(jobs, folder, executors.Inline(folder.objects.folder, Sources({})), keep_weights=True)
+    assert any("damaged again and again" in failure.line for failure in ending.failed.values())
 
 
 # -- the next start ----------------------------------------------------------------------------------------------------

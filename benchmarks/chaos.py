@@ -182,7 +182,7 @@ class Storm:
 
 def kills(scratch: Path, n_kills: int = 200, seed: int = 0) -> list[str]:
     """Kill processes of runs at random moments, and compare what comes of them with a run that nobody disturbed."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     (scratch / "small.toml").write_text(SMALL)
     begun = time.monotonic()
     if code := started(scratch / "small.toml", scratch / "run", "processes").wait():

@@ -1,6 +1,6 @@
 """Unlearning methods that attack the run which calls them, for `benchmarks/chaos.py`; `RUN_FOLDER` names its folder."""
 
-# ruff: noqa: D103, NPY002, S311, S607
+# ruff: noqa: D103, NPY002
 
 from __future__ import annotations
 

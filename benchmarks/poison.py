@@ -135,7 +135,7 @@ class Poisoned:
             "others' artefacts differ": self.done.items() >= clean.done.items(),
             "others' numbers differ": all(self.methods.get(name) == clean.methods[name] for name in OTHERS),
             f"{self.starts} starts": self.starts == n_starts,
-            "the next start does not name it": n_starts == 1 or "the process died once while it did" in self.said,
+            "the next start does not name it": n_starts == 1 or "the run ended once while it did" in self.said,
         }
         return [what for what, holds in promises.items() if not holds]
 

@@ -81,7 +81,7 @@ def died_of(jobs: Mapping[str, Job], folder: RunFolder) -> str:
     what = f"“{first}”" + (f" and {more} more" if more else "")
     often = "once" if times == 1 else f"{times} times"
     then = "it is left out" if times >= N_LIVES else f"it is tried again, and left out after {N_LIVES} times"
-    return f"the process died {often} while it did {what}; {then} (--executor processes survives it)"
+    return f"the run ended {often} while it did {what}; {then} (--executor processes survives it)"
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,38 @@ def test_results_that_are_none(tmp_path, call, content):
         assert is_told(code, err), (command[0], err[-500:])
 
 
+LONG = "a" * 5000
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("validate", LONG), ("run", LONG), ("plan", LONG), ("status", LONG), ("report", LONG), ("verify", LONG),
+        ("check", LONG, "--min-q", "0.5"), ("compare", LONG, "b"), ("record", LONG), ("export", LONG, "x.tar"),
+        ("import", LONG, "run"), ("audit", LONG), ("draw", LONG, "--forget", "3"),
+        ("score", LONG, "--adversary", "loss"),
+        ("validate", "--set", f'data.name="{LONG}"'), ("validate", "--set", f'data.name="{LONG}.npz"'),
+        ("validate", "--set", f'learner.params.checkpoint="{LONG}"'), ("run", "--out", LONG),
+    ],
+    ids=lambda command: " ".join(command).replace(LONG, "LONG"),
+)  # fmt: skip
+def test_a_name_too_long_for_a_file_is_one_line(tmp_path, monkeypatch, call, command):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(*command)
+    assert (code, is_told(code, err)) == (2, True), err[-800:]
+
+
+def test_a_result_whose_parts_do_not_fit_together_is_one_line(finished, tmp_path, call):
+    record = json.loads((finished / "result.json").read_text())
+    record["games"][0]["decisions"] = None
+    for found in record["games"][0]["comparisons"]:
+        found["better"] = "nobody"
+    (tmp_path / "result.json").write_text(sealed(record))
+    code, _, err = call("report", tmp_path, "--unverified")
+    assert (code, is_told(code, err)) == (2, True)
+    assert f"{tmp_path / 'result.json'}: its parts do not fit together" in err
+
+
 def met(call, path, good, out):
     """Every command that reads what is kept of a test tells what it finds."""
     for command in (

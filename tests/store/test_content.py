@@ -57,6 +57,11 @@ def test_arrays_that_are_missing_or_of_other_numbers_or_points_are_refused(kind)
         assert is_content(Expected(kind), Artefact(negative, {})) is False
 
 
+@pytest.mark.parametrize(("kind", "name"), [("initialise", "weight"), ("decide", "margin"), ("fit", "shadow margin")])
+def test_weights_and_margins_are_finite(kind, name):
+    assert is_content(Expected(kind), Artefact({**MADE[kind], name: np.full(3, np.inf)}, {})) is False
+
+
 def test_a_fit_without_shadow_models_holds_what_it_likes():
     assert is_content(Expected("fit", 3), Artefact({"other": np.zeros((2, 2))}, {})) is True
 

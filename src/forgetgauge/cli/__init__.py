@@ -183,6 +183,7 @@ def report(
 ) -> None:
     """Write the HTML report again, from result.json alone, which is verified first."""
     from forgetgauge.report.html import render_report
+    from forgetgauge.results.reading import at_its_word
     from forgetgauge.results.record import read_result
     from forgetgauge.results.verified import refuse_unverified
 
@@ -191,9 +192,10 @@ def report(
         return
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
-    write_whole(target, render_report(result))
-    if form is not None:
-        print_result(result, form)
+    with at_its_word(opened.result):
+        write_whole(target, render_report(result))
+        if form is not None:
+            print_result(result, form)
     say(f"report: {target}", err=form not in (None, TABLE))
 
 
@@ -349,6 +351,10 @@ def main() -> None:
         if error.name not in EXTRA:
             raise
         code = _complain(str(needs_extra(error.name)))
+    except OSError as error:
+        if not isinstance(error.filename, str | bytes | Path):
+            raise
+        code = _complain(f"{os.fsdecode(error.filename)}: {error.strerror}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # of click, or of the click that newer typers carry inside
             raise

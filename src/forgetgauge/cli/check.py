@@ -35,7 +35,7 @@ def check(
     """Hold a stored result to conditions. Exit code 0: they hold; 1: one does not; 3: inconclusive; 2: not judged."""
     from forgetgauge.report.table import align
     from forgetgauge.results import gate
-    from forgetgauge.results.reading import read_either
+    from forgetgauge.results.reading import at_its_word, read_either
     from forgetgauge.results.record import Result
 
     path, stored = read_either(result, verified=not unverified)
@@ -46,8 +46,9 @@ def check(
     asked = gate.Conditions(
         min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ())
     )
-    findings = gate.check_result(stored, asked, str(path))
-    verdict, on = gate.overall(findings), gate.basis(stored)
+    with at_its_word(path):
+        findings = gate.check_result(stored, asked, str(path))
+        verdict, on = gate.overall(findings), gate.basis(stored)
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
     say(f"{verdict}\n\n{align(rows)}\n\n{on}")
     if junit is not None:

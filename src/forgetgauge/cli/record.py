@@ -40,7 +40,7 @@ def record(
     from forgetgauge.report.erasure_record import Stated, record_files
     from forgetgauge.report.every_eval_ever import RELATIONSHIPS
     from forgetgauge.report.tested import what_was_tested
-    from forgetgauge.results.reading import read_either
+    from forgetgauge.results.reading import at_its_word, read_either
     from forgetgauge.results.record import Result
     from forgetgauge.store.runfolder import RunFolder
 
@@ -51,8 +51,10 @@ def record(
     if isinstance(found, Result) and unverified:
         doubt = "Nothing of this result was computed again from its decisions: it is taken at its word."
         found = replace(found, games=[replace(game, warnings=[doubt, *game.warnings]) for game in found.games])
-    test = what_was_tested(found, method, str(path))
-    files, remarks = record_files(test, path.name, _sha256(path), _digests(model or []), stated, time.time())
+    digest, models = _sha256(path), _digests(model or [])
+    with at_its_word(path):
+        test = what_was_tested(found, method, str(path))
+        files, remarks = record_files(test, path.name, digest, models, stated, time.time())
     RunFolder(out).create()
     for name, text in files.items():
         write_whole(out / name, text)

@@ -105,6 +105,7 @@ def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverifi
     from forgetgauge.records import read_record
     from forgetgauge.report.evidence_html import render_evidence_page
     from forgetgauge.results.one_model import OneModelResult
+    from forgetgauge.results.reading import at_its_word
     from forgetgauge.results.verified import refuse_unverified_evidence
 
     path = folder / "evidence.json"
@@ -112,9 +113,10 @@ def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverifi
         return False
     found = read_record(path, OneModelResult, sealed=False) if unverified else refuse_unverified_evidence(path)
     target = to or folder / "evidence.html"
-    write_whole(target, render_evidence_page(found))
-    if form is not None:
-        print_evidence(found, form)
+    with at_its_word(path):
+        write_whole(target, render_evidence_page(found))
+        if form is not None:
+            print_evidence(found, form)
     say(f"report: {target}", err=form not in (None, TABLE))
     return True
 
@@ -125,7 +127,7 @@ def compare(
 ) -> None:
     """Set stored results side by side, one row for each method, and say what makes them hard to compare."""
     from forgetgauge.report.rows import unlike
-    from forgetgauge.results.reading import read_either
+    from forgetgauge.results.reading import at_its_word, read_either
 
     if len(results) < 2:
         raise UserError("compare: name two results or more")
@@ -135,7 +137,8 @@ def compare(
     again = [name for i, (name, _) in enumerate(named) if name in [other for other, _ in named[:i]]]
     if again:
         raise UserError(f"compare: {again[0]} is named twice")
-    _print_rows(named, form, unlike(named))
+    with at_its_word(*results):
+        _print_rows(named, form, unlike(named))
 
 
 def _print_rows(named: list[tuple[str, Result | OneModelResult]], form: str, remarks: list[str]) -> None:

@@ -7,6 +7,7 @@ transform is drawn once for each.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,7 +107,7 @@ def own_scaling(images: Tensor) -> Scaling | None:
 
 def is_path(name: str) -> bool:
     """Whether a data set's name is a file or folder of arrays: it ends in `.npz`, or it is a folder."""
-    return name.endswith(".npz") or (name != "" and Path(name).is_dir())
+    return name.endswith(".npz") or os.path.isdir(name)  # unlike is_dir of a path: no error where a name is too long
 
 
 def files_of(path: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,9 @@ def checkpoint_files(params: Any) -> list[Path]:
 
 def _local_folder(checkpoint: str) -> Path | None:
     package, colon, inside = checkpoint.partition(":")
-    if Path(checkpoint).expanduser().is_dir():
-        return Path(checkpoint).expanduser()
+    folder = Path(checkpoint).expanduser()
+    if os.path.isdir(folder):  # unlike is_dir of a path, no error where the name is too long to be one
+        return folder
     if colon and package.isidentifier():
         spec = importlib.util.find_spec(package)  # finds it without importing it
         if spec is None or not spec.submodule_search_locations:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from forgetgauge.errors import UserError
@@ -10,8 +12,21 @@ from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import Result
 from forgetgauge.results.verified import refuse_unverified, refuse_unverified_evidence
 
+COPED_WITH = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What code of ours raises where a forger's numbers do not fit together."""
 FILES = ("result.json", "evidence.json")
 """As they are called in a folder."""
+
+
+@contextmanager
+def at_its_word(*paths: Path) -> Iterator[None]:
+    """Within, what a result says is shown or judged as it stands: where its parts do not fit together, so that code
+    fails on it, one line says so. Each part was checked when it was read; that they agree is what verifying says."""
+    try:
+        yield
+    except COPED_WITH as error:
+        which = " or ".join(str(path) for path in paths)
+        raise UserError(f"{which}: its parts do not fit together: {type(error).__name__}: {error}") from error
 
 
 def read_either(path: Path, *, verified: bool = True) -> tuple[Path, Result | OneModelResult]:

@@ -20,6 +20,7 @@ _ARRAYS: Mapping[str, Mapping[str, str]] = {
     "decide": {"says_forget": _BOOLEAN, "margin": _FLOATS},
 }
 """By kind of job: the arrays that it always makes, one row a point, and their kinds of number."""
+_FINITE = ("weight", "margin", "shadow margin")
 _OPTIONAL = {"points": _WHOLE, "role": _WHOLE}
 _SHADOWS = {"shadow margin": _FLOATS, "shadow member": _BOOLEAN, "shadow model": _WHOLE}
 """What a fit holds of its shadow models: all of these or none."""
@@ -53,6 +54,8 @@ def is_content(expected: Expected, artefact: Artefact) -> bool:
     if any(arrays[name].ndim != 1 for name in named if name != "outputs"):
         return False
     if kind == "initialise" and not (arrays["weight"] >= 0).all():
+        return False
+    if not all(np.isfinite(arrays[name]).all() for name in _FINITE if name in named):
         return False
     if not _are_facts(facts) or (expected.utility_on and "n_gradients" not in facts):
         return False

@@ -22,7 +22,7 @@ import numpy as np
 
 from forgetgauge.attack.adversary import Role
 from forgetgauge.plan.draws import draw_halves
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.game import Game
 from forgetgauge.plan.jobs import HEAVY, Job, SignalsJob
 from forgetgauge.plan.subjects import Target
 from forgetgauge.run.campaign import Campaign, play

@@ -14,7 +14,8 @@ import torch
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import draw_confused
-from forgetgauge.plan.graph import CONFUSED, Method, build_graph, game_from_json, game_to_json
+from forgetgauge.plan.game import Method, game_from_json, game_to_json
+from forgetgauge.plan.graph import CONFUSED, build_graph
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.run.packing import form_stacks, pack, stack_kind

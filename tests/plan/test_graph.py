@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from forgetgauge.plan.draws import draw_halves, draw_reference, draw_shadow, draw_swap_pair, half_sizes
-from forgetgauge.plan.graph import Cell, Game, Method, PlannedAdversary, build_graph, game_from_json, game_to_json
+from forgetgauge.plan.game import Game, Method, PlannedAdversary, game_from_json, game_to_json
+from forgetgauge.plan.graph import Cell, build_graph
 from forgetgauge.plan.jobs import Named
 from forgetgauge.store.objects import decode, encode
 

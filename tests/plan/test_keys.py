@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from forgetgauge.plan.graph import Game, Method, PlannedAdversary, build_graph
+from forgetgauge.plan.game import Game, Method, PlannedAdversary
+from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.packing import form_stacks
 from forgetgauge.store.ledger import LedgerState

@@ -10,7 +10,7 @@ import pytest
 
 import forgetgauge
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.game import Game
 from forgetgauge.plan.parameters import Range
 from forgetgauge.plan.runfile import parse_spec, set_key
 from forgetgauge.plan.spec import PARAMETERS, Arguments, RunSpec

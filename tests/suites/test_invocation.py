@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import game_from_json, game_to_json
+from forgetgauge.plan.game import game_from_json, game_to_json
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.run.options import RunOptions

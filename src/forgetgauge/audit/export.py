@@ -11,7 +11,8 @@ from forgetgauge.audit.formats import WRITERS
 from forgetgauge.audit.outputs import Array
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import swap_pair_of
-from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph, game_from_json
+from forgetgauge.plan.game import game_from_json
+from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph
 from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.subjects import Shadow
 from forgetgauge.results.views import RunView, expected_of

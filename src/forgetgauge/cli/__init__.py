@@ -18,6 +18,7 @@ from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
 from forgetgauge.cli.audit import audit, draw
 from forgetgauge.cli.check import check, verify
+from forgetgauge.cli.frontier import frontier
 from forgetgauge.cli.options import (
     AllowCode,
     Device,
@@ -36,8 +37,10 @@ from forgetgauge.cli.showing import (
     Form,
     OnlyIfAsked,
     compare,
+    exit_on_failure,
     print_result,
     report_evidence,
+    run_folder,
     seen_by,
     show,
 )
@@ -47,7 +50,6 @@ from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, 
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
-    from forgetgauge.run.scheduler import Ending
     from forgetgauge.store.runfolder import RunFolder
 
 app = typer.Typer(
@@ -68,6 +70,7 @@ app.command()(check)
 app.command()(verify)
 app.command()(compare)
 app.command()(record)
+app.command()(frontier)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.")]
@@ -95,7 +98,7 @@ def run(
     from forgetgauge.run.options import RunOptions
 
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
-    folder = _run_folder(file, out)
+    folder = run_folder(file, out)
     folder.check()
     with started_ahead(options), code_announced(partial(say, err=True)):
         campaign = _campaign(file, settings)
@@ -108,7 +111,7 @@ def run(
         say(note, err=form != TABLE)
     else:
         show(folder, form, failures=False)
-    _exit_on_failure(ending, folder)
+    exit_on_failure(ending, folder)
 
 
 @app.command()
@@ -120,7 +123,7 @@ def plan(file: RunFile = None, out: Out = None, settings: Settings = None, allow
         campaign = _looked_at(file, settings, allow_code)
     except CodeNamed as error:
         raise UserError(f"{file}: {error}; --allow-code does so, if you trust who wrote it") from None
-    folder = _run_folder(file, out)
+    folder = run_folder(file, out)
     state = folder.open_ledger().state
     _echo_counts(campaign, state)
     light, weights = disk_estimate(campaign)
@@ -162,7 +165,7 @@ def score(
         opened.write_text(opened.run_file, before[0])
         if before[1] is not None:
             opened.write_text(opened.result, before[1])
-        _exit_on_failure(ending, opened)
+        exit_on_failure(ending, opened)
     show(opened)
     if result is not None:
         for name in adversary:
@@ -270,17 +273,6 @@ def validate(file: RunFile = None, settings: Settings = None, allow_code: AllowC
     say(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
 
 
-def _exit_on_failure(ending: Ending, folder: RunFolder) -> None:
-    """Say each cause once, how many jobs it stopped, and where the tracebacks are."""
-    from forgetgauge.report.table import causes
-
-    if ending.failed:
-        for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
-            say(line, err=True)
-        say(f"{ending.n_missing} jobs could not be done; tracebacks: {folder.failures}", err=True)
-        raise typer.Exit(1)
-
-
 def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:
     from forgetgauge.plan.runfile import apply_settings, read_run_file
     from forgetgauge.run.campaign import Campaign
@@ -298,12 +290,6 @@ def _looked_at(file: Path | None, settings: list[str] | None, allow_code: bool) 
         return _campaign(file, settings)
 
 
-def _run_folder(file: Path | None, out: Path | None) -> RunFolder:
-    from forgetgauge.store.runfolder import RunFolder
-
-    return RunFolder(out or Path("runs") / (file.stem if file else "digits"))
-
-
 def _existing(path: Path) -> RunFolder:
     """The run folder at a path, which may also be that of its result."""
     from forgetgauge.results.reading import FILES
@@ -313,7 +299,7 @@ def _existing(path: Path) -> RunFolder:
         path = path.parent
     if not path.is_dir():
         raise UserError(f"{path}: no such folder")
-    return RunFolder(path)
+    return RunFolder.at(path)
 
 
 def _echo_counts(campaign: Campaign, state: Any) -> None:

@@ -18,6 +18,7 @@ from forgetgauge.files import write_whole
 if TYPE_CHECKING:
     from forgetgauge.results.one_model import OneModelResult
     from forgetgauge.results.record import Result
+    from forgetgauge.run.scheduler import Ending
     from forgetgauge.store.runfolder import RunFolder
 
 TABLE = "table"
@@ -148,3 +149,21 @@ def _print_rows(named: list[tuple[str, Result | OneModelResult]], form: str, rem
     say(written(rows_of(named), form))
     for line in remarks:
         say(line, err=form != TABLE)
+
+
+def run_folder(file: Path | None, out: Path | None) -> RunFolder:
+    """Where the run of a file goes, unless somebody says otherwise."""
+    from forgetgauge.store.runfolder import RunFolder
+
+    return RunFolder(out or Path("runs") / (file.stem if file else "digits"))
+
+
+def exit_on_failure(ending: Ending, folder: RunFolder) -> None:
+    """Say each cause once, how many jobs it stopped, and where the tracebacks are."""
+    from forgetgauge.report.table import causes
+
+    if ending.failed:
+        for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
+            say(line, err=True)
+        say(f"{ending.n_missing} jobs could not be done; tracebacks: {folder.failures}", err=True)
+        raise typer.Exit(1)

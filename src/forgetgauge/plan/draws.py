@@ -14,7 +14,7 @@ from forgetgauge.metrics.scores import confused_half
 from forgetgauge.streams import Streams, identity_key
 
 if TYPE_CHECKING:
-    from forgetgauge.plan.graph import Game
+    from forgetgauge.plan.game import Game
 
 
 def draw_halves(data: str, n: int, seed: int, fraction: float) -> tuple[Ints, Ints]:

@@ -5,25 +5,22 @@
     train(shadow k) ──────────────────[► unlearn(method)]─► signals ─► fit(adversary) ┘
     train(reference k, on a part of D) [► unlearn(method)]─► signals ─┘
     train(confused: pair, seed) ─► unlearn(method) ─► signals on what was taught wrongly, where the IC test is asked for
+    train(shadow k) ─► unlearn(method at a strength) ─► utility, where a strength is chosen by what it costs
 
 Originals are shared by all methods of a learner, shadows, references and fits by all pairs. References, background
-signals and unlearned shadows are made only where an adversary asks for them. No key holds a count of pairs, seeds,
-methods or adversaries, so adding one of them leaves every other key as it was.
-
-`run.json` holds a game as plain JSON, so that a run can be scored and reported without its sources.
+signals and unlearned shadows are made only where an adversary asks for them. A method whose strength is still looked
+for has no jobs yet but those of the search: a run that chooses one is planned again when it is known. No key holds a
+count of pairs, seeds, methods or adversaries, so adding one of them leaves every other key as it was.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
-from forgetgauge.game.splits import split_sizes
-from forgetgauge.plan.draws import half_sizes
+from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import (
     DecideJob,
     FitJob,
@@ -34,12 +31,14 @@ from forgetgauge.plan.jobs import (
     TrainJob,
     UnlearnJob,
 )
+from forgetgauge.plan.strength import Value
 from forgetgauge.plan.subjects import Confused, Halves, Helper, Reference, Shadow, Subject, Target
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
-PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED = "pair", "target half", "shadow half", "confused"
-"""What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly."""
+PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED, UTILITY = "pair", "target half", "shadow half", "confused", "utility"
+"""What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly. Of
+models that show what a strength costs, the utility on the shadow points that they never saw is all that is kept."""
 PANELS: dict[str, tuple[type[Helper], str]] = {
     "shadow": (Shadow, SHADOW_HALF),
     "outsider": (Shadow, TARGET_HALF),
@@ -48,91 +47,8 @@ PANELS: dict[str, tuple[type[Helper], str]] = {
 """Which models adversaries are shown, and on which points: outsiders are shadow models that look at D."""
 
 
-@dataclass(frozen=True)
-class Method:
-    """An unlearner as the plan sees it."""
-
-    unlearner: Named
-    uses_original: bool = True
-    """Whether it starts from the trained model (Retrain does not)."""
-    stacked: bool = False
-    """Whether it treats many models at once."""
-    learner: Named | None = None
-    """The learner it brings along, where the game's own would not do."""
-
-
-@dataclass(frozen=True)
-class PlannedAdversary:
-    """An adversary as the plan sees it."""
-
-    adversary: Named
-    needs: tuple[str, ...] = ()
-    """What it asks for besides shadow models: the plan knows these words, not the adversaries."""
-    columns: tuple[str, ...] = ()
-    """White-box columns it reads."""
-
-
-@dataclass(frozen=True)
-class Game:
-    """One game with every choice resolved: what `run.json` holds and all that workers are given."""
-
-    data: Named
-    data_digest: str
-    n_points: int
-    n_classes: int
-    """1 where labels are no classes."""
-    seed: int
-    fraction: float
-    alpha: float
-    pairs: int
-    seeds: int
-    level: float
-    delta: float
-    share_retrain: bool
-    sensitivity: Mapping[str, Any]
-    """`{"kind": "uniform"}`, or `by-class` with weights, or `file` with its digest."""
-    learner: Named
-    n_shadows: int
-    n_references: int
-    methods: Mapping[str, Method]
-    adversaries: Mapping[str, PlannedAdversary]
-    model_bytes: int
-    """Size of one model's weights, for the estimate of disk use."""
-    queries: tuple[int, ...] = ()
-    """Numbers of oracle queries of the strong adversaries."""
-    oracle_draws: int = 2000
-    until: Mapping[str, float] | None = None
-    """`half_width` and `max_pairs` of an adaptive run; `pilot_pairs` once it has begun."""
-    value: Any = None
-    """The swept value, in a sweep."""
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
-    interval: Literal["student", "bounded"] = "student"
-    """Which interval of Q is shown; no job depends on it."""
-    task: str = "classification"
-    """What labels and outputs mean; the data's digest stands for it in keys."""
-    utility_name: str = "accuracy"
-    """What the task calls its utility: written down, so that a report of a stranger's run loads no code of theirs."""
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """The numbers of retained and of forgotten points, (|R|, |F|)."""
-        return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
-
-    @property
-    def choices(self) -> list[tuple[str, str, Named]]:
-        """What is chosen by name: (`learner`, `unlearner` or `adversary`, place in the run file, choice)."""
-        methods = self.methods.items()
-        return [
-            ("learner", "learner", self.learner),
-            *(("unlearner", f"unlearners.{name}", one.unlearner) for name, one in methods),
-            *(("learner", f"unlearners.{name}.learner", one.learner) for name, one in methods if one.learner),
-            *(("adversary", f"adversaries.{name}", one.adversary) for name, one in self.adversaries.items()),
-        ]
-
-    def learner_of(self, method: str) -> Named:
-        """The learner whose models a method unlearns."""
-        return self.methods[method].learner or self.learner
+UNTREATED, RETRAINED = "untreated", "retrained"
+"""Models that a method's cost is counted from."""
 
 
 @dataclass(frozen=True, order=True)
@@ -167,21 +83,9 @@ class Graph:
     """(method, adversary) -> key of the fit that attacks it; methods share it unless it is unlearning-aware."""
     confused: dict[tuple[str, int, int], str] = field(default_factory=dict)
     """(method, pair, seed) -> key of the signals of the IC test."""
-
-
-MOST_JOBS = 2_000_000
-"""Of a game: the plan of more takes minutes before anything is done."""
-
-
-def too_many_jobs(pairs: int, seeds: int, n_methods: int, n_adversaries: int) -> str:
-    """Why a game of such a size is not planned; empty where it is."""
-    n_jobs = 2 * pairs * seeds * n_methods * (2 + n_adversaries)
-    if n_jobs <= MOST_JOBS:
-        return ""
-    return (
-        f"{pairs} pairs, {seeds} seeds, {n_methods} methods and {n_adversaries} adversaries are {n_jobs:,} jobs, more "
-        f"than {MOST_JOBS:,}: make several runs of it"
-    )
+    costs: dict[tuple[str, int, Value | str], str] = field(default_factory=dict)
+    """(method, shadow model, strength) -> key of its utility there; at UNTREATED and RETRAINED, of what that is held
+    against."""
 
 
 def build_graph(game: Game) -> Graph:
@@ -201,23 +105,23 @@ class _Builder:
     def build(self) -> Graph:
         initialise = self._add(InitialiseJob(self.halves, self.game.sensitivity, label="initialise the game"))
         places = list(product(range(self.game.pairs), range(self.game.seeds), SIDES))
-        for (pair, seed, side), method in product(places, self.game.methods):
+        settled = self.game.settled
+        for (pair, seed, side), method in product(places, settled):
             if self.game.methods[method].uses_original:  # first in the plan, because most other jobs wait for them
                 self._original(self.game.learner_of(method), pair, side, seed)
-        fits = {
-            (method, name): self._fit(method, name) for method in self.game.methods for name in self.game.adversaries
-        }
+        costs = {key: job for method in self.game.methods for key, job in self._costs(method)}
+        fits = {(method, name): self._fit(method, name) for method in settled for name in self.game.adversaries}
         cells = {
             Cell(method, pair, side, seed): self._cell(method, pair, side, seed, fits)
             for pair, seed, side in places
-            for method in self.game.methods
+            for method in settled
         }
         confused = {
             (method, pair, seed): self._confused_signals(method, pair, seed)
-            for pair, seed, method in product(range(self.game.pairs), range(self.game.seeds), self.game.methods)
+            for pair, seed, method in product(range(self.game.pairs), range(self.game.seeds), settled)
             if "ic" in self.game.metrics
         }
-        return Graph(self.game, self.jobs, initialise, cells, fits, confused)
+        return Graph(self.game, self.jobs, initialise, cells, fits, confused, costs)
 
     def _add(self, job: Job) -> str:
         self.jobs.setdefault(job.key, job)
@@ -238,11 +142,16 @@ class _Builder:
     def _unlearn(self, method: str, original: Subject, label: str, asked: Subject | None = None) -> str:
         """A method applied to an original; `asked` is the model with what it is to forget, where that is not known of
         the original."""
-        how, learner, subject = self.game.methods[method], self.game.learner_of(method), asked or original
-        inputs = {"model": self._train(learner, original, label)} if how.uses_original else {}
+        how = self.game.methods[method]
+        return self._made_to_forget(how, self.game.learner_of(method), original, f"{method} of {label}", label, asked)
+
+    def _made_to_forget(
+        self, how: Method, learner: Named, original: Subject, label: str, of: str, asked: Subject | None
+    ) -> str:
+        subject = asked or original
+        inputs = {"model": self._train(learner, original, of)} if how.uses_original else {}
         short = f"{_short(how.unlearner.identity)} {_short(learner.identity)}"
         group = f"unlearn {subject.role} {short} {self.game.sizes}"
-        label = f"{method} of {label}"
         return self._add(
             UnlearnJob(subject, learner, how.unlearner, inputs=inputs, label=label, group=group, coupled=how.stacked)
         )
@@ -312,6 +221,31 @@ class _Builder:
             )
         return CellJobs(unlearn, signals, decide)
 
+    # -- strengths -----------------------------------------------------------------------------------------------
+
+    def _costs(self, method: str) -> Iterator[tuple[tuple[str, int, Value | str], str]]:
+        """What a method does to shadow models at each strength that is tried, and what that is held against."""
+        how, learner, rule = self.game.methods[method], self.game.learner_of(method), self.game.price
+        if how.tuning is None or rule is None:
+            return
+        for which in range(rule.shadows):
+            trained = Shadow(self.halves, self.size, which)
+            asked, of = replace(trained, forget=self.n_forget), f"shadow {which}"
+            untreated = self._train(learner, trained, of)
+            yield (method, which, UNTREATED), self._utility(untreated, asked, learner, of)
+            label = f"retrained {of}"
+            retrained = self._made_to_forget(rule.retrain, learner, trained, label, of, asked)
+            yield (method, which, RETRAINED), self._utility(retrained, asked, learner, label)
+            for value in how.tuning.tried:
+                label = f"{method} at {how.tuning.strength.parameter} = {value:g} of {of}"
+                variant = replace(how, unlearner=how.at(value))
+                made = self._made_to_forget(variant, learner, trained, label, of, asked)
+                yield (method, which, value), self._utility(made, asked, learner, label)
+
+    def _utility(self, model: str, subject: Subject, learner: Named, label: str) -> str:
+        job = SignalsJob(subject, learner, UTILITY, inputs={"model": model}, label=f"utility of {label}", group=UTILITY)
+        return self._add(job)
+
     # -- rival metrics -------------------------------------------------------------------------------------------
 
     def _confused_signals(self, method: str, pair: int, seed: int) -> str:
@@ -323,37 +257,3 @@ class _Builder:
 
 def _short(identity: Mapping[str, Any]) -> str:
     return identity_key(identity)[:8]
-
-
-# -- as JSON -----------------------------------------------------------------------------------------------------------
-
-
-def game_to_json(game: Game) -> dict[str, Any]:
-    """The game as plain JSON, as `run.json` keeps it."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(game)))
-    return plain
-
-
-def game_from_json(record: dict[str, Any]) -> Game:
-    """The game that `game_to_json` wrote."""
-    nested = {
-        "data": _named(record["data"]),
-        "learner": _named(record["learner"]),
-        "methods": {name: _method(method) for name, method in record["methods"].items()},
-        "adversaries": {name: _adversary(adversary) for name, adversary in record["adversaries"].items()},
-        "queries": tuple(record["queries"]),
-    }
-    return Game(**{**record, **nested})
-
-
-def _named(record: dict[str, Any]) -> Named:
-    return Named(**{**record, "not_covered": tuple(record.get("not_covered", ()))})
-
-
-def _method(record: dict[str, Any]) -> Method:
-    learner = _named(record["learner"]) if record["learner"] else None
-    return Method(**{**record, "unlearner": _named(record["unlearner"]), "learner": learner})
-
-
-def _adversary(record: dict[str, Any]) -> PlannedAdversary:
-    return PlannedAdversary(_named(record["adversary"]), tuple(record["needs"]), tuple(record["columns"]))

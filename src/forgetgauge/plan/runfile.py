@@ -20,7 +20,7 @@ import pydantic
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import shallow
-from forgetgauge.plan.graph import too_many_jobs
+from forgetgauge.plan.game import too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
 
 DEFAULT = "digits.toml"

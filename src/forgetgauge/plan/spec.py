@@ -1,6 +1,6 @@
 """RunSpec: everything a run file may say, each key declared once with its default, range and one sentence.
 
-A new parameter of the game is a field here (and in `Arguments`), a field of `plan.graph.Game` with the same default,
+A new parameter of the game is a field here (and in `Arguments`), a field of `plan.game.Game` with the same default,
 and the code that reads it there: checks, `evaluate`, settings and documentation follow (`plan.parameters`).
 """
 
@@ -144,6 +144,41 @@ class ShadowSpec(_RunFileTable):
 
 
 @dataclass(frozen=True)
+class TuningSpec(_RunFileTable):
+    """How the strength of methods with `strength = "auto"` is chosen."""
+
+    price: float = declared(
+        0.01,
+        'what a method with `strength = "auto"` may cost: its strength is the strongest whose accuracy is below both'
+        " Retrain’s and None’s by no more than this, on models of the shadow half",
+        see="([Q at a price](frontier.md))",
+        within=Range(above=0, below=1),
+        in_game=None,
+    )
+    points: int = declared(
+        8,
+        "strengths that are tried first, from the weakest to the strongest; then half as many around the best",
+        within=Range(least=2, most=100),
+        argument="strengths",
+        in_game=None,
+    )
+    shadows: int = declared(
+        8,
+        "shadow models on which they are tried",
+        within=Range(least=2, most=10_000),
+        argument="tuning_shadows",
+        in_game=None,
+    )
+    preset: Literal["price", "published"] = declared(
+        "price",
+        'what `strength = "auto"` stands for: `"published"` takes the settings of each method’s authors instead',
+        see="([their sources](methods.md#published-settings))",
+        argument=None,
+        in_game=None,
+    )
+
+
+@dataclass(frozen=True)
 class StrongSpec(_RunFileTable):
     """Strong adversaries: every score attack again, with several oracle queries under one secret bit."""
 
@@ -240,7 +275,9 @@ class RunSpec(_RunFileTable):
     shadows: ShadowSpec = field(default_factory=ShadowSpec)
     unlearners: dict[str, dict[str, Any]] = declared(
         {"retrain": {}, "none": {}},
-        'a list of names, or a table id → parameters; `method = "…"` where the id is not the method\'s name',
+        'a list of names, or a table id → parameters; `method = "…"` where the id is not the method\'s name;'
+        ' `strength = "auto"` has its strength chosen, `"published"` is as its authors set it, and'
+        " `{ lr = [1e-5, 0.1] }` names the parameter with its weakest and its strongest value",
         written="retrain, none",
         **_APART,
     )
@@ -251,6 +288,7 @@ class RunSpec(_RunFileTable):
         written=", ".join(DEFAULT_ADVERSARIES),
         **_APART,
     )
+    tuning: TuningSpec = field(default_factory=TuningSpec)
     strong: StrongSpec = field(default_factory=StrongSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     limits: LimitsSpec = field(default_factory=LimitsSpec)
@@ -278,5 +316,8 @@ class Arguments(TypedDict, total=False):
     interval: str
     shadows: int
     references: int
+    price: float
+    strengths: int
+    tuning_shadows: int
     queries: Sequence[int]
     job_seconds: float | None

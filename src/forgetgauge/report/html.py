@@ -26,6 +26,16 @@ from forgetgauge.report.picture import (
 from forgetgauge.report.settings import settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
 from forgetgauge.report.stated import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
+from forgetgauge.report.strengths import (
+    frontier_rows,
+    is_frontier,
+    map_headline,
+    map_legend,
+    map_of,
+    price_line,
+    strength_note,
+    without_variants,
+)
 from forgetgauge.report.table import why_no_quality
 from forgetgauge.results.record import (
     AdversaryResult,
@@ -63,8 +73,11 @@ _LEAST_HOT = 0.1  # the strongest tint stands for this advantage at least, so th
 
 def render_report(result: Result) -> str:
     """The whole page; deterministic, self-contained, without a script. Its last line is the digest of the others."""
+    frontier = _frontier(result)
+    result = without_variants(result) if frontier is not None else result
     page = template("report.html.j2").render(
         result=result,
+        frontier=frontier,
         games=[_view(game, result) for game in result.games],
         overview=_overview(result),
         sweep_verdict=sweep_verdict(result),
@@ -159,6 +172,28 @@ class StrongView:
 
 
 @dataclass(frozen=True)
+class Frontier:
+    """Every method along its strength."""
+
+    headline: str
+    axis: str
+    picture: Overview | None
+    legend: str
+    rows: list[list[str]]
+    """Head first."""
+
+
+def _frontier(result: Result) -> Frontier | None:
+    """Of a run that played methods along their strengths, which is of one game."""
+    game = result.games[0]
+    if len(result.games) > 1 or not is_frontier(game):
+        return None
+    drawn = map_of(game)
+    picture, n_left = drawn or (None, 0)
+    return Frontier(map_headline(game), game.utility_name, picture, map_legend(game, n_left), frontier_rows(game))
+
+
+@dataclass(frozen=True)
 class ShownGame:
     """One game as the template shows it."""
 
@@ -188,6 +223,10 @@ class ShownGame:
     rivals: list[Metric]
     """Q and the metrics set beside it; empty where none was asked for."""
     checks: list[Check]
+    strengths: dict[str, str]
+    """Method -> how its strength was set, where that is to be said."""
+    price: str | None
+    """How strengths were chosen, where they were."""
 
     def heat(self, method: MethodResult, advantage: float) -> int:
         """0 where chance alone may give as much, else 1 … 5."""
@@ -222,6 +261,8 @@ def _view(game: GameResult, result: Result) -> ShownGame:
         has_diagnostics=any(found.diagnostics for found in _played(game)),
         rivals=shown_metrics([game]),
         checks=checks_of(game),
+        strengths={name: strength_note(game, name) for name in game.methods},
+        price=price_line(game),
     )
 
 

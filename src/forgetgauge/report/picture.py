@@ -16,7 +16,7 @@ _MAX_INTERVALS = 5  # more tick labels than this run into each other on a teleph
 _LEAST_SPAN = 0.1  # a picture of chance differences alone must not look like a picture of large ones
 _LABEL_LETTERS = 16
 _LOG_RATIO = 30  # values that span more than this are shown on a logarithmic axis
-_HEIGHT_PX = 260
+HEIGHT_PX = 260
 _SHIFT_PX = 3  # between the lines of neighbouring methods, so that their intervals do not hide each other
 
 
@@ -105,10 +105,14 @@ class Overview:
     values: Scale
     quality: Scale
     series: tuple[Series, ...]
+    rings: tuple[Point, ...] = ()
+    """Points that stand out."""
+    limit: float | None = None
+    """Where something ends, in percent of the way across."""
 
     def y(self, quality: float) -> float:
         """Pixels from the top, where Q = 1 is."""
-        return _height(self.quality, quality, self.height)
+        return height(self.quality, quality, self.height)
 
     @property
     def label_width(self) -> int:
@@ -132,7 +136,7 @@ def overview(
     order = sorted(range(len(values)), key=lambda i: values[i])
 
     def place(i: int, found: Estimate) -> Point:
-        y, bottom, top = (_height(up, quality, _HEIGHT_PX) for quality in found)
+        y, bottom, top = (height(up, quality, HEIGHT_PX) for quality in found)
         return Point(across.percent(values[i]), y, top, bottom)
 
     ways = {
@@ -141,12 +145,12 @@ def overview(
     }
     lasts = {name: [point for point in way if point] for name, way in ways.items()}
     shown = [name for name, points in lasts.items() if points]
-    label_ys = spread([lasts[name][-1].y for name in shown], gap=17, low=0, high=_HEIGHT_PX)
+    label_ys = spread([lasts[name][-1].y for name in shown], gap=17, low=0, high=HEIGHT_PX)
     series = tuple(
         Series(name, tuple(lasts[name]), _segments(ways[name]), label_y, _SHIFT_PX * (i - (len(shown) - 1) / 2))
         for i, (name, label_y) in enumerate(zip(shown, label_ys, strict=True))
     )
-    return Overview(_HEIGHT_PX, across, up, series)
+    return Overview(HEIGHT_PX, across, up, series)
 
 
 def magnitude(interval: tuple[float, float]) -> tuple[float, float]:
@@ -170,8 +174,9 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
     return [round(position, 1) for position in placed]
 
 
-def _height(scale: Scale, value: float, height: int) -> float:
-    return round(height * (1 - scale.percent(value) / 100), 1)
+def height(scale: Scale, value: float, n_pixels: int = HEIGHT_PX) -> float:
+    """Pixels from the top, where the scale ends."""
+    return round(n_pixels * (1 - scale.percent(value) / 100), 1)
 
 
 def _segments(way: Sequence[Point | None]) -> tuple[Segment, ...]:

@@ -14,7 +14,7 @@ from forgetgauge.game.direction import decides_nothing
 from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.game.quality import counted_below
 from forgetgauge.plan.draws import draw_streams
-from forgetgauge.plan.graph import Game, game_to_json
+from forgetgauge.plan.game import Game, game_to_json
 from forgetgauge.results.assessed import (
     adversary_result,
     assessed_fields,
@@ -34,11 +34,12 @@ from forgetgauge.results.doubts import doubts, silence
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
+from forgetgauge.results.tuning import tuning_result
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
 from forgetgauge.wording import counted, listed
 
-DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics")
+DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics", "tuning")
 """The fields of a MethodResult that no adversary decides."""
 
 
@@ -332,4 +333,5 @@ class _RunGame:
             "seconds": round(mean(seconds), 6) if seconds else None,
             "facts": mean_of_each([fact.get("stated", {}) for fact in facts]),
             "metrics": self._rivals.of(method, list(self.outcomes[method]), retrained),
+            "tuning": tuning_result(self.view, method),
         }

@@ -65,6 +65,35 @@ class AdversaryResult(Record):
 
 
 @dataclass(frozen=True)
+class TriedStrength(Record):
+    """What one value of a strength costs."""
+
+    value: int | float
+    loss: float | None
+    """Utility lost, averaged over the models it was tried on; None where one of them diverged or failed."""
+    bound: float | None
+    """Upper one-sided bound for the mean, Student's, at the level of the game."""
+
+
+@dataclass(frozen=True)
+class TuningResult(Record):
+    """How a strength was chosen: by what it costs models of the shadow half on points that they never saw."""
+
+    parameter: str
+    chosen: int | float
+    """The strongest value whose bound is within the price; the weakest that was tried where none is."""
+    price: float
+    """Of utility: 0.01 is a point of accuracy."""
+    holds: bool
+    """Whether the chosen value keeps within the price."""
+    against: str
+    """`retrained` or `untreated`, the lower of the two on average: what losses are counted from."""
+    n_models: int
+    tried: list[TriedStrength]
+    """The weakest first."""
+
+
+@dataclass(frozen=True)
 class MetricResult(Record):
     """What a rival metric says of one method."""
 
@@ -151,6 +180,8 @@ class MethodResult(Record):
     """In words, one of five (docs/statistics.md); None in results of earlier versions."""
     resolution: float | None = None
     """The advantage that would have been seen with a power of 80 %; None where nothing was."""
+    tuning: TuningResult | None = None
+    """How its strength was chosen, where that was done in the run."""
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ def expected_of(graph: Graph) -> dict[str, Expected]:
     n_points, sets = 2 * graph.game.sizes[1], ("retain", "forget", "unseen")
     found = {key: Expected(job.kind) for key, job in graph.jobs.items()}
     found |= {key: Expected("signals", None, ("unseen",)) for key in graph.confused.values()}
+    found |= {key: Expected("utility") for key in graph.costs.values()}
     for cell in graph.cells.values():
         found[cell.signals] = Expected("signals", n_points, sets)
         found |= {key: Expected("decide", n_points) for key in cell.decide.values()}

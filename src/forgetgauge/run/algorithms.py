@@ -14,10 +14,9 @@ from forgetgauge.attack.adversary import Adversary
 from forgetgauge.code import Code
 from forgetgauge.data.checkpoints import checkpoint_files
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.game import Game
 from forgetgauge.plan.jobs import USES_TORCH, Job, ModelJob, Named
 from forgetgauge.plugins.catalogue import Catalogue, code_behind
-from forgetgauge.streams import identity_key
 
 if TYPE_CHECKING:
     from forgetgauge.learn.learner import Learner
@@ -77,9 +76,13 @@ def makes_own_models(job: ModelJob) -> bool:
 
 
 def own_code_of(games: list[Game]) -> dict[str, Named]:
-    """All that has a digest of code, by its place in a job and its identity."""
+    """All that has a digest of code, by its place in a job, its name and its code: whatever its parameters are."""
     chosen = [(what, named) for game in games for what, _, named in game.choices if named.code]
-    return {f"{what} {identity_key(named.identity)}": named for what, named in chosen}
+    return {_code_key(what, named): named for what, named in chosen}
+
+
+def _code_key(what: str, named: Named) -> str:
+    return f"{what} {named.name} {named.code}"
 
 
 class CodeCheck:
@@ -103,7 +106,7 @@ class CodeCheck:
                 if (what != "adversary") == uses_torch:
                     self._look(key, what, named)
         for what, named in job.choices:
-            if (key := f"{what} {identity_key(named.identity)}") in self._changed:
+            if (key := _code_key(what, named)) in self._changed:
                 raise UserError(self._changed[key])
 
     def _look(self, key: str, what: str, named: Named) -> None:

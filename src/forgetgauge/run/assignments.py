@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from forgetgauge.plan.graph import Game
+from forgetgauge.plan.game import Game
 from forgetgauge.plan.jobs import Job, Named
 from forgetgauge.store.objects import Receipt
 

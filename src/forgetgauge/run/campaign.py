@@ -12,20 +12,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from forgetgauge.errors import UserError, require_torch
-from forgetgauge.plan.graph import (
-    CONFUSED,
-    PAIR,
-    SHADOW_HALF,
-    TARGET_HALF,
-    Game,
-    Graph,
-    PlannedAdversary,
-    build_graph,
-    game_to_json,
-)
+from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
+from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, UTILITY, Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named, SignalsJob
 from forgetgauge.provenance import PROVENANCE
-from forgetgauge.results.assembly import assemble, pairs_wanted
+from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Failure, Resolved, Sources
@@ -35,6 +26,7 @@ from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
 from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, died_of, execute
+from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
 from forgetgauge.run.trying import try_all
 from forgetgauge.store.objects import CorruptArtefact
@@ -130,6 +122,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,
                     given_up=given_up,
+                    hold_trained=any(is_open(graph.game) for graph in campaign.graphs),
                     progress=options.progress,
                 )
                 n_run += ending.n_run
@@ -137,10 +130,11 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                 if ending.out_of_time:
                     break
                 try:
-                    if not any(_in_pilot(graph.game) for graph in campaign.graphs):
+                    if not any(is_open(graph.game) for graph in campaign.graphs):
                         result = assembled(campaign, folder, _telling(campaign, folder, options.progress))
                         break
-                    campaign = _after_pilot(campaign, folder)
+                    games = [next_game(graph, folder) for graph in campaign.graphs]
+                    campaign = Campaign.plan(replace(campaign.resolved, games=games))
                 except CorruptArtefact as error:
                     _record_loss(error.key, campaign, folder, losses)
         finally:
@@ -220,8 +214,8 @@ def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[st
     """(`cpu` or `cuda:0`, its description); torch is not loaded for `auto` where nothing to be done needs it."""
     jobs = campaign.jobs
     to_do = jobs_to_do(jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
-    in_pilot = any(_in_pilot(graph.game) for graph in campaign.graphs)
-    if name == "auto" and not in_pilot and not any(jobs[key].kind in USES_TORCH for key in to_do):
+    more = any(is_open(graph.game) for graph in campaign.graphs)
+    if name == "auto" and not more and not any(jobs[key].kind in USES_TORCH for key in to_do):
         return "cpu", ""
     from forgetgauge.learn.device import choose_device, describe
 
@@ -233,25 +227,11 @@ def _made_on(resolved: Resolved, device: str) -> Resolved:
     return replace(resolved, environment={**resolved.environment, "device": device})
 
 
-def _in_pilot(game: Game) -> bool:
-    return game.until is not None and "pilot_pairs" not in game.until
-
-
-def _after_pilot(campaign: Campaign, folder: RunFolder) -> Campaign:
-    """The campaign with as many pairs as each game's pilot says it takes."""
-    games = []
-    for graph in campaign.graphs:
-        game = graph.game
-        if _in_pilot(game):
-            until = {**(game.until or {}), "pilot_pairs": game.pairs}
-            game = replace(game, pairs=pairs_wanted(graph, folder), until=until)
-        games.append(game)
-    return Campaign.plan(replace(campaign.resolved, games=games))
-
-
 def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     """The campaign of a run folder with further adversaries; refused where that would mean training."""
     resolved = Campaign.read(folder).resolved
+    if any(is_open(game) for game in resolved.games):
+        raise UserError(f"{folder.path}: not all strengths are chosen or pairs counted yet: finish the run first")
     further = {name: resolve_adversary(name, {}) for name in names}
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
     scored = tuple(dict.fromkeys([*resolved.scored, *further]))
@@ -279,7 +259,7 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
         n_retain, n_forget = game.sizes
         half = n_retain + 2 * n_forget
         confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
-        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused}
+        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}
         for key, job in graph.jobs.items():
             if key in counted:
                 continue  # shared with an earlier game of the sweep
@@ -341,11 +321,20 @@ def _resolved_anew(name: str, adversary: PlannedAdversary) -> PlannedAdversary:
 
 def _contains(game: Game, old: Game) -> bool:
     """Whether every number of the old game is one of this game as well, but for edits of the user's own code."""
-    game, old = _without_code(game), _without_code(old)
+    game, old = _as_asked(_without_code(game)), _as_asked(_without_code(old))
     fixed = [field.name for field in fields(Game) if field.name not in GROWS]
     as_many = game.pairs >= old.pairs or game.until is not None  # whose pairs are counted after the pilot
     chosen = _within(old.methods, game.methods) and _within(old.adversaries, game.adversaries)
     return as_many and chosen and all(getattr(game, name) == getattr(old, name) for name in fixed)
+
+
+def _as_asked(game: Game) -> Game:
+    """Before any strength was chosen or found worth playing; the rule matters only where one is."""
+    asked = {name: one for name, one in game.methods.items() if one.variant is None or one.tuning is not None}
+    methods = {name: method.as_asked for name, method in asked.items()}
+    frontier = None if game.frontier is None else {"points": game.frontier["points"]}
+    is_used = any(method.tuning is not None for method in methods.values())
+    return replace(game, methods=methods, price=game.price if is_used else None, frontier=frontier)
 
 
 def _without_code(game: Game) -> Game:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Game, game_from_json, too_many_jobs
+from forgetgauge.plan.game import Game, game_from_json, too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS
 from forgetgauge.records import validated
 from forgetgauge.store.runfolder import RunFolder

@@ -22,7 +22,7 @@ from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
-from forgetgauge.plan.graph import CONFUSED, PAIR
+from forgetgauge.plan.graph import CONFUSED, PAIR, UTILITY
 from forgetgauge.plan.jobs import SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Target
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
@@ -199,6 +199,8 @@ def _asked(job: SignalsJob, data: WorkerData) -> dict[str, Points]:
     """The sets a model is asked about: those that adversaries see, and those that show the utility of a target or
     of a model of the IC test."""
     point_sets, dataset = data.points_of(job.subject), data.on_device(job.halves)
+    if job.look_at == UTILITY:
+        return {"unseen": point_sets.unseen}
     sets = {"seen": point_sets.look_at(job.look_at)}
     if _shows_utility(job):
         sets |= {"retain": point_sets.retain, "forget": point_sets.forget, "unseen": point_sets.unseen}
@@ -219,6 +221,8 @@ def _signals(
     asked: Mapping[str, Points],
     said: Mapping[str, npt.NDArray[np.float32]],
 ) -> Artefact | ValueError:
+    if job.look_at == UTILITY:
+        return _utility(inputs["model"], asked, said)
     point_sets, points = data.points_of(job.subject), asked["seen"]
     arrays: dict[str, npt.NDArray[Any]] = {"outputs": said["seen"], "labels": points.y.cpu().numpy()}
     if not np.isfinite(arrays["outputs"]).all():
@@ -237,3 +241,10 @@ def _signals(
     return Artefact(
         {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts
     )
+
+
+def _utility(model: Artefact, asked: Mapping[str, Points], said: Mapping[str, npt.NDArray[np.float32]]) -> Artefact:
+    """Of a model that shows what a strength costs; of one that diverged none: that is no failure, it costs too much."""
+    known: dict[str, Any] = {name: model.facts[name] for name in ("ran", "original_ran") if name in model.facts}
+    finite = {name: outputs for name, outputs in said.items() if np.isfinite(outputs).all()}
+    return Artefact({}, {**known, "utility": {name: utility_of(own, asked[name]) for name, own in finite.items()}})

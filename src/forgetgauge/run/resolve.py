@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +17,14 @@ from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
-from forgetgauge.plan.graph import Game, Method, PlannedAdversary
+from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.runfile import complete_params, expand_preset, sweep_games
+from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec
-from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.run.algorithms import code_of_choice, own_code_of
+from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
+from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
 from forgetgauge.run.point_sets import sensitivity_weights
-from forgetgauge.unlearn.signatures import settled
 from forgetgauge.version import versions
 from forgetgauge.wording import listed
 
@@ -62,8 +60,8 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     from forgetgauge.data.loading import code_of_data, load_dataset
 
     adversaries = {name: resolve_adversary(name, params) for name, params in spec.adversaries.items()}
-    learner = _resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
-    methods = {name: _resolve_method(name, params, learner) for name, params in spec.unlearners.items()}
+    learner = resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
+    methods = {name: resolve_method(name, params, learner, spec.tuning) for name, params in spec.unlearners.items()}
     params = {**spec.data.params, **({} if spec.data.task is None else {"task": spec.data.task})}
     dataset = load_dataset(spec.data.name, params)
     if len(np.unique(dataset.points.host_labels)) < 2:
@@ -92,6 +90,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
         task=spec.data.task or dataset.task.name,
         utility_name=dataset.task.utility_name,
+        price=price_of(spec.tuning, methods),
         **plain,
     )
     _check_mass(game, dataset, weights)
@@ -183,63 +182,11 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 
 
-def _resolve_method(name: str, params: Mapping[str, Any], learner: Named) -> Method:
-    given = {key: value for key, value in params.items() if key not in ("method", "learner")}
-    chosen = _chosen(f"unlearners.{name}", name, params)
-    thing = plugins.unlearners.load(chosen)
-    if not (hasattr(thing, "unlearn") or callable(thing)):
-        raise UserError(f"unlearners.{name}: '{chosen}' is a {type(thing).__name__}, neither function nor unlearner")
-    if not isinstance(thing, type):
-        try:
-            stated = {key: given.pop(key) for key in ("version",) if key in given}
-            given = {**settled(thing, given), **stated}
-        except UserError as error:
-            raise UserError(f"unlearners.{name}: {error}") from None
-    unlearner = _resolve_named(plugins.unlearners, {**given, "name": chosen}, f"unlearners.{name}")
-    return Method(
-        unlearner,
-        getattr(thing, "uses_original", True),
-        hasattr(thing, "unlearn_many"),
-        _brought_learner(name, getattr(thing, "learner", None), params.get("learner", {}), learner),
-    )
-
-
-def _chosen(what: str, name: str, params: Mapping[str, Any]) -> str:
-    """What an id stands for: itself, or what its `method` names."""
-    if "name" in params:
-        raise UserError(f"{what}: unknown key 'name'; did you mean 'method'?")
-    chosen = params.get("method", name)
-    if not isinstance(chosen, str):
-        raise UserError(f"{what}: method = {chosen!r} is not a string")
-    return chosen
-
-
-def _brought_learner(name: str, brought: str | None, params: Any, learner: Named) -> Named | None:
-    """The learner a method brings along: the game's own parameters where it has them, and those given for it."""
-    if brought is None:
-        if params:
-            raise UserError(f"unlearners.{name}: learner is only for methods that bring a learner of their own")
-        return None
-    if not isinstance(params, Mapping):
-        raise UserError(f"unlearners.{name}: learner = {params!r} is not a table")
-    factory = plugins.learners.load(brought)
-    own = {field.name for field in dataclasses.fields(factory)} if dataclasses.is_dataclass(factory) else set()
-    shared = {key: value for key, value in learner.params.items() if key in own}
-    stated = {"version": learner.version} if learner.version else {}
-    table = {
-        "name": brought,
-        **shared,
-        **params,
-        **(stated if _may_state_version(plugins.learners, brought, shared) else {}),
-    }
-    return _resolve_named(plugins.learners, table, f"unlearners.{name}.learner")
-
-
 def resolve_adversary(name: str, params: Mapping[str, Any]) -> PlannedAdversary:
     """An adversary by its id and parameters; `method` names it where the id is not its name."""
     given = {key: value for key, value in params.items() if key != "method"}
-    chosen = _chosen(f"adversaries.{name}", name, params)
-    adversary = _resolve_named(plugins.adversaries, {**given, "name": chosen}, f"adversaries.{name}")
+    chosen = chosen_name(f"adversaries.{name}", name, params)
+    adversary = resolve_named(plugins.adversaries, {**given, "name": chosen}, f"adversaries.{name}")
     thing = plugins.adversaries.load(chosen)
     if not (hasattr(thing, "fit") and hasattr(thing, "load")):
         raise UserError(f"adversaries.{name}: '{chosen}' has no fit and load")
@@ -255,32 +202,6 @@ def resolve_adversary(name: str, params: Mapping[str, Any]) -> PlannedAdversary:
     if getattr(thing, "access", None) == Access.WHITE_BOX and not columns:
         raise UserError(f"adversaries.{name}: it declares white-box access but asks for no white-box column")
     return PlannedAdversary(adversary, tuple(str(need) for need in needs), tuple(str(column) for column in columns))
-
-
-def _resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | None = None) -> Named:
-    name = table["name"]
-    params = {key: value for key, value in table.items() if key != "name"}
-    version = params.pop("version", "") if _may_state_version(catalogue, name, params) else ""
-    if not isinstance(version, str):
-        raise UserError(f"{what or catalogue.what}: version = {version!r} is not a string")
-    if version and _has_parameter(catalogue.load(name), "version"):
-        raise UserError(f"{what or catalogue.what}: a parameter of '{name}' cannot be called version: rename it")
-    completed = complete_params(what or catalogue.what, catalogue.load(name), params)
-    code = code_of_choice(catalogue, name, completed)
-    return Named(name, completed, code.digest, version, code.not_covered)
-
-
-def _has_parameter(thing: Any, name: str) -> bool:
-    try:
-        return name in inspect.signature(thing).parameters
-    except (TypeError, ValueError):  # not callable, or written in C
-        return False
-
-
-def _may_state_version(catalogue: Catalogue, name: str, params: Mapping[str, Any]) -> bool:
-    """Of the user's own code, a model of theirs in a learner of ours included."""
-    model = params.get("model") if catalogue is plugins.learners else None
-    return name not in catalogue.entries or (isinstance(model, str) and model not in plugins.models.entries)
 
 
 def _resolve_sensitivity(

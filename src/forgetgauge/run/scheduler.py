@@ -60,14 +60,16 @@ def execute(
     deadline: float | None = None,
     job_seconds: float | None = None,
     given_up: Mapping[str, Failure] | None = None,
+    hold_trained: bool = False,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`: what is
     being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs. What was
-    `given_up` before is not tried again."""
+    `given_up` before is not tried again. With `hold_trained`, trained models stay for plans to come."""
     limits = Limits(deadline, job_seconds)
     scheduler = _Scheduler(jobs, folder, executor, keep_weights, stack_width, limits, progress)
     scheduler.hopeless.update(given_up or {})
+    scheduler.hold_trained = hold_trained
     return scheduler.run()
 
 
@@ -140,6 +142,7 @@ class _Scheduler:
         for key, job in jobs.items():
             for read in job.inputs.values():
                 self.readers.setdefault(read, []).append(key)
+        self.hold_trained = False
         self.tries: dict[str, int] = {}
         self.hopeless: dict[str, Failure] = {}
         self.n_losses: dict[str, int] = {}
@@ -306,11 +309,11 @@ class _Scheduler:
 
     def _alike(self, key: str) -> list[str]:
         """Other jobs that are open and run the same code."""
-        kind, choices = self.jobs[key].kind, self.jobs[key].choices
+        kind, code = self.jobs[key].kind, _code_of(self.jobs[key])
         return [
             other
             for other in self._to_do(self.hopeless)
-            if self.jobs[other].kind == kind and self.jobs[other].choices == choices
+            if self.jobs[other].kind == kind and _code_of(self.jobs[other]) == code
         ]
 
     def _give_up(self, key: str, failure: Failure) -> None:
@@ -329,6 +332,7 @@ class _Scheduler:
             key
             for key in sorted(candidates)
             if self.jobs[key].kind in HEAVY
+            and not (self.hold_trained and self.jobs[key].kind == "train")
             and state.is_available(key)
             and all(reader in state.done for reader in self.readers[key])
         ]
@@ -365,6 +369,11 @@ class _Scheduler:
                 doing=doing,
             )
         )
+
+
+def _code_of(job: Job) -> list[tuple[str, str, str]]:
+    """What a job runs, whatever its parameters are."""
+    return [(what, named.name, named.code) for what, named in job.choices]
 
 
 class _Pace:

@@ -41,7 +41,7 @@ def verify(path: Path, source: str = "decisions") -> Verified:
     if path.is_dir() and not (path / "run.json").exists() and (path / "evidence.json").exists():
         path = path / "evidence.json"
     if path.is_dir():
-        return _verify_folder(RunFolder(path), source)
+        return _verify_folder(RunFolder.at(path), source)
     if path.suffix == ".json":
         if source == "signals":
             raise UserError(f"{path}: a result carries decisions alone; its run folder or export has the signals")

@@ -16,6 +16,7 @@ from forgetgauge.seal import is_sealed, with_seal
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore
 
+LEDGER = "ledger.jsonl"
 RUN_FORMAT = 3
 """Raised when what is inside a run folder changes: one of another format is neither continued nor read."""
 
@@ -23,13 +24,25 @@ RUN_FORMAT = 3
 class RunFolder:
     """Names of the things in a run folder, and how they are read and written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, store: Path | None = None) -> None:
         self.path = path
-        self.objects = ObjectStore(path / "objects")
+        self.store = store or path
+        """Where artefacts and ledger are: the folder itself, or the one whose store it shares."""
+        self.objects = ObjectStore(self.store / "objects")
         self.result = path / "result.json"
         self.report = path / "report.html"
         self.failures = path / "failures"
         self.run_file = path / "run.json"
+
+    @staticmethod
+    def at(path: Path) -> RunFolder:
+        """A folder that is there; one inside a run folder, with a run but no ledger of its own, shares its store."""
+        shares = (path / "run.json").is_file() and not (path / LEDGER).exists() and (path.parent / LEDGER).is_file()
+        return RunFolder(path, path.parent if shares else None)
+
+    def part(self, name: str) -> RunFolder:
+        """A run of its own inside this folder, which finds what this one has made and the other way round."""
+        return RunFolder(self.path / name, self.store)
 
     def create(self) -> None:
         """Make the folder, or say in one line why it cannot be."""
@@ -58,7 +71,7 @@ class RunFolder:
         made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.create()
         try:
-            lock = (self.path / "lock").open("w")
+            lock = (self.store / "lock").open("w")
         except OSError as error:
             raise UserError(f"{self.path}: this folder is not writable: {error.strerror}") from None
         with lock:
@@ -69,8 +82,8 @@ class RunFolder:
             try:
                 yield
             except BaseException:
-                if made and [path.name for path in self.path.iterdir()] == ["lock"]:
-                    (self.path / "lock").unlink()
+                if self.path in made and {path.name for path in self.path.iterdir()} <= {"lock"}:
+                    (self.store / "lock").unlink()
                     with suppress(OSError):  # somebody else put something there
                         for path in made:
                             path.rmdir()
@@ -78,7 +91,7 @@ class RunFolder:
 
     def open_ledger(self) -> Ledger:
         """The ledger of the folder, replayed from its file."""
-        return Ledger(self.path / "ledger.jsonl")
+        return Ledger(self.store / LEDGER)
 
     def write_run(self, run: dict[str, Any]) -> None:
         """Keep what was asked for, every choice resolved; in its own order, which settles ties between adversaries."""

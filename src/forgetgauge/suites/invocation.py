@@ -19,7 +19,8 @@ from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import parse_json
-from forgetgauge.plan.graph import Game, Graph, build_graph, game_from_json
+from forgetgauge.plan.game import Game, game_from_json
+from forgetgauge.plan.graph import Graph, build_graph
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset
 from forgetgauge.provenance import commit

@@ -21,7 +21,8 @@ from typing import Any
 
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Floats
-from forgetgauge.plan.graph import Game, Graph
+from forgetgauge.plan.game import Game
+from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.runfile import apply_settings, read_run_file
 from forgetgauge.results.record import Result
 from forgetgauge.run.campaign import Campaign, play

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
 from forgetgauge.learn.predict import outputs_of
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.unlearner import Context
 
 
@@ -26,6 +27,10 @@ from forgetgauge.unlearn.unlearner import Context
 class BadTeacher:
     """Adam on the KL divergence to the two teachers; their temperature is 1."""
 
+    strength: ClassVar[Strength] = Strength("lr", weakest=1e-6, strongest=0.01)
+    published: ClassVar[Published] = Published(
+        {"lr": 1e-4, "epochs": 1, "retain_share": 0.3, "batch_norm": "train"}, "Chundawat et al. 2023, their code"
+    )
     needs_classes: ClassVar[bool] = True
     retain_share: float = 0.3
     """How much of R takes part, sampled once."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
@@ -25,6 +26,10 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class FineTune:
     """SGD on L_R, all layers."""
 
+    strength: ClassVar[Strength] = Strength("lr", weakest=1e-3, strongest=1.0)
+    published: ClassVar[Published] = Published(
+        {"lr": 0.01, "epochs": 10, "batch_norm": "train"}, "Fan et al. 2024, the defaults of FT.py in their code"
+    )
     lr: float = 0.01
     momentum: float = 0.9
     weight_decay: float = 0.0

@@ -22,6 +22,7 @@ from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import stacked_outputs, stacked_squares
 from forgetgauge.models.head import head_of
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
@@ -47,6 +48,8 @@ class Fisher:
     The published code's branch for a wholly forgotten class is left out: forget sets of the game are random.
     """
 
+    strength: ClassVar[Strength] = Strength("alpha", weakest=1e-10, strongest=1e-4)
+    published: ClassVar[Published] = Published({"alpha": 1e-6}, "Golatkar et al. 2020, the notebook of their code")
     needs_classes: ClassVar[bool] = True
     alpha: float = 1e-6
     """Noise variance per unit of inverse information; tune it by decades on accuracy alone."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, batches_per_epoch, check_steps
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.unlearner import Context
 
@@ -24,6 +25,8 @@ from forgetgauge.unlearn.unlearner import Context
 class L1Sparse:
     """SGD on L_R + γ_t ‖θ‖₁ over all trainable parameters, biases and norm layers included."""
 
+    strength: ClassVar[Strength] = Strength("gamma", weakest=1e-6, strongest=0.01)
+    published: ClassVar[Published] = Published({"gamma": 5e-4, "lr": 0.01, "epochs": 10}, "Jia et al. 2023")
     gamma: float = 5e-4
     """γ, the penalty's weight in the first epoch; 0 is fine-tuning."""
     lr: float = 0.01

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
@@ -21,6 +22,11 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class NegGrad:
     """SGD on −L_F, without weight decay (it would pull towards 0 on top of the ascent)."""
 
+    strength: ClassVar[Strength] = Strength("lr", weakest=1e-6, strongest=0.1)
+    published: ClassVar[Published] = Published(
+        {"lr": 0.01, "epochs": 10, "batch_size": 256},
+        "its authors give no recipe; the rate, epochs and batches of GA.py in the code of Fan et al. 2024",
+    )
     lr: float = 1e-3
     momentum: float = 0.9
     epochs: int = 5

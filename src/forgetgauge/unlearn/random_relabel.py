@@ -19,6 +19,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.stacked import unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
@@ -28,6 +29,10 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class RandomRelabel:
     """Adam on the cross-entropy of F̃ ∪ R, shuffled together."""
 
+    strength: ClassVar[Strength] = Strength("lr", weakest=1e-6, strongest=0.01)
+    published: ClassVar[Published] = Published(
+        {"lr": 1e-4, "epochs": 3, "batch_size": 128, "batch_norm": "train"}, "Graves et al. 2021, their code"
+    )
     needs_classes: ClassVar[bool] = True
     lr: float = 1e-4
     epochs: int = 3

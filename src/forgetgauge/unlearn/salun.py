@@ -29,6 +29,7 @@ from forgetgauge.learn.descent import (
 from forgetgauge.learn.stacked.members import NotStackable
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import Batch, Feed
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.squared_gradients import Tensors, trainable
 from forgetgauge.unlearn.stacked import descended, stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
@@ -38,6 +39,11 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class SalUn:
     """SGD on the most salient weights; every epoch first the batches of F, then those of R."""
 
+    strength: ClassVar[Strength] = Strength("lr", weakest=1e-5, strongest=0.1)
+    published: ClassVar[Published] = Published(
+        {"lr": 0.013, "fraction": 0.5, "epochs": 10, "batch_size": 256},
+        "Fan et al. 2024, their code's README, for ResNet-18 and a tenth of CIFAR-10",
+    )
     needs_classes: ClassVar[bool] = True
     fraction: float = 0.5
     """Share of all weights that may move: the largest |∇L_F| over the whole model, not layer by layer."""

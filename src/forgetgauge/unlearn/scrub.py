@@ -26,6 +26,7 @@ from forgetgauge.learn.descent import (
     descend,
     own_randomness,
 )
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.bad_teacher import kl_divergence, log_posterior
 from forgetgauge.unlearn.unlearner import Context
@@ -35,6 +36,10 @@ from forgetgauge.unlearn.unlearner import Context
 class Scrub:
     """SGD, up on F and down on R in turns."""
 
+    strength: ClassVar[Strength] = Strength("lr", weakest=1e-5, strongest=0.05)
+    published: ClassVar[Published] = Published(
+        {"lr": 5e-4, "epochs": 3, "msteps": 2, "batch_norm": "train"}, "Kurmanji et al. 2023, their code"
+    )
     needs_classes: ClassVar[bool] = True
     gamma: float = 0.99
     """γ, the weight of the cross-entropy on R."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import stacked_squares
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     loss_directions,
@@ -34,6 +35,11 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class SSD:
     """Where I_F > α I_D, θ is multiplied by min((λ I_D / I_F)^exponent, 1); importances in eval mode."""
 
+    strength: ClassVar[Strength] = Strength("alpha", weakest=20.0, strongest=1.05)
+    published: ClassVar[Published] = Published(
+        {"alpha": 10.0, "dampening": 1.0, "importance": "published-batches"},
+        "Foster et al. 2024, and their code, which squares the gradients of batches",
+    )
     alpha: float = 10.0
     """Selection weight: how many times more a weight must matter for F than for R ∪ F."""
     dampening: float = 1.0

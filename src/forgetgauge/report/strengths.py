@@ -1,0 +1,225 @@
+"""Q at a price: which strengths were chosen and what they cost, and Q of each method along its strength."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from forgetgauge.report.picture import (
+    HEIGHT_PX,
+    Overview,
+    Point,
+    Scale,
+    Segment,
+    Series,
+    height,
+    quality_scale,
+    spread,
+    value_scale,
+)
+from forgetgauge.results.record import GameResult, MethodResult, Result, role_of
+from forgetgauge.results.utility import NAMES, points, unseen_accuracy, yardsticks
+from forgetgauge.wording import bracket, counted, listed, plain
+
+WINDOW = 0.1
+"""The map shows models that are less accurate than Retrain and None by no more than this; a table has them all."""
+
+
+@dataclass(frozen=True)
+class AtStrength:
+    """A method at one value of its strength."""
+
+    parameter: str
+    value: float
+    method: MethodResult
+    remark: str = ""
+    """What makes it more than a point of the curve: `chosen by price`, `as the run file has it`."""
+
+
+def price_line(game: GameResult) -> str | None:
+    """How strengths were chosen, in one sentence; None where none was."""
+    tuned = {name: method.tuning for name, method in game.methods.items() if method.tuning is not None}
+    if not tuned:
+        return None
+    first = next(iter(tuned.values()))
+    chosen = listed([f"{name} ({one.parameter} = {one.chosen:g})" for name, one in tuned.items()])
+    lines = [
+        f"Q at a price of {_points(first.price)}: the strength of {chosen} is the strongest that cost "
+        f"{counted(first.n_models, 'shadow model')} no more than that, counted from the lower of Retrain and None."
+    ]
+    beyond = [name for name, one in tuned.items() if not one.holds]
+    if beyond:
+        lines.append(f"No strength that was tried keeps {listed(beyond)} within the price: its weakest is shown.")
+    return " ".join(lines)
+
+
+def _points(price: float) -> str:
+    return "one point" if price == 0.01 else f"{100 * price:g} points"
+
+
+def strength_note(game: GameResult, name: str) -> str:
+    """`lr = 0.0072, by price`; empty of a method whose strength was not chosen in the run."""
+    tuning = game.methods[name].tuning
+    if tuning is not None:
+        return f"{tuning.parameter} = {tuning.chosen:g}, {'by price' if tuning.holds else 'beyond the price'}"
+    return "published settings" if _spec(game, name).get("source") else ""
+
+
+# -- the frontier ------------------------------------------------------------------------------------------------------
+
+
+def is_frontier(game: GameResult) -> bool:
+    """Whether methods were played along their strengths."""
+    return any(_variant(game, name) for name in game.methods)
+
+
+def without_variants(result: Result) -> Result:
+    """The methods of the run alone, each at its own strength: what all but the frontier is about."""
+    return replace(result, games=[_plain(game) for game in result.games])
+
+
+def _plain(game: GameResult) -> GameResult:
+    kept = {name: method for name, method in game.methods.items() if not _variant(game, name)}
+    comparisons = [one for one in game.comparisons if one.first in kept and one.second in kept]
+    return replace(game, methods=kept, comparisons=comparisons)
+
+
+def along(game: GameResult) -> dict[str, list[AtStrength]]:
+    """Method -> itself at each strength that it was played at, the weakest first."""
+    found: dict[str, list[AtStrength]] = {}
+    for name, method in game.methods.items():
+        if variant := _variant(game, name):
+            remark = "" if method.tuning is None else "chosen by price" if method.tuning.holds else "beyond the price"
+            at = AtStrength(variant["parameter"], variant["value"], method, remark)
+            found.setdefault(variant["method"], []).append(at)
+    for name, curve in found.items():
+        own = _own(game, name, curve[0].parameter) if name in game.methods else None
+        others = [at for at in curve if own is None or at.value != own.value]
+        plain_ones = [at.value for at in curve if not at.remark]
+        falls = len(plain_ones) > 1 and plain_ones[0] > plain_ones[-1]
+        found[name] = sorted([*others, *([own] if own else [])], key=lambda at: at.value, reverse=falls)
+    return {name: found[name] for name in game.methods if name in found}
+
+
+def _own(game: GameResult, name: str, parameter: str) -> AtStrength | None:
+    """The method as the run plays it."""
+    method, value = game.methods[name], _spec(game, name).get("unlearner", {}).get("params", {}).get(parameter)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if method.tuning is None:
+        return AtStrength(parameter, value, method, "as the run file has it")
+    return AtStrength(parameter, value, method, "chosen by price" if method.tuning.holds else "beyond the price")
+
+
+def frontier_rows(game: GameResult) -> list[list[str]]:
+    """Head, Retrain and None, then each method along its strength, the weakest first."""
+    ends = {role_of(game, name): name for name in game.methods if role_of(game, name) != "tested"}
+    usual = {role: unseen_accuracy(game.methods[name]) for role, name in ends.items()}
+    part = next((found[0] for found in usual.values() if found), "unseen")
+    rows = [["method", "strength", "Q", "interval", f"accuracy ({NAMES[part]})", "below Retrain", "below None", ""]]
+
+    def row(name: str, strength: str, method: MethodResult, remark: str) -> list[str]:
+        own = unseen_accuracy(method)
+        below = [_below(own, usual.get(role)) for role in ("retrain", "none")]
+        quality = "–" if method.quality is None else plain(method.quality)
+        interval = "–" if method.interval is None else bracket(method.interval)
+        return [name, strength, quality, interval, "–" if own is None else plain(own[1]), *below, remark]
+
+    rows += [row(name, "–", game.methods[name], "") for name in ends.values()]
+    for name, curve in along(game).items():
+        rows += [row(name, f"{at.parameter} = {at.value:g}", at.method, at.remark) for at in curve]
+    return rows
+
+
+def _below(own: tuple[str, float] | None, usual: tuple[str, float] | None) -> str:
+    return "–" if own is None or usual is None else f"{100 * (usual[1] - own[1]):+.1f} points".replace("-", "−")
+
+
+def map_of(game: GameResult) -> tuple[Overview, int] | None:
+    """(Q against accuracy: a curve for each method, Retrain and None as points; how many models are left of it)."""
+    ends = {name: game.methods[name] for name in game.methods if role_of(game, name) != "tested"}
+    curves = {name: [AtStrength("", 0.0, method)] for name, method in ends.items()} | along(game)
+    known = {
+        name: [at for at in curve if at.method.quality is not None and unseen_accuracy(at.method) is not None]
+        for name, curve in curves.items()
+    }
+    everyone = [_accuracy(at) for curve in known.values() for at in curve]
+    if not everyone or not ends:
+        return None
+    yardstick = min((_accuracy(at) for name in ends for at in known[name]), default=max(everyone))
+    least = max(min(everyone), yardstick - WINDOW)
+    shown = {name: [at for at in curve if _accuracy(at) >= least] for name, curve in known.items()}
+    n_left = len(everyone) - sum(map(len, shown.values()))
+    across = _accuracy_scale([_accuracy(at) for curve in shown.values() for at in curve])
+    up = quality_scale(end for curve in shown.values() for at in curve for end in _ends(at))
+    series = [(name, [_place(at, across, up) for at in curve]) for name, curve in shown.items() if curve]
+    label_ys = spread([way[0].y for _, way in series], gap=17, low=0, high=HEIGHT_PX)
+    price = next((m.tuning.price for m in game.methods.values() if m.tuning is not None), None)
+    picture = Overview(
+        HEIGHT_PX,
+        across,
+        up,
+        tuple(
+            Series(name, tuple(way), tuple(Segment(a, b) for a, b in pairwise(way)), label_y, 0.0)
+            for (name, way), label_y in zip(series, label_ys, strict=True)
+        ),
+        rings=tuple(_place(at, across, up) for curve in shown.values() for at in curve if at.remark),
+        limit=None if price is None else across.percent(yardstick - price),
+    )
+    return picture, n_left
+
+
+def map_headline(game: GameResult) -> str:
+    """What the map shows, in words."""
+    part = next((found[0] for method in game.methods.values() if (found := unseen_accuracy(method))), "unseen")
+    return f"Q against {game.utility_name} ({NAMES[part]}), each method along its strength"
+
+
+def map_legend(game: GameResult, n_left: int) -> str:
+    """How to read it."""
+    lines = [
+        "Up is better forgotten, right is more useful: the best corner is the upper right. Upright lines: intervals."
+    ]
+    if any(method.tuning is not None for method in game.methods.values()):
+        lines.append(
+            f"Rings are the strengths that were chosen; left of the dashed line a method costs more than the price, "
+            f"counted from the lower of {yardsticks(game)}."
+        )
+    if n_left:
+        lines.append(f"{counted(n_left, 'point')} with a loss of over {points(WINDOW)} stand in the table alone.")
+    return " ".join(lines)
+
+
+def _place(at: AtStrength, across: Scale, up: Scale) -> Point:
+    quality = at.method.quality or 0.0
+    low, high = at.method.interval or (quality, quality)
+    return Point(across.percent(_accuracy(at)), height(up, quality), height(up, high), height(up, low))
+
+
+def _ends(at: AtStrength) -> tuple[float, ...]:
+    return (at.method.quality or 0.0, *(at.method.interval or ()))
+
+
+def _accuracy(at: AtStrength) -> float:
+    found = unseen_accuracy(at.method)
+    return 0.0 if found is None else found[1]
+
+
+def _accuracy_scale(values: list[float]) -> Scale:
+    """From a round number below all values to one above, with ticks at round numbers."""
+    span = max(max(values) - min(values), 0.01)
+    step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1e9) if span <= 6 * step)
+    first = int(min(values) // step)
+    n_steps = max(1, -int(-(max(values) - first * step) // step))
+    ticks = [round((first + i) * step, 6) for i in range(n_steps + 1)]
+    return replace(value_scale(ticks, logarithmic=False), ticks=tuple(ticks))
+
+
+def _spec(game: GameResult, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = game.spec.get("methods", {}).get(name, {})
+    return found
+
+
+def _variant(game: GameResult, name: str) -> dict[str, Any] | None:
+    return _spec(game, name).get("variant")

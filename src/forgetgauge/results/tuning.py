@@ -1,0 +1,116 @@
+"""Strengths chosen by what they cost: on models of the shadow half, by utility on points that these never saw.
+
+F and T of the game, and Q, are not looked at, so that the choice cannot favour a setting that happens to fool the
+adversaries on these very points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from scipy.special import stdtrit
+
+from forgetgauge.plan.graph import RETRAINED, UNTREATED
+from forgetgauge.plan.strength import Tuning, Value
+from forgetgauge.results.record import TriedStrength, TuningResult
+from forgetgauge.results.views import GameView
+
+
+def best_strength(view: GameView, method: str) -> Value | None:
+    """The strongest value tried so far that costs no more than the price; None where every one costs more."""
+    tuning, price = _rule(view, method)
+    tried = {one.value: one for one in tried_strengths(view, method)[1]}
+    return next((value for value in reversed(tuning.tried) if holds(tried[value], price)), None)
+
+
+def holds(tried: TriedStrength, price: float) -> bool:
+    """Whether a strength costs no more than the price, by the upper end of what its models show."""
+    return tried.bound is not None and tried.bound <= price + 1e-12
+
+
+NO_CHANGE, RUINED = 0.2, 10.0
+"""Of the price: what changes less hardly does anything, and what may cost more nobody would use."""
+
+
+def worth_playing(view: GameView, method: str) -> tuple[Value, Value]:
+    """The weakest and the strongest value that a frontier should show, by what the tried ones cost shadow models.
+
+    From the last that hardly changes the utility of an untreated model to the last before one that may ruin it.
+    """
+    tuning, price = _rule(view, method)
+    untreated = _utilities(view, method, UNTREATED)
+    first = last = tuning.tried[0]
+    for tried in tried_strengths(view, method)[1]:
+        own = _utilities(view, method, tried.value)
+        if own is None or untreated is None or tried.bound is None or tried.bound > RUINED * price:
+            break
+        last = tried.value
+        if fmean(abs(a - b) for a, b in zip(own, untreated, strict=True)) <= NO_CHANGE * price:
+            first = tried.value
+    return first, last
+
+
+def tuning_result(view: GameView, method: str) -> TuningResult | None:
+    """How a method's strength was chosen, with all that was tried; None where it was not."""
+    how = view.game.methods[method]
+    if how.tuning is None or how.tuning.chosen is None or view.game.price is None:
+        return None
+    against, tried = tried_strengths(view, method)
+    price, chosen = view.game.price, how.tuning.chosen
+    return TuningResult(
+        parameter=how.tuning.strength.parameter,
+        chosen=chosen,
+        price=price.price,
+        holds=any(one.value == chosen and holds(one, price.price) for one in tried),
+        against=against,
+        n_models=price.shadows,
+        tried=tried,
+    )
+
+
+def tried_strengths(view: GameView, method: str) -> tuple[str, list[TriedStrength]]:
+    """(whether costs count from retrained or from untreated models, what each strength costs); the weakest first."""
+    tuning, _ = _rule(view, method)
+    against, usual = _yardstick(view, method)
+    each = {value: _utilities(view, method, value) for value in tuning.tried}
+    return against, [TriedStrength(value, *loss_and_bound(usual, own, view.game.level)) for value, own in each.items()]
+
+
+def loss_and_bound(
+    usual: Sequence[float] | None, own: Sequence[float] | None, level: float
+) -> tuple[float | None, float | None]:
+    """(mean over models of how far `own` is below `usual`, its upper bound by Student's t at this level, one-sided).
+
+    None where a model diverged or is missing.
+    """
+    if usual is None or own is None:
+        return None, None
+    lost = [more - less for more, less in zip(usual, own, strict=True)]
+    reach = float(stdtrit(len(lost) - 1, level)) * stdev(lost) / math.sqrt(len(lost))
+    return fmean(lost), fmean(lost) + reach
+
+
+def _yardstick(view: GameView, method: str) -> tuple[str, list[float] | None]:
+    """The lower of the two on average: a method may lose what retraining loses, and None may have learnt badly."""
+    each = {which: _utilities(view, method, which) for which in (RETRAINED, UNTREATED)}
+    known = {which: own for which, own in each.items() if own is not None}
+    if len(known) < len(each):
+        return RETRAINED, None
+    which = min(known, key=lambda name: fmean(known[name]))
+    return which, known[which]
+
+
+def _utilities(view: GameView, method: str, value: Value | str) -> list[float] | None:
+    """Of each shadow model; None where one is missing or diverged."""
+    keys = [key for (name, _, at), key in view.graph.costs.items() if (name, at) == (method, value)]
+    found = [view.run.facts(key).get("utility", {}).get("unseen") if view.run.has(key) else None for key in keys]
+    return None if None in found else [float(one) for one in found if one is not None]
+
+
+def _rule(view: GameView, method: str) -> tuple[Tuning, float]:
+    tuning, price = view.game.methods[method].tuning, view.game.price
+    if tuning is None or price is None:
+        raise ValueError(f"the strength of {method} is not tuned")
+    return tuning, price.price

@@ -8,6 +8,7 @@ from typing import Any
 
 from forgetgauge.report.html import ACCURACIES
 from forgetgauge.report.one_model import chance
+from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
 from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality, role_of
 from forgetgauge.results.utility import loss_interval
@@ -142,6 +143,7 @@ def _method(game: GameResult, name: str, method: MethodResult) -> dict[Column, C
     cells: dict[Column, Cell] = {
         Column("method", "method"): name,
         Column("role"): role_of(game, name),
+        **_strength(game, name),
         Column("verdict", "verdict"): method.verdict or verdict_on(game, name),
         Column("q", "Q"): method.quality,
         Column("q_interval", "interval", is_interval=True): method.interval,
@@ -164,6 +166,20 @@ def _method(game: GameResult, name: str, method: MethodResult) -> dict[Column, C
     cells[Column("gradients_per_model")] = method.n_gradients
     cells[Column("seconds_per_model", "s/model", _hundredths)] = method.seconds
     return cells
+
+
+def _strength(game: GameResult, name: str) -> dict[Column, Cell]:
+    """Of a method whose strength was chosen, or that is a point of the frontier."""
+    found = strength_of(game, name)
+    if found is None:
+        return {}
+    parameter, value, price = found
+    return {
+        Column("strength", "strength"): f"{parameter} = {value:g}",
+        Column("strength_parameter"): parameter,
+        Column("strength_value"): value,
+        Column("price"): price,
+    }
 
 
 def _hundredths(value: float) -> str:

@@ -66,6 +66,14 @@ def strength_note(game: GameResult, name: str) -> str:
     return "published settings" if _spec(game, name).get("source") else ""
 
 
+def strength_of(game: GameResult, name: str) -> tuple[str, float, float | None] | None:
+    """(parameter, value, the price that it was chosen by) of a method; None where its strength is nobody's subject."""
+    tuning, variant = game.methods[name].tuning, _variant(game, name)
+    if tuning is not None:
+        return tuning.parameter, tuning.chosen, tuning.price
+    return (variant["parameter"], variant["value"], None) if variant else None
+
+
 # -- the frontier ------------------------------------------------------------------------------------------------------
 
 
@@ -93,8 +101,11 @@ def along(game: GameResult) -> dict[str, list[AtStrength]]:
             remark = "" if method.tuning is None else "chosen by price" if method.tuning.holds else "beyond the price"
             at = AtStrength(variant["parameter"], variant["value"], method, remark)
             found.setdefault(variant["method"], []).append(at)
+    for name, method in game.methods.items():
+        if method.tuning is not None and not _variant(game, name):
+            found.setdefault(name, [])
     for name, curve in found.items():
-        own = _own(game, name, curve[0].parameter) if name in game.methods else None
+        own = _own(game, name, curve) if name in game.methods else None
         others = [at for at in curve if own is None or at.value != own.value]
         plain_ones = [at.value for at in curve if not at.remark]
         falls = len(plain_ones) > 1 and plain_ones[0] > plain_ones[-1]
@@ -102,9 +113,11 @@ def along(game: GameResult) -> dict[str, list[AtStrength]]:
     return {name: found[name] for name in game.methods if name in found}
 
 
-def _own(game: GameResult, name: str, parameter: str) -> AtStrength | None:
+def _own(game: GameResult, name: str, curve: list[AtStrength]) -> AtStrength | None:
     """The method as the run plays it."""
-    method, value = game.methods[name], _spec(game, name).get("unlearner", {}).get("params", {}).get(parameter)
+    method = game.methods[name]
+    parameter = method.tuning.parameter if method.tuning is not None else curve[0].parameter
+    value = _spec(game, name).get("unlearner", {}).get("params", {}).get(parameter)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if method.tuning is None:
@@ -117,7 +130,8 @@ def frontier_rows(game: GameResult) -> list[list[str]]:
     ends = {role_of(game, name): name for name in game.methods if role_of(game, name) != "tested"}
     usual = {role: unseen_accuracy(game.methods[name]) for role, name in ends.items()}
     part = next((found[0] for found in usual.values() if found), "unseen")
-    rows = [["method", "strength", "Q", "interval", f"accuracy ({NAMES[part]})", "below Retrain", "below None", ""]]
+    accuracy = f"{game.utility_name} ({NAMES[part]})"
+    rows = [["method", "strength", "Q", "interval", accuracy, "points below Retrain", "below None", ""]]
 
     def row(name: str, strength: str, method: MethodResult, remark: str) -> list[str]:
         own = unseen_accuracy(method)
@@ -133,7 +147,7 @@ def frontier_rows(game: GameResult) -> list[list[str]]:
 
 
 def _below(own: tuple[str, float] | None, usual: tuple[str, float] | None) -> str:
-    return "–" if own is None or usual is None else f"{100 * (usual[1] - own[1]):+.1f} points".replace("-", "−")
+    return "–" if own is None or usual is None else f"{100 * (usual[1] - own[1]):+.1f}".replace("-", "−")
 
 
 def map_of(game: GameResult) -> tuple[Overview, int] | None:

@@ -49,6 +49,8 @@ def worth_playing(view: GameView, method: str) -> tuple[Value, Value]:
         last = tried.value
         if fmean(abs(a - b) for a, b in zip(own, untreated, strict=True)) <= NO_CHANGE * price:
             first = tried.value
+    if first == last:  # a point is no curve
+        first = tuning.tried[max(0, tuning.tried.index(last) - 1)]
     return first, last
 
 

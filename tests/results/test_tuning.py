@@ -1,0 +1,101 @@
+"""What a strength costs, and which one a price allows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from forgetgauge.plan.graph import RETRAINED, UNTREATED
+from forgetgauge.plan.strength import Strength, Tuning
+from forgetgauge.results.tuning import best_strength, loss_and_bound, tried_strengths, tuning_result, worth_playing
+
+TRIED = Strength("lr", 1e-3, 1.0).values(4)
+
+
+def view_of(utilities, price=0.01, chosen=None):
+    """A game whose shadow models have these utilities, by strength."""
+    tuning = Tuning(Strength("lr", 1e-3, 1.0), 4, TRIED, chosen=chosen)
+    costs = {("m", which, at): f"{at} {which}" for at, own in utilities.items() for which in range(len(own))}
+    facts = {
+        f"{at} {which}": {"utility": {} if value is None else {"unseen": value}}
+        for at, own in utilities.items()
+        for which, value in enumerate(own)
+    }
+    n_models = len(next(iter(utilities.values())))
+    game = SimpleNamespace(
+        methods={"m": SimpleNamespace(tuning=tuning)}, price=SimpleNamespace(price=price, shadows=n_models), level=0.95
+    )
+    run = SimpleNamespace(has=facts.__contains__, facts=facts.__getitem__)
+    return SimpleNamespace(game=game, graph=SimpleNamespace(costs=costs), run=run)
+
+
+def around(value):
+    return [value - 0.001, value, value + 0.001, value]
+
+
+def utilities(*of_each, retrained=0.90, untreated=0.92):
+    return {UNTREATED: around(untreated), RETRAINED: around(retrained), **dict(zip(TRIED, of_each, strict=True))}
+
+
+def test_the_bound_is_students_one_sided_one():
+    rng = np.random.default_rng(0)
+    usual, own = rng.normal(0.9, 0.02, 8), rng.normal(0.88, 0.02, 8)
+    loss, bound = loss_and_bound(usual.tolist(), own.tolist(), 0.95)
+    lost = usual - own
+    assert loss == pytest.approx(lost.mean())
+    assert bound == pytest.approx(lost.mean() + stats.t.ppf(0.95, 7) * stats.sem(lost))
+
+
+def test_the_bound_holds_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    lost = rng.normal(0.01, 0.005, (4000, 8))
+    holds = [loss_and_bound([0.0] * 8, (-own).tolist(), 0.95)[1] >= 0.01 for own in lost]
+    assert np.mean(holds) == pytest.approx(0.95, abs=0.011)  # three standard errors
+
+
+def test_the_strongest_that_holds_is_chosen_counted_from_the_lower_of_the_two():
+    costs = utilities(around(0.92), around(0.895), around(0.893), around(0.85))
+    assert best_strength(view_of(costs), "m") == TRIED[2]  # 0.7 points below retrained models, 2.7 below untreated ones
+    assert tried_strengths(view_of(costs), "m")[0] == RETRAINED
+    turned = utilities(around(0.92), around(0.895), around(0.893), around(0.85), retrained=0.95)
+    assert tried_strengths(view_of(turned), "m")[0] == UNTREATED
+    assert best_strength(view_of(turned), "m") == TRIED[0]
+
+
+def test_a_mean_within_the_price_whose_models_are_too_few_to_say_so_does_not_hold():
+    wide = [0.893 + shift for shift in (-0.03, 0.03, -0.03, 0.03)]
+    costs = utilities(around(0.92), around(0.893), wide, around(0.5))
+    assert best_strength(view_of(costs), "m") == TRIED[1]
+
+
+def test_a_strength_at_which_a_model_diverges_or_is_missing_does_not_hold():
+    diverged = [0.92, 0.92, None, 0.92]
+    assert best_strength(view_of(utilities(around(0.92), diverged, around(0.92), diverged)), "m") == TRIED[2]
+    assert best_strength(view_of(utilities(diverged, diverged, diverged, diverged)), "m") is None
+    lost = {**utilities(*[around(0.92)] * 4), RETRAINED: diverged}
+    assert best_strength(view_of(lost), "m") is None  # nothing to count from
+    missing = view_of(utilities(*[around(0.92)] * 4))
+    missing.run.has = lambda key: not key.startswith("1.0 ")
+    assert best_strength(missing, "m") == TRIED[2]
+
+
+def test_the_evidence_is_in_the_result():
+    costs = utilities(around(0.92), around(0.895), around(0.893), [None] * 4)
+    found = tuning_result(view_of(costs, chosen=TRIED[2]), "m")
+    assert (found.parameter, found.chosen, found.holds, found.against) == ("lr", TRIED[2], True, RETRAINED)
+    assert [one.value for one in found.tried] == list(TRIED)
+    assert found.tried[1].loss == pytest.approx(0.005)
+    assert (found.tried[3].loss, found.tried[3].bound) == (None, None)
+    beyond = utilities(*[around(0.5)] * 4)
+    assert tuning_result(view_of(beyond, chosen=TRIED[0]), "m").holds is False
+    assert tuning_result(view_of(costs), "m") is None  # while it is looked for
+
+
+def test_worth_playing_is_what_changes_a_model_and_does_not_ruin_it():
+    costs = utilities(around(0.92), around(0.92), around(0.88), around(0.5))
+    assert worth_playing(view_of(costs), "m") == (TRIED[1], TRIED[2])
+    assert worth_playing(view_of(utilities(*[around(0.92)] * 4)), "m") == (TRIED[2], TRIED[3])
+    assert worth_playing(view_of(utilities(*[[None] * 4] * 4)), "m") == (TRIED[0], TRIED[0])

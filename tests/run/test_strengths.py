@@ -1,0 +1,292 @@
+"""Strengths chosen in a run, and the frontier: whole runs on a fifth of the digits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from forgetgauge import evaluate
+from forgetgauge.errors import UserError
+from forgetgauge.plan.jobs import TrainJob
+from forgetgauge.plan.strength import Strength
+from forgetgauge.report.strengths import along, frontier_rows
+from forgetgauge.results.record import read_result
+from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.frontier import resolve_frontier
+from forgetgauge.run.options import RunOptions
+from forgetgauge.run.resolve import resolve
+from forgetgauge.run.scheduler import Progress
+from forgetgauge.store.runfolder import RunFolder
+from tests.conftest import TINY
+from tests.run.test_campaign import same
+
+AUTO = {
+    **TINY,
+    "unlearners": {"retrain": {}, "none": {}, "neg-grad": {"strength": "auto"}},
+    "tuning": {"points": 3, "shadows": 3, "price": 0.3},  # of models that see one epoch: they differ by a lot
+}
+
+
+def planned(**tables):
+    return Campaign.plan(resolve({**AUTO, **tables}, "test"))
+
+
+def files_of(path):
+    return sorted(str(file.relative_to(path)) for file in (path / "objects").rglob("*") if file.is_file())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Not to be changed."""
+    folder = tmp_path_factory.mktemp("auto") / "run"
+    play(planned(keep="weights"), RunFolder(folder))
+    return folder
+
+
+def test_the_strength_is_chosen_by_its_cost_and_the_evidence_kept(finished):
+    found = read_result(finished / "result.json").methods["neg-grad"].tuning
+    assert found is not None
+    assert found.price == 0.3
+    assert found.n_models == 3
+    holding = [one.value for one in found.tried if one.bound is not None and one.bound <= 0.3]
+    assert found.holds is bool(holding)
+    assert found.chosen == (max(holding) if holding else min(one.value for one in found.tried))
+    spec = read_result(finished / "result.json").games[0].spec
+    assert spec["methods"]["neg-grad"]["unlearner"]["params"]["lr"] == found.chosen
+
+
+def test_a_run_that_is_stopped_again_and_again_chooses_the_same(finished, tmp_path):
+    class Stop(Exception):
+        pass
+
+    stops = iter(range(2, 400, 4))
+
+    def stopper():
+        n_left = next(stops)
+
+        def progress(_: Progress) -> None:
+            nonlocal n_left
+            n_left -= 1
+            if n_left < 0:
+                raise Stop
+
+        return progress
+
+    folder, result, n_stops = RunFolder(tmp_path / "run"), None, 0
+    while result is None:
+        try:
+            _, result = play(planned(keep="weights"), folder, RunOptions("inline", "cpu", progress=stopper()))
+        except Stop:
+            n_stops += 1
+    assert n_stops > 3
+    assert same(finished, folder.path)
+
+
+def test_it_is_not_done_again_and_another_price_looks_at_the_same_models(finished, tmp_path):
+    import shutil
+
+    shutil.copytree(finished, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    ending, _ = play(planned(keep="weights"), folder)
+    assert (ending.n_run, ending.notes) == (0, [])
+    ending, result = play(planned(keep="weights", tuning={**AUTO["tuning"], "price": 0.9}), folder)
+    assert result.methods["neg-grad"].tuning.price == 0.9
+    assert "result-1.json" in ending.notes[0]
+
+
+def test_no_model_is_trained_twice_though_weights_are_dropped(tmp_path, monkeypatch):
+    from forgetgauge.run import model_jobs
+
+    trained = []
+    train = model_jobs.train
+    monkeypatch.setattr(
+        model_jobs, "train", lambda jobs, data: trained.extend(j.key for j in jobs) or train(jobs, data)
+    )
+    folder = RunFolder(tmp_path / "run")
+    _, result = play(planned(), folder, RunOptions("inline", "cpu"))
+    assert result is not None
+    assert len(trained) == len(set(trained))
+    jobs = Campaign.read(folder).jobs
+    state = folder.open_ledger().state
+    assert all(state.done[key].dropped for key, job in jobs.items() if isinstance(job, TrainJob))
+
+
+def test_a_strength_at_which_models_diverge_is_no_failure(tmp_path):
+    unlearners = {"none": {}, "neg-grad": {"strength": {"lr": [1e-3, 1e9]}}}
+    ending, result = play(planned(unlearners=unlearners), RunFolder(tmp_path / "run"), RunOptions("inline", "cpu"))
+    assert not ending.failed
+    found = result.methods["neg-grad"].tuning
+    assert found.tried[-1].loss is None
+    assert found.chosen < 1e9
+
+
+def test_published_settings_are_one_flag_away():
+    game = planned(tuning={"preset": "published"}).graphs[0].game
+    method = game.methods["neg-grad"]
+    assert (method.tuning, game.price) == (None, None)
+    assert (method.unlearner.params["lr"], method.unlearner.params["epochs"]) == (0.01, 10)
+    assert "Fan et al. 2024" in method.source
+    stated = {"a": {"method": "neg-grad", "strength": "published", "epochs": 1}, "none": {}}
+    method = planned(unlearners=stated).graphs[0].game.methods["a"]
+    assert (method.unlearner.params["lr"], method.unlearner.params["epochs"]) == (0.01, 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"strength": "auto", "lr": 0.1}, "lr is both set and to be chosen"),
+        ({"strength": "strong"}, "strength = 'strong' is neither"),
+        ({"strength": {"lr": [0.1]}}, "is neither"),
+        ({"strength": {"lr": [0.1, 0.2], "epochs": [1, 2]}}, "is neither"),
+        ({"strength": {"lr": ["a", 1]}}, "is neither"),
+        ({"strength": {"lr": [True, 2]}}, "is neither"),
+        ({"strength": {"lr": [0, 1]}}, "two different ends above 0"),
+        ({"strength": {"rate": [0.1, 1]}}, "unknown key 'rate'"),
+        ({"strength": {"epochs": [0.5, 2.5]}}, "epochs"),
+        ({"method": "ft-final", "strength": "auto"}, "'ft-final' declares no strength"),
+        ({"method": "ft-final", "strength": "published"}, "no published settings of 'ft-final' are known"),
+    ],
+)
+def test_a_strength_that_is_none_is_one_line(table, said):
+    with pytest.raises(UserError) as told:
+        planned(unlearners={"none": {}, "neg-grad": table})
+    assert str(told.value).startswith("test: unlearners.neg-grad")
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def shrink(model, retain, forget, context, *, by):
+    """A method of somebody's own: weights of a copy are shrunk."""
+    import copy
+
+    import torch
+
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight *= 1 - by
+    return model
+
+
+def test_a_method_of_ones_own_joins_with_one_line():
+    how = {
+        "data": "digits",
+        "fraction": 0.2,
+        "alpha": 0.5,
+        "pairs": 1,
+        "shadows": 2,
+        "tuning_shadows": 3,
+        "strengths": 3,
+    }
+    learner = {"epochs": 1, "batch_size": 64}
+    methods = {"none": {}, "own": {"method": shrink, "strength": {"by": [0.001, 0.9]}}}
+    result = evaluate(unlearner=methods, learner=learner, adversaries=["confidence"], price=0.05, **how)
+    assert result.methods["own"].tuning.price == 0.05
+    shrink.strength = Strength("by", 0.001, 0.9)
+    try:
+        declared = {**methods, "own": {"method": shrink, "strength": "auto"}}
+        again = evaluate(unlearner=declared, learner=learner, adversaries=["confidence"], price=0.05, **how)
+    finally:
+        del shrink.strength
+    assert again.methods["own"].tuning == result.methods["own"].tuning
+
+
+# -- the frontier ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def played(finished, tmp_path_factory):
+    """(folder of a run, ending of its frontier, its result); not to be changed."""
+    import shutil
+
+    folder = tmp_path_factory.mktemp("frontier") / "run"
+    shutil.copytree(finished, folder)
+    raw = {**AUTO, "keep": "weights", "unlearners": {**AUTO["unlearners"], "ssd": {"alpha": 1.5}}}
+    campaign = Campaign.plan(resolve_frontier(raw, "test", [], 3))
+    ending, result = play(campaign, RunFolder(folder).part("frontier"), RunOptions("inline", "cpu"))
+    return folder, ending, result
+
+
+def test_every_method_is_played_along_its_strength_and_nothing_trained_again(finished, played):
+    folder, _, result = played
+    curves = along(result.games[0])
+    assert list(curves) == ["neg-grad", "ssd"]
+    chosen = result.methods["neg-grad"].tuning.chosen
+    assert chosen == read_result(finished / "result.json").methods["neg-grad"].tuning.chosen
+    remarks = {name: [at.remark for at in curve if at.remark] for name, curve in curves.items()}
+    assert remarks["neg-grad"] == ["chosen by price"]
+    assert sorted(remarks["ssd"]) == ["as the run file has it", "chosen by price"]
+    assert [at.value for at in curves["neg-grad"]] == sorted(at.value for at in curves["neg-grad"])
+    assert [at.value for at in curves["ssd"]] == sorted((at.value for at in curves["ssd"]), reverse=True)
+    before = {key for key, job in Campaign.read(RunFolder(finished)).jobs.items() if isinstance(job, TrainJob)}
+    now = {
+        key for key, job in Campaign.read(RunFolder.at(folder / "frontier")).jobs.items() if isinstance(job, TrainJob)
+    }
+    assert now == before
+
+
+def test_its_rows_are_those_of_its_methods(played):
+    _, _, result = played
+    game = result.games[0]
+    head, retrain, none, *rows = frontier_rows(game)
+    assert (retrain[0], none[0]) == ("retrain", "none")
+    assert (retrain[5], none[6]) == ("+0.0", "+0.0")
+    for row in rows:
+        value = row[1].split(" = ")[1]
+        own = game.methods.get(f"{row[0]}@{value}")
+        if own is not None and own.quality is not None:
+            assert row[2] == f"{own.quality:.3f}"
+            lost = 100 * (game.methods["retrain"].utility["unseen"] - own.utility["unseen"])
+            assert float(row[5].replace("−", "-")) == pytest.approx(lost, abs=0.051)
+    assert head[0] == "method"
+
+
+def test_the_commands_know_it(finished, tmp_path, call):
+    import shutil
+
+    shutil.copytree(finished, tmp_path / "run")
+    text = "".join(
+        f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        for name, table in AUTO.items()
+        if isinstance(table, dict) and name != "unlearners"
+    )
+    names = f"keep = 'weights'\nadversaries = {json.dumps(AUTO['adversaries'])}\n"
+    methods = "[unlearners]\nretrain = {}\nnone = {}\nneg-grad = { strength = 'auto' }\n"
+    (tmp_path / "a.toml").write_text(names + text + methods)
+    how = ("--out", tmp_path / "run", "--executor", "inline", "--quiet", "--points", "2")
+    code, out, err = call("frontier", tmp_path / "a.toml", *how)
+    assert (code, err) == (0, "")
+    assert "Q against accuracy (unseen points)" in out
+    assert "chosen by price" in out
+    page = (tmp_path / "run/frontier/report.html").read_text()
+    assert "each method along its strength" in page
+    code, out, err = call("frontier", tmp_path / "a.toml", *how, "--format", "csv")
+    assert code == 0
+    assert out.splitlines()[0].startswith("method,role,strength,strength_parameter,strength_value,price,")
+    assert any(line.startswith("neg-grad,tested,lr = ") for line in out.splitlines())
+    for command in (("verify", tmp_path / "run/frontier"), ("status", tmp_path / "run/frontier")):
+        code, out, err = call(*command)
+        assert (code, err) == (0, ""), out
+    assert call("verify", tmp_path / "run")[0] == 0  # which the frontier left as it was
+    for wrong, said in (
+        (("--points", "1"), "--points 1 is not between 2 and 100"),
+        (("--methods", "neggrad"), "--methods: unknown method 'neggrad'; did you mean 'neg-grad'?"),
+        (("--methods", "none"), "none of its methods has a strength"),
+        (("--set", "sweep.key=game.alpha", "--set", "sweep.values=[0.1,0.2]"), "a frontier is of one game"),
+    ):
+        code, _, err = call("frontier", tmp_path / "a.toml", "--out", tmp_path / "run", *wrong)
+        assert code == 2
+        assert said in err
+
+
+def test_a_frontier_of_published_settings_also_shows_the_price(tmp_path):
+    raw = {**AUTO, "tuning": {**AUTO["tuning"], "preset": "published"}}
+    (game,) = resolve_frontier(raw, "test", [], 3).games
+    assert set(game.methods) == {"retrain", "none", "neg-grad", "neg-grad@price"}
+    assert game.methods["neg-grad"].source
+    searched = game.methods["neg-grad@price"]
+    assert searched.tuning is not None
+    assert searched.unlearner.params["epochs"] == 10  # as published, but for the strength
+    assert replace(searched.variant, value=None) == searched.variant

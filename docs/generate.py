@@ -12,6 +12,7 @@ import dataclasses
 import json
 from collections.abc import Container
 from pathlib import Path
+from typing import Any
 
 import rooms
 
@@ -19,6 +20,7 @@ from forgetgauge import plugins
 from forgetgauge.plan.parameters import Parameter
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS
+from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.plugins.catalogue import Catalogue, Entry
 
 DOCS = Path(__file__).parent
@@ -33,7 +35,9 @@ METHODS = """\
 
 What makes a model forget. A method is given the original model and what it needs of the retain set R and the forget
 set F, never the unseen set T it is judged on. `retrain` and `none` are the two ends of the scale: what forgetting
-everything and forgetting nothing look like. Costs are in gradients of one example.
+everything and forgetting nothing look like. Costs are in gradients of one example. A method's *strength* is the parameter
+by which it forgets more and costs more: `strength = "auto"` has its value [chosen by price](frontier.md), `strength =
+"published"` takes its authors' settings.
 
 Name them in the run file's table `[unlearners]`, each with [its parameters](run-files.md#parameters-of-what-is-named),
 or bring [your own](your-own-method.md). `forgetgauge ls unlearners` prints this list, and adds the methods of other
@@ -76,15 +80,27 @@ def _with_table(path: Path, table: str) -> str:
 
 
 def _page(opening: str, catalogue: Catalogue, embedded: Container[str]) -> str:
-    return "\n".join([opening, *(_section(name, entry, embedded) for name, entry in catalogue.entries.items())])
+    loaded = {name: catalogue.load(name) for name in catalogue.entries}
+    sections = (_section(name, entry, loaded[name], embedded) for name, entry in catalogue.entries.items())
+    return "\n".join([opening, *sections])
 
 
-def _section(name: str, entry: Entry, embedded: Container[str]) -> str:
+def _section(name: str, entry: Entry, thing: Any, embedded: Container[str]) -> str:
     facts = [("needs", entry.needs), ("costs", entry.cost), ("published", entry.cites)]
-    lines = [f"- {what}: {fact}" for what, fact in facts if fact]
+    lines = [f"- {what}: {fact}" for what, fact in facts if fact] + _strength(thing)
     if name in embedded:
         lines.append("- in the embedded run")
     return f"## {name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n" + "\n".join(lines) + "\n"
+
+
+def _strength(thing: Any) -> list[str]:
+    """Of a method that declares one: from where to where, and what its authors set."""
+    strength, published = getattr(thing, "strength", None), getattr(thing, "published", None)
+    if not isinstance(strength, Strength) or not isinstance(published, Published):
+        return []
+    ends = f"from {strength.weakest:g} (weakest) to {strength.strongest:g}"
+    settings = ", ".join(f"{key} = {value}" for key, value in published.params.items())
+    return [f"- strength: `{strength.parameter}`, {ends}", f"- published settings: {settings} ({published.source})"]
 
 
 def _with_keys(page: str) -> str:

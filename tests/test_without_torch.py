@@ -57,6 +57,7 @@ REFUSED = {
     "reproduce swap-vs-random": ["reproduce", "swap-vs-random", "--quiet"],
     "reproduce strengths": ["reproduce", "strengths", "--quiet"],
     "reproduce replicates": ["reproduce", "replicates", "--quiet"],
+    "frontier": ["frontier", "--quiet"],
     "experiment": ["experiment", "swap-vs-random", "--quiet"],
     "data check": ["data", "check", "digits"],
 }
@@ -172,10 +173,9 @@ from forgetgauge.audit import audit_file, audit_one_model, make_draw
 
 def use_evaluate(): forgetgauge.evaluate(unlearner="none")
 def use_arrays(): forgetgauge.evaluate(data=([[0.0]], [0]))
-def use_tuning(): from forgetgauge.tuning import tune
 def use_testing(): from forgetgauge.testing import check_unlearner
 
-for use in (use_evaluate, use_arrays, use_tuning, use_testing):
+for use in (use_evaluate, use_arrays, use_testing):
     try:
         use()
     except UserError as error:
@@ -185,4 +185,4 @@ for use in (use_evaluate, use_arrays, use_tuning, use_testing):
 
 def test_the_python_interface_is_importable_and_says_what_to_install(bare):
     out = subprocess.check_output([sys.executable, "-S", "-c", API], env=bare, text=True)
-    assert out.splitlines() == [f"this {SENTENCE}"] * 4
+    assert out.splitlines() == [f"this {SENTENCE}"] * 3

@@ -1,6 +1,6 @@
 """Choosing the clip norm by utility alone, on the shadow half; F and T of the game are never looked at.
 
-The rule of `forgetgauge.tuning`: models are trained on points of the shadow half, as many as a target model has, and
+As for strengths (`results.tuning`), models are trained on points of the shadow half, as many as a target model has, and
 only their accuracy on shadow points that they were not trained on counts::
 
     from forgetgauge.learn.dp_sgd import DpSgd

@@ -172,7 +172,7 @@ class TuningSpec(_RunFileTable):
     preset: Literal["price", "published"] = declared(
         "price",
         'what `strength = "auto"` stands for: `"published"` takes the settings of each method’s authors instead',
-        see="([their sources](methods.md#published-settings))",
+        see="([their sources](methods.md))",
         argument=None,
         in_game=None,
     )

@@ -1,6 +1,6 @@
 """The strengths of the paper's eight methods, in one place; the paper gives none of them.
 
-A strength may be chosen by accuracy on the shadow half alone (`forgetgauge.tuning`), never by Q. `Family.tuned_on` says
+A strength may be chosen by accuracy on the shadow half alone, never by Q. `Family.tuned_on` says
 where that was done. Beside the chosen values stand those that `forgetgauge reproduce strengths` shows Q along. Two
 parameters cannot stay at their published values:
 

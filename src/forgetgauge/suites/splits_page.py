@@ -152,7 +152,7 @@ def panels(found: SwapVsRandom) -> list[FigurePanel]:
     least = min(value for row in rows for value in row[2])
     title = "Unlearning Quality: 1 − the largest |advantage| of the repetition"
     placed.append(_panel(placed[-1].bottom, title, "Q", rows, Scale(least - 0.01, 1.0), 1.0))
-    title = "The look-up adversary of Proposition 3.9, against any method, Retrain included"
+    title = "The look-up adversary of Proposition 3.7, against any method, Retrain included"
     placed.append(_panel(placed[-1].bottom, title, "½ (Adv₁ + Adv₂)", _lookup(found), Scale(-0.05, 1.05), 0.0))
     return placed
 

@@ -91,7 +91,7 @@ class MethodRecord(Record):
 
 @dataclass(frozen=True)
 class LookupRecord(Record):
-    """The look-up adversary of Proposition 3.9, which looks at no model: the same against every method."""
+    """The look-up adversary of Proposition 3.7, which looks at no model: the same against every method."""
 
     queries: int | None
     """How many points it may ask for; None: as many as it likes."""
@@ -146,7 +146,7 @@ def as_random_pairs(pairs: Sequence[SwapPair]) -> list[TwoSplits]:
 
 
 def lookup_advantages(groups: Sequence[TwoSplits], weights: Floats, n_queries: float) -> Floats:
-    """(P,) what the look-up adversary of Proposition 3.9 gains on each group, its table made for that group; exact.
+    """(P,) what the look-up adversary of Proposition 3.7 gains on each group, its table made for that group; exact.
 
     It looks at no model, so these are its advantages against every method, Retrain included.
     """

@@ -81,7 +81,7 @@ def test_what_was_not_run_is_called_that(tmp_path):
 def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
     (tmp_path / "comparison.json").write_text(found.to_json())
     page = render_markdown(read_findings(tmp_path))
-    assert "0.340 ± 0.017<br>**0.340** [0.000,\u00a01.000] inside" in page
+    assert "0.340 ± 0.017<br>**0.340 ± 0.000** inside<br>0.340 [0.000,\u00a01.000]" in page
     assert "27 of 28" in page
     assert "1 day, with random seeds" in page
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
+from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
 from forgetgauge.suites.rankings import ByMethod
+from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
 from forgetgauge.suites.spread import SwapVsRandom
@@ -101,7 +101,8 @@ def _read_table(path: Path) -> Stored:
     result = read_result(beside) if beside.exists() else None
     if result is None or result.digests != comparison.digests:  # of another invocation
         return Stored(comparison, words=words)
-    return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games}, words)
+    columns = {str(game.value): advantages_of(game) for game in result.games}
+    return Stored(compared_again(comparison, result), columns, words)
 
 
 def read_notes(path: Path) -> list[str]:
@@ -125,8 +126,4 @@ def read_notes(path: Path) -> list[str]:
 
 def advantages_of(game: GameResult) -> ByMethod:
     """Method -> (pairs, adversaries), for methods with a completed pair."""
-    return {
-        name: np.array([found.by_pair for found in method.by_adversary.values()]).T
-        for name, method in game.methods.items()
-        if method.by_adversary
-    }
+    return {name: signed_by_pair(method) for name, method in game.methods.items() if method.by_adversary}

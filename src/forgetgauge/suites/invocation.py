@@ -33,7 +33,7 @@ from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
+from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
 
@@ -111,8 +111,6 @@ def play_suite(
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
     if result is None or planned.before:
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
-    else:
-        result = with_confused_accuracy(result, planned.campaign.graphs, folder)
     made_on = folder.read_run()["environment"]["device"]
     invocations = add_invocation(folder, suite.name, command, made_on, time.monotonic() - start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
@@ -186,8 +184,7 @@ def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bo
 def _result(graphs: Sequence[Graph], resolved: Resolved, folder: RunFolder) -> Result | None:
     if not graphs:
         return None
-    result = assemble(graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
-    return with_confused_accuracy(result, graphs, folder)
+    return assemble(graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
 
 
 def _write(folder: RunFolder, name: str, comparison: TableComparison, result: Result | None) -> None:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks
+from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
@@ -129,7 +129,7 @@ def _section(heading: str, stored: Stored) -> Section:
 
 
 def _grid(found: TableComparison) -> list[list[str]]:
-    """Head and rows; a cell has the paper's number, ours, and whether they agree."""
+    """Head and rows; a cell has the paper's number, ours as the paper computes it, whether they agree, and ours."""
     rows = [["method", *(f"{found.variable} = {column}" for column in found.columns)]]
     for row, cells in found.rows.items():
         rows.append([PRINTED.get(row, row), *(_both(cells[column]) for column in found.columns)])
@@ -137,9 +137,10 @@ def _grid(found: TableComparison) -> list[list[str]]:
 
 
 def _both(cell: CompareCell) -> str:
-    value, *interval = ours_text(cell).split(" ", 1)
-    ours = "not run" if cell.ours is None else " ".join([f"**{value}**", *interval])
-    return f"{paper_text(cell)}<br>{ours} {AGREEMENT[cell.inside]}".rstrip()
+    if cell.ours is None:
+        return f"{paper_text(cell)}<br>not run"
+    as_paper = f"**{as_paper_text(cell)}** {AGREEMENT[cell.inside]}".rstrip()
+    return f"{paper_text(cell)}<br>{as_paper}<br>{ours_text(cell)}"
 
 
 def _summary(found: Findings) -> list[list[str]]:

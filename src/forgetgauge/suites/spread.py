@@ -30,7 +30,7 @@ from scipy import special
 from forgetgauge.game.adversary import lookup_acceptance
 from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import check_level
-from forgetgauge.game.quality import quality_plugin
+from forgetgauge.game.quality import quality_by_pair
 from forgetgauge.game.splits import Split, SwapPair
 from forgetgauge.records import Record
 
@@ -188,10 +188,7 @@ def compare_spreads(by_split: Floats, level: float = 0.95) -> AdversaryRecord:
 
 def quality_spread(by_split: Floats, level: float = 0.95) -> QualityRecord:
     """Q of each repetition in both groupings, from (pairs, sides, adversaries)."""
-    swap, random = (
-        np.array([quality_plugin(row) for row in estimates(by_split)])
-        for estimates in (swap_estimates, random_estimates)
-    )
+    swap, random = (quality_by_pair(estimates(by_split)) for estimates in (swap_estimates, random_estimates))
     return QualityRecord(
         swap=swap.tolist(),
         random=random.tolist(),

@@ -71,6 +71,18 @@ def test_a_table_at_two_scales_has_two_sections_and_two_lines(found, tmp_path):
     assert 'id="table1-small"' in render_page(findings)
 
 
+def test_a_table_with_replicates_stands_below_the_one_without(found, tmp_path):
+    for n in (1, 3):
+        (tmp_path / f"{n}").mkdir()
+        (tmp_path / f"{n}/comparison.json").write_text(replace(found, replicates=n).to_json())
+    findings = read_findings(tmp_path)
+    assert findings.stored["table1", "paper"].comparison.replicates == 1
+    page, title = render_markdown(findings), "## Table 1: Q against the size of the data set"
+    assert page.index(f"{title}\n") < page.index(f"{title}, 3 trainings of each split\n")
+    assert "| Table 1 | paper scale, 3 trainings of each split |" in page
+    assert 'id="table1-replicates-3"' in render_page(findings)
+
+
 def test_what_was_not_run_is_called_that(tmp_path):
     page = render_markdown(read_findings(tmp_path / "nothing"))
     for name in OUTLINES:
@@ -136,6 +148,7 @@ def test_the_page_in_the_documentation_is_that_of_the_stored_results():
         (["table1", "toy", "--column", "0.1"], "toy has no columns"),
         (["replicates", "--column", "0.1"], "replicates has no columns"),
         (["swap-vs-random", "--column", "0.1"], "swap-vs-random has no columns"),
+        (["table1", "toy", "--replicates", "3"], "--replicates goes with tables: toy has trainings of its own"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):

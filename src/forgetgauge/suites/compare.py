@@ -69,6 +69,7 @@ def compare_suite(
         environment={} if result is None else dict(result.environment),
         digests={} if result is None else dict(result.digests),
         failures=[] if result is None else [f"{failure.job}: {failure.error}" for failure in result.failures],
+        replicates=suite.replicates,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
         tau_without_retrain={
@@ -81,7 +82,7 @@ def compare_suite(
 
 def compared_again(found: TableComparison, result: Result) -> TableComparison:
     """A stored table by the rules of today, from the result beside it; what only the record knows stays as it is."""
-    made = suite(found.name, found.scale)
+    made = suite(found.name, found.scale, found.replicates)
     columns = {column.label: column for column in made.columns}
     for game in result.games:
         if str(game.value) not in columns:

@@ -49,6 +49,8 @@ class Findings:
     replicates: Replicates | None
     accuracy: FullData | None
     toy: list[ToyRow]
+    also: list[Stored] = field(default_factory=list)
+    """Tables that are stored once more at the same scale: with replicates."""
 
     def shown(self, name: str) -> list[Stored]:
         """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
@@ -56,6 +58,10 @@ class Findings:
         found = [self.stored[name, scale] for scale in scales if scale != "smoke" or scales == ["smoke"]]
         whole = [place for place, stored in enumerate(found) if not stored.comparison.not_run]
         return found[: whole[0] + 1] if whole else found
+
+    def replicated(self, name: str) -> list[Stored]:
+        """What there is of a table besides, with replicates."""
+        return [stored for stored in self.also if stored.comparison.name == name]
 
     def fullest(self, name: str) -> Stored | None:
         """A table at the scale that has most of its columns, the larger of equals; None where smoke is all there is."""
@@ -67,15 +73,30 @@ def read_findings(results: Path) -> Findings:
     """Tables at every scale, of the rest the largest; the toy example is computed now."""
     spreads = _all(results, replicates.FILE, read_replicates)
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
+    stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
-        stored={(s.comparison.name, s.comparison.scale): s for s in _all(results, FILE, _read_table)},
+        stored=stored,
         splitting=max(splittings, key=lambda record: record.repetitions, default=None),
         frontiers=_largest(_all(results, frontier.FILE, read_frontiers)),
         searches=_all(results, frontier.SEARCH_FILE, read_search),
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(_all(results, accuracy.FILE, read_accuracy)),
         toy=toy(),
+        also=also,
     )
+
+
+def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], list[Stored]]:
+    """(Table, scale) -> the one with most columns, of equals with fewest replicates; and the others."""
+    stored: dict[tuple[str, str], Stored] = {}
+    also: list[Stored] = []
+    for one in sorted(found, key=lambda one: (len(one.comparison.not_run), one.comparison.replicates)):
+        place = one.comparison.name, one.comparison.scale
+        if place in stored:
+            also.append(one)
+        else:
+            stored[place] = one
+    return stored, also
 
 
 EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)

@@ -103,8 +103,8 @@ def play_suite(
     """Do what is missing of a table and compare what there is; columns that are not finished are called not run."""
     start = time.monotonic()
     planned = plan_suite(suite, only, out)
-    remember_games(out, suite.name, planned.campaign)
-    folder = table_folder(out, suite.name)
+    remember_games(out, suite.folder, planned.campaign)
+    folder = table_folder(out, suite.folder)
     ending, result = play(planned.campaign, folder, options)
     shown = _shown(suite, planned, folder, out_of_time=result is None)
     columns, not_run = [column for column, _ in shown], dict(planned.not_run)
@@ -112,9 +112,9 @@ def play_suite(
     if result is None or planned.before:
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
     made_on = folder.read_run()["environment"]["device"]
-    invocations = add_invocation(folder, suite.name, command, made_on, time.monotonic() - start, ending.n_run)
+    invocations = add_invocation(folder, suite.folder, command, made_on, time.monotonic() - start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
-    _write(folder, suite.name, comparison, result)
+    _write(folder, suite.folder, comparison, result)
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
 
 
@@ -141,7 +141,7 @@ def _settle(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableC
         refuse_download(column.raw["data"]["name"])
         return column, resolve(column.raw, f"{suite.name} {column.label}")
     except UserError as error:
-        known = None if out is None else remembered(out, suite.name, column)
+        known = None if out is None else remembered(out, suite.folder, column)
         if known is not None:
             return column, known
         instead = "" if column.instead is None else _settle(suite, column.instead, out)
@@ -165,7 +165,7 @@ def _joined(suite: Suite, columns: Sequence[TableColumn], parts: Sequence[Resolv
 
 def _finished_before(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableColumn, Graph] | None:
     """The column, or what stood in for it, where an earlier invocation finished it."""
-    known = None if out is None else remembered(out, suite.name, column)
+    known = None if out is None else remembered(out, suite.folder, column)
     if known is not None:
         return column, build_graph(replace(known.games[0], value=column.label))
     return None if column.instead is None else _finished_before(suite, column.instead, out)

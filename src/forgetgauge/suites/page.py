@@ -116,7 +116,7 @@ def _frontiers(found: Findings) -> dict[str, object]:
 def _sections(name: str, found: Findings) -> list[Section]:
     """Of one table: one for each scale that is shown, or one that says it was not run."""
     heading = f"{table_name(name)}: {OUTLINES[name].title}"
-    return [_section(heading, stored) for stored in found.shown(name)] or [
+    return [_section(heading, stored) for stored in (*found.shown(name), *found.replicated(name))] or [
         Section(name, heading, QUESTIONS[name], None, [], [], [], [])
     ]
 
@@ -124,6 +124,7 @@ def _sections(name: str, found: Findings) -> list[Section]:
 def _section(heading: str, stored: Stored) -> Section:
     found = stored.comparison
     heading += "" if found.scale == "paper" else f", {found.scale} scale"
+    heading += "" if found.replicates == 1 else f", {found.replicates} trainings of each split"
     pictures, grid = column_pictures(found), _grid(found)
     return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, remarks(found), stored.words)
 
@@ -148,7 +149,8 @@ def _summary(found: Findings) -> list[list[str]]:
     head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
     rows = [[*head, "wall time", "work, shared models included", "paper, on four A40"]]
     for name in OUTLINES:
-        lines = [_line(stored.comparison) for stored in found.shown(name)] or [["not run", "–", "–", "–", "–", "–"]]
+        tables = (*found.shown(name), *found.replicated(name))
+        lines = [_line(stored.comparison) for stored in tables] or [["not run", "–", "–", "–", "–", "–"]]
         rows += [[table_name(name), *cells, _days(name)] for cells in lines]
     further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
     for title, record in further.items():
@@ -165,6 +167,7 @@ def _line(table: TableComparison) -> list[str]:
     grounded = [yes for yes in table.grounding.values() if yes is not None]
     n_run = len(table.columns) - len(table.not_run)
     part = "" if n_run == len(table.columns) else f", {n_run} of {len(table.columns)} columns"
+    part += "" if table.replicates == 1 else f", {table.replicates} trainings of each split"
     means_something = table.scale != "smoke"
     return [
         f"{table.scale} scale{part}",

@@ -126,6 +126,8 @@ class TableComparison(Record):
     """Column -> method -> how far its accuracy is below Retrain's and None's, if over a point; of tables of Q."""
     tau_without_retrain: dict[str, float | None] = field(default_factory=dict)
     """Column -> `tau` over the other rows: Retrain, first in any ranking, raises it for nothing."""
+    replicates: int = 1
+    """Trainings and unlearnings of each split, averaged."""
     schema: int = 1
 
     @property

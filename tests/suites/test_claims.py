@@ -11,22 +11,23 @@ import pytest
 
 from forgetgauge.results.record import read_result
 from forgetgauge.suites.accuracy import FullData, Trained
-from forgetgauge.suites.claims import (
-    accuracy_claim,
-    claim_rules,
-    claims,
-    difficulty_claim,
-    falling_claim,
-    ranking_claim,
-    replicates_claim,
-    rival_claim,
-    scales_claim,
-    small_predicts_large,
-    trend_of,
-)
+from forgetgauge.suites.claims import claim_rules, claims
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import Stored, read_findings
+from forgetgauge.suites.level_claims import (
+    accuracy_claim,
+    difficulty_claim,
+    falling_claim,
+    replicates_claim,
+    rival_claim,
+    trend_of,
+)
 from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.ranking_claims import (
+    ranking_claim,
+    scales_claim,
+    small_predicts_large,
+)
 from forgetgauge.suites.replicates import Replicates
 from forgetgauge.suites.tables import suite
 from forgetgauge.wording import bracket

@@ -33,6 +33,8 @@ class Stored:
     comparison: TableComparison
     columns: dict[str, ByMethod] = field(default_factory=dict)
     """Label -> signed advantages by pair, from the `result.json` beside it; empty where that is not there."""
+    games: dict[str, GameResult] = field(default_factory=dict)
+    """Label -> the game of the column, from there too."""
     words: list[str] = field(default_factory=list)
     """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
 
@@ -122,8 +124,9 @@ def _read_table(path: Path) -> Stored:
     result = read_result(beside) if beside.exists() else None
     if result is None or result.digests != comparison.digests:  # of another invocation
         return Stored(comparison, words=words)
-    columns = {str(game.value): advantages_of(game) for game in result.games}
-    return Stored(compared_again(comparison, result), columns, words)
+    games = {str(game.value): game for game in result.games}
+    columns = {label: advantages_of(game) for label, game in games.items()}
+    return Stored(compared_again(comparison, result), columns, games, words)
 
 
 def read_notes(path: Path) -> list[str]:

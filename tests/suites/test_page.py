@@ -198,3 +198,14 @@ def test_list_names_every_suite(call):
     code, out, _ = call("reproduce", "list")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} >= {*OUTLINES, "toy", *FURTHER}
+
+
+def test_swap_pairs_against_random_splits_are_shown_on_the_papers_data_first():
+    page = render_markdown(read_findings(ROOT / "results"))
+    section = page[page.index("## SWAP against random splits") :]
+    assert section.index("repetitions on CIFAR-10, α = 0.1, 20 epochs:") < section.index("repetitions on digits")
+    found = read_findings(ROOT / "results").splittings[0]
+    record = found.methods["ssd"].by_adversary[found.adversary]
+    assert f"| SSD | {found.methods['ssd'].quality.swap_mean:.3f} ± " in section
+    assert f"{record.variance_ratio:.2f} [{record.variance_ratio_interval[0]:.2f}, " in section
+    assert "less for no method" in section[section.index("repetitions on digits") :]

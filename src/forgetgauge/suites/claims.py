@@ -32,11 +32,17 @@ from forgetgauge.suites.ranking_claims import (
 from forgetgauge.suites.verdicts import Claim
 
 RANKINGS = {
-    "table1": ("Ranking across sizes of the data set", "the relative ranking … remains consistent across sizes"),
-    "table2": ("Ranking across α", "the relative ranking … remains largely consistent across varying α values"),
-    "table3": ("Ranking across ε", "maintains a consistent relative ranking … among different ε"),
-    "table6": ("Ranking across architectures", "stays mostly consistent across different architectures"),
-    "table7": ("Ranking across data sets", "the consistency we have observed throughout this section"),
+    "table1": (
+        "Methods rank alike at every size of the data",
+        "the relative ranking … remains consistent across sizes",
+    ),
+    "table2": (
+        "Methods rank alike at every α",
+        "the relative ranking … remains largely consistent across varying α values",
+    ),
+    "table3": ("Methods rank alike at every ε", "maintains a consistent relative ranking … among different ε"),
+    "table6": ("Methods rank alike in every architecture", "stays mostly consistent across different architectures"),
+    "table7": ("Methods rank alike on every data set", "the consistency we have observed throughout this section"),
 }
 RIVALS = {
     "table4a": (

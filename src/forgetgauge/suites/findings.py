@@ -18,6 +18,7 @@ from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
+from forgetgauge.suites.spent import Spent, spent_beside, spent_on_tables
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.tables import SCALES
 from forgetgauge.suites.toy import ToyRow, toy
@@ -45,7 +46,8 @@ class Findings:
 
     stored: dict[tuple[str, str], Stored]
     """(table, scale) -> what was found."""
-    splitting: SwapVsRandom | None
+    splittings: list[SwapVsRandom]
+    """Swap pairs against random splits: data of the paper first, then by repetitions."""
     frontiers: Frontiers | None
     searches: list[Search]
     replicates: Replicates | None
@@ -53,6 +55,8 @@ class Findings:
     toy: list[ToyRow]
     also: list[Stored] = field(default_factory=list)
     """Tables that are stored once more at the same scale: with replicates."""
+    spent: list[Spent] = field(default_factory=list)
+    """Device time of everything that is stored."""
 
     def shown(self, name: str) -> list[Stored]:
         """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
@@ -75,17 +79,37 @@ def read_findings(results: Path) -> Findings:
     """Tables at every scale, of the rest the largest; the toy example is computed now."""
     spreads = _all(results, replicates.FILE, read_replicates)
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
+    frontiers, full = (
+        _largest(_all(results, frontier.FILE, read_frontiers)),
+        _all(results, accuracy.FILE, read_accuracy),
+    )
     stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
         stored=stored,
-        splitting=max(splittings, key=lambda record: record.repetitions, default=None),
-        frontiers=_largest(_all(results, frontier.FILE, read_frontiers)),
+        splittings=sorted(splittings, key=lambda found: (found.settings["data"] in EMBEDDED, -found.repetitions)),
+        frontiers=frontiers,
         searches=_all(results, frontier.SEARCH_FILE, read_search),
         replicates=max(spreads, key=_weight, default=None),
-        accuracy=_largest(_all(results, accuracy.FILE, read_accuracy)),
+        accuracy=_largest(full),
         toy=toy(),
         also=also,
+        spent=[
+            *spent_on_tables(one.comparison for one in (*stored.values(), *also)),
+            *(one for kind in full for one in _spent_on_accuracy(kind)),
+            *_spent_on(results, frontier.FILE, "Q along the strength"),
+            *_spent_on(results, replicates.FILE, "replicates"),
+            *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
+        ],
     )
+
+
+def _spent_on(results: Path, name: str, what: str) -> list[Spent]:
+    return [one for found in _all(results, name, lambda path: spent_beside(path, what)) for one in found]
+
+
+def _spent_on_accuracy(found: FullData) -> list[Spent]:
+    trained = found.kinds.values()
+    return [Spent("accuracy on all images", found.scale, kind.device, kind.wall_s) for kind in trained]
 
 
 def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], list[Stored]]:

@@ -259,7 +259,7 @@ def replicates_claim(found: Replicates | None) -> Claim:
     printed = paper_table("table1").rows
     bar = max(cell.spread or 0.0 for row in printed.values() for cell in row.values())
     statement = (
-        "Robust to the random seed",
+        "Q is robust to the random seed",
         "this test proves robust to changes in random seed",
         f"of every method of the paper’s Table 1 the deviation of Q over replicates is at most {plain(bar)}, the "
         "largest ± there (95 % intervals by χ²)",
@@ -282,7 +282,8 @@ def replicates_claim(found: Replicates | None) -> Claim:
 
 def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
     """The paper's accuracy on all of CIFAR-10."""
-    name = "Accuracy on all training images" + (", augmented" if kind == "flip-crop" else "")
+    how = "augmented" if kind == "flip-crop" else "not augmented"
+    name = f"ResNet-20 reaches {100 * paper_accuracy(kind):.2f} % on all training images, {how}"
     rule = f"our mean is within {100 * NEAR:g} point of it (Student’s t over models), trained by the paper’s recipe"
     trained = None if found is None or found.scale == "smoke" else found.kinds.get(kind)
     if found is None or trained is None:

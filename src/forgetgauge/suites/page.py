@@ -29,9 +29,12 @@ from forgetgauge.suites.pictures import (
     curve_pictures,
 )
 from forgetgauge.suites.records import CompareCell, TableComparison
-from forgetgauge.suites.splits_page import template
+from forgetgauge.suites.slips import slips
+from forgetgauge.suites.spent import device_name, duration, totals
+from forgetgauge.suites.splits_page import spread_rows, spread_words, template
 from forgetgauge.suites.spread import SwapVsRandom
-from forgetgauge.suites.tables import OUTLINES
+from forgetgauge.suites.summary import in_a_minute
+from forgetgauge.suites.tables import DATA_NAMES, OUTLINES
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.wording import counted, plain, seconds, tau_text
 
@@ -86,8 +89,9 @@ def _context(found: Findings) -> dict[str, object]:
     return {
         "sections": [section for name in OUTLINES for section in _sections(name, found)],
         "summary": _summary(found),
-        "splitting": found.splitting,
-        "splitting_setting": "" if found.splitting is None else splitting_setting(found.splitting),
+        "in_a_minute": in_a_minute(found, judged),
+        "slips": slips(),
+        "splittings": [(splitting_setting(one), spread_rows(one), spread_words(one)) for one in found.splittings],
         "toy": toy_table(found.toy),
         "toy_holds": all(row.holds for row in found.toy),
         "source": paper_source(),
@@ -154,11 +158,22 @@ def _summary(found: Findings) -> list[list[str]]:
         rows += [[table_name(name), *cells, _days(name)] for cells in lines]
     further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
     for title, record in further.items():
-        rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–", "–"])
-    splitting = "not run" if found.splitting is None else splitting_setting(found.splitting)
-    rows.append(["SWAP against random splits", splitting, "–", "–", "–", "–", "–", _days(SPLITTING)])
+        ran = "not run" if record is None else f"{record.scale} scale"
+        rows.append([title, ran, "–", "–", "–", *_took(found, title), "–"])
+    splitting = "; ".join(map(splitting_setting, found.splittings)) or "not run"
+    title = "SWAP against random splits"
+    rows.append([title, splitting, "–", "–", "–", *_took(found, title), _days(SPLITTING)])
     holds = "all" if all(row.holds for row in found.toy) else "not all"
-    return [*rows, ["toy example", "exactly", holds, "–", "yes", "–", "–", "–"]]
+    rows.append(["toy example", "exactly", holds, "–", "yes", "–", "–", "–"])
+    every = " and ".join(f"{duration(s)} of {device_name(device)}" for device, s in totals(found.spent).items()) or "–"
+    days = text_values()["compute_claims_days_4xA40"]
+    return [*rows, ["all, what is shared counted once", "–", "–", "–", "–", "–", every, f"{sum(days.values())} days"]]
+
+
+def _took(found: Findings, title: str) -> tuple[str, str]:
+    """Wall time and work of what is no table: they are one, where nothing is shared."""
+    took = seconds(sum(one.seconds for one in found.spent if one.what == title))
+    return (took, took) if any(one.what == title for one in found.spent) else ("–", "–")
 
 
 def _line(table: TableComparison) -> list[str]:
@@ -180,8 +195,10 @@ def _line(table: TableComparison) -> list[str]:
 
 
 def splitting_setting(found: SwapVsRandom) -> str:
-    """`40 repetitions on digits, α = 0.5`."""
-    return f"{found.repetitions} repetitions on {found.settings['data']}, α = {found.settings['alpha']}"
+    """`12 repetitions on CIFAR-10, α = 0.1, 20 epochs`."""
+    data, epochs = found.settings["data"], found.settings["learner"]["params"].get("epochs")
+    trained = "" if epochs is None else f", {counted(epochs, 'epoch')}"
+    return f"{found.repetitions} repetitions on {DATA_NAMES.get(data, data)}, α = {found.settings['alpha']}{trained}"
 
 
 def _days(name: str) -> str:

@@ -97,7 +97,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
 def small_predicts_large(stored: Stored | None) -> Claim:
     """The smaller columns of Table 1 rank the methods as the whole data set does."""
     statement = (
-        "Small data predict the ranking on all of them",
+        "Small data predict the ranking on all data",
         "small-scale evaluations can reliably approximate large-scale performance",
         _SAME.format("each smaller η with η = 1.0"),
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.records import Record, RecordT, read_record
+from forgetgauge.suites.paper import table_name
 from forgetgauge.suites.tables import SCALES
 
 FILE = "comparison.json"
@@ -129,6 +130,11 @@ class TableComparison(Record):
     replicates: int = 1
     """Trainings and unlearnings of each split, averaged."""
     schema: int = 1
+
+    @property
+    def label(self) -> str:
+        """`Table 1`, `Table 1, 3 trainings of each split`."""
+        return table_name(self.name) + ("" if self.replicates == 1 else f", {self.replicates} trainings of each split")
 
     @property
     def wall_s(self) -> float:

@@ -98,6 +98,13 @@ def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
     assert "1 day, with random seeds" in page
 
 
+def test_whether_a_result_can_be_verified_is_said():
+    page = render_markdown(read_findings(ROOT / "results"))
+    one, three = (page[page.index(f"## Table {n}:") : page.index(f"## Table {n + 1}")] for n in (1, 3))
+    assert "`forgetgauge verify` computes it again" in one
+    assert "`forgetgauge verify` cannot compute it again" in three
+
+
 def test_what_was_tried_is_told_under_the_table(found, tmp_path):
     (tmp_path / "comparison.json").write_text(found.to_json())
     (tmp_path / "notes.md").write_text("# Notes\n\n- SSD is lower: 0.1 < 0.2, by `a < b`.\n")

@@ -21,8 +21,8 @@ from tests.suites.conftest import method, result_of
 RESULTS = Path(__file__).parents[2] / "results"
 
 
-def claim(name: str, verdict: str, figure: str = "") -> Claim:
-    return Claim(name, "", "", verdict, figure)  # type: ignore[arg-type]
+def claim(name: str, verdict: str, figure: str = "", source: str = "") -> Claim:
+    return Claim(name, "", "", verdict, figure, source)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -33,15 +33,22 @@ def nothing(tmp_path):
 def test_every_claim_stands_once_under_its_verdict(nothing):
     judged = [
         claim("A", "confirmed"),
-        claim("B", "not confirmed", "τ = −0.16 [−0.24, 0.02]; the paper’s own numbers: 0.57"),
+        claim(
+            "B",
+            "not confirmed",
+            "τ = −0.16 [−0.24, 0.02]; the paper’s own numbers: 0.57",
+            "Table 7, small scale, data set = CIFAR100, MNIST and SST5",
+        ),
         claim("C", "undecided", "τ = 0.5"),
         claim("D", "undecided", "τ = 0.5; missing: SSD"),
         claim("E", "not run"),
     ]
     assert in_a_minute(nothing, judged) == [
-        "Of 5 statements of the paper that can be checked, 1 confirmed, 1 not confirmed, 2 undecided and 1 not run.",
+        "Of 5 statements of the paper that can be checked, 1 we confirm, 1 we find otherwise, 2 we cannot decide and 1 "
+        "we did not run.",
         "**Confirmed**: A.",
-        "**Not confirmed**, our intervals say the opposite: B (correlation of the rankings −0.16 [−0.24, 0.02]).",
+        "**Not confirmed**, our intervals say the opposite: B (rankings correlate by −0.16 [−0.24, 0.02]; Table 7, "
+        "small scale).",
         "**Undecided**, the intervals of our few runs hold both answers: C.",
         "**Undecided**, a method, a column or an interval is missing: D.",
         "**Not run**: E.",

@@ -39,6 +39,11 @@ class Stored:
     words: list[str] = field(default_factory=list)
     """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
 
+    @property
+    def verifiable(self) -> bool | None:
+        """Whether `forgetgauge verify` can compute the result again from its decisions; None where there is none."""
+        return all(game.decisions is not None for game in self.games.values()) if self.games else None
+
 
 @dataclass(frozen=True, eq=False)
 class Findings:

@@ -130,7 +130,14 @@ def _section(heading: str, stored: Stored) -> Section:
     heading += "" if found.scale == "paper" else f", {found.scale} scale"
     heading += "" if found.replicates == 1 else f", {found.replicates} trainings of each split"
     pictures, grid = column_pictures(found), _grid(found)
-    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, remarks(found), stored.words)
+    lines = [*remarks(found), *([] if stored.verifiable is None else [VERIFIED[stored.verifiable]])]
+    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, lines, stored.words)
+
+
+VERIFIED = {
+    True: "The result carries every decision behind it: `forgetgauge verify` computes it again.",
+    False: "The result is from before results carried their decisions: `forgetgauge verify` cannot compute it again.",
+}
 
 
 def _grid(found: TableComparison) -> list[list[str]]:

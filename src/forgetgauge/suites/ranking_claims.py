@@ -76,7 +76,9 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
     )
     if stored is None:
         return Claim(*statement, "not run")
-    table, better, worse, missing = stored.comparison, 0, [], []
+    table, better = stored.comparison, 0
+    worse: dict[str, list[str]] = {}
+    missing: list[str] = []
     for label in table.columns:
         played = stored.games[label].comparisons if label in stored.games else []
         found = {frozenset((pair.first, pair.second)): pair for pair in played}
@@ -87,10 +89,11 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
             elif pair.better == method:
                 better += 1
             elif pair.better == other:
-                worse.append(f"{PRINTED[other]} at {table.variable} = {label}")
+                worse.setdefault(PRINTED[other], []).append(label)
     n = len(table.columns) * len(others)
     verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
-    figure = f"better in {better} of {n} comparisons; worse than {', '.join(worse) or 'none'}{incomplete(missing)}"
+    beaten = [f"{other} at {table.variable} = {listed(labels)}" for other, labels in worse.items()]
+    figure = f"better in {better} of {n} comparisons; worse than {', '.join(beaten) or 'none'}{incomplete(missing)}"
     return Claim(*statement, verdict, figure, source_of(table))
 
 

@@ -21,6 +21,10 @@ NUMBERS = {
 }  # fmt: skip
 
 
+APART = 0.1
+"""Differences of Q that are worth a sentence up here."""
+
+
 def in_a_minute(found: Findings, judged: Sequence[Claim]) -> list[str]:
     """One paragraph for each thing to know; those that nothing is known of are left out."""
     every = [*_verdicts(judged), *_numbers(found), *_strengths(found.frontiers), *_memorised(found), time_line(found)]
@@ -29,9 +33,9 @@ def in_a_minute(found: Findings, judged: Sequence[Claim]) -> list[str]:
 
 def _verdicts(judged: Sequence[Claim]) -> list[str]:
     """The paper's statements in words, by verdict."""
-    by = {verdict: [claim for claim in judged if claim.verdict == verdict] for verdict in _HEADS}
+    by = {verdict: [claim for claim in judged if claim.verdict == verdict] for verdict in _ARE}
     open_ones, partial = _parted(by["undecided"])
-    counts = listed([f"{len(claims)} {verdict}" for verdict, claims in by.items() if claims])
+    counts = listed([f"{len(claims)} {_ARE[verdict]}" for verdict, claims in by.items() if claims])
     lines = [f"Of {len(judged)} statements of the paper that can be checked, {counts}."]
     if by["confirmed"]:
         lines.append(f"**Confirmed**: {_names(by['confirmed'])}.")
@@ -47,7 +51,12 @@ def _verdicts(judged: Sequence[Claim]) -> list[str]:
     return lines
 
 
-_HEADS = ("confirmed", "not confirmed", "undecided", "not run")
+_ARE = {
+    "confirmed": "we confirm",
+    "not confirmed": "we find otherwise",
+    "undecided": "we cannot decide",
+    "not run": "we did not run",
+}
 
 
 def _parted(undecided: Sequence[Claim]) -> tuple[list[Claim], list[Claim]]:
@@ -60,9 +69,10 @@ def _names(every: Sequence[Claim]) -> str:
 
 
 def _finding(claim: Claim) -> str:
-    """The figure for someone who has not read how it is made."""
+    """The figure and where it is from, for someone who has not read how it is made."""
     figure = claim.figure.split("; the paper’s own numbers")[0]
-    return figure.replace("τ = ", "correlation of the rankings ").replace("inf", "∞")
+    figure = figure.replace("τ = ", "rankings correlate by ").replace("inf", "∞")
+    return f"{figure}; {', '.join(claim.source.split(', ')[:2])}" if claim.source else figure
 
 
 def _numbers(found: Findings) -> list[str]:
@@ -101,7 +111,8 @@ def _strengths(found: Frontiers | None) -> list[str]:
         measured = [point for point in curve.points if point.quality is not None and point.accuracy is not None]
         if len(measured) > 1:
             least, most = (pick(measured, key=_quality) for pick in (min, max))
-            ranges.append(f"{PRINTED[method]} {_point(least)} to {_point(most)}")
+            if _quality(most) - _quality(least) > APART:
+                ranges.append(f"{PRINTED[method]} {_point(least)} to {_point(most)}")
     if not ranges:
         return []
     return [
@@ -118,10 +129,6 @@ def _quality(point: Measured) -> float:
 
 def _point(point: Measured) -> str:
     return f"{plain(_quality(point))} ({'–' if point.accuracy is None else plain(point.accuracy)})"
-
-
-APART = 0.1
-"""How far None may be above the paper's before a column is called another experiment."""
 
 
 def _memorised(found: Findings) -> list[str]:

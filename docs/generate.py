@@ -35,9 +35,9 @@ METHODS = """\
 
 What makes a model forget. A method is given the original model and what it needs of the retain set R and the forget
 set F, never the unseen set T it is judged on. `retrain` and `none` are the two ends of the scale: what forgetting
-everything and forgetting nothing look like. Costs are in gradients of one example. A method's *strength* is the parameter
-by which it forgets more and costs more: `strength = "auto"` has its value [chosen by price](frontier.md), `strength =
-"published"` takes its authors' settings.
+everything and forgetting nothing look like. Costs are in gradients of one example. A method's *strength* is the
+parameter by which it forgets more and costs more: `strength = "auto"` has its value [chosen by price](frontier.md),
+`strength = "published"` takes its authors' settings.
 
 Name them in the run file's table `[unlearners]`, each with [its parameters](run-files.md#parameters-of-what-is-named),
 or bring [your own](your-own-method.md). `forgetgauge ls unlearners` prints this list, and adds the methods of other

@@ -1,8 +1,8 @@
 """Q along the strength: four methods at several, on the models of Table 1 at η = 1, which are not trained again.
 
-The strengths of the tables were chosen by accuracy on the shadow half, before any Q was known (`tuning.json`, one folder
-`tuning-*` a search, from before a run could choose them itself). What another choice would have shown is the reader's
-question, not a way to choose.
+The strengths of the tables were chosen by accuracy on the shadow half, before any Q was known (`tuning.json`, one
+folder `tuning-*` a search, from before a run could choose them itself). What another choice would have shown is the
+reader's question, not a way to choose.
 """
 
 from __future__ import annotations

@@ -30,19 +30,19 @@ DIGITS: Strengths = {
     "neg-grad": ("lr", [0.001, 0.002, 0.005, 0.01, 0.02], {}),
     "fisher": ("alpha", [1e-7, 2e-7, 5e-7, 1e-6, 2e-6, 5e-6], {}),
     "salun": ("lr", [1e-4, 2e-4, 5e-4, 1e-3, 2e-3], {}),
-    "ssd": ("alpha", [2.0, 1.9, 1.8, 1.7, 1.6, 1.5], {}),
+    "ssd": ("alpha", [2.0, 1.9, 1.8, 1.7, 1.6, 1.5], {"importance": "per-sample"}),
 }
 CIFAR: Strengths = {
     "fisher": ("alpha", [1e-10, 1e-9, 3e-9, 1e-8, 3e-8, 1e-7, 3e-7, 1e-6], {"labels": "sampled"}),
     # Not monotone: most is lost at 1e-3, so weak values must be tried as well as strong ones.
     "salun": ("lr", [3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 8e-3, 0.013, 0.03, 0.1], {}),
     "neg-grad": ("lr", [1e-6, 1e-5, 3e-5, 1e-4, 2e-4, 4e-4, 8e-4, 1.5e-3, 3e-3, 6e-3, 0.012, 0.025, 0.05], {}),
-    "ssd": ("alpha", [10.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.75, 1.5], {}),
+    "ssd": ("alpha", [10.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.75, 1.5], {"importance": "per-sample"}),
 }
 DP: Strengths = {
     "fisher": ("alpha", [1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4], {"labels": "sampled"}),
     "neg-grad": ("lr", [1e-7, 1e-6, 1e-5, 1e-4, 4e-4, 1.5e-3, 6e-3, 0.025], {}),
-    "ssd": ("alpha", [9.9, 9.5, 9.0, 8.0, 7.0, 6.0, 5.0, 3.0, 2.0], {}),
+    "ssd": ("alpha", [9.9, 9.5, 9.0, 8.0, 7.0, 6.0, 5.0, 3.0, 2.0], {"importance": "per-sample"}),
     "salun": ("lr", [1e-6, 1e-5, 1e-4, 1e-3, 0.013, 0.1], {}),
 }
 

@@ -11,7 +11,7 @@ from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.suites.invocation import READ_FROM, plan_suite
-from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.paper import KEYS, paper_table
 from forgetgauge.suites.strengths import ssd_weight
 from forgetgauge.suites.tables import OUTLINES, SCALES, suite, swap_game
 
@@ -20,7 +20,10 @@ EVERY = [(name, scale) for name in OUTLINES for scale in SCALES]
 
 @pytest.mark.parametrize(("name", "scale"), EVERY)
 def test_columns_are_the_papers(name, scale):
-    assert [column.label for column in suite(name, scale).columns] == list(paper_table(name).columns)
+    if name in KEYS:
+        assert [column.label for column in suite(name, scale).columns] == list(paper_table(name).columns)
+    else:
+        assert paper_table(name).rows == {}  # ours: nothing is compared with the paper
 
 
 @pytest.mark.parametrize(("name", "scale"), EVERY)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from forgetgauge.game.bounds import tight_bound
 from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.metrics.scores import over_pairs
 from forgetgauge.plan.graph import Graph
@@ -54,13 +55,14 @@ def _with_ic_accuracy(game: GameResult, graph: Graph, run: RunView) -> GameResul
 QUANTITIES: dict[Layout, str] = {
     "quality": "Q, the paper’s estimator",
     "advantage": "advantage, 1 − Q",
+    "certified": "advantage, 1 − Q, and what the certificate says",
     "accuracy": "test accuracy of the original models",
     "confused accuracy": "test accuracy of the models of the IC test",
     "ic": "IC score",
     "mia": "MIA score, 1 − AUC",
 }
 
-IDEALS: dict[Layout, float] = {"quality": 1.0, "advantage": 0.0, "mia": 0.5}
+IDEALS: dict[Layout, float] = {"quality": 1.0, "advantage": 0.0, "certified": 0.0, "mia": 0.5}
 """What Retrain's interval should hold."""
 
 
@@ -83,6 +85,19 @@ def _advantage(column: TableColumn, game: GameResult) -> dict[str, Ours]:
         return {}
     ends = None if found.interval is None else (1 - found.interval[1], 1 - found.interval[0])
     return {"advantage": Ours(1 - found.value, ends)}
+
+
+def _certified(column: TableColumn, game: GameResult) -> dict[str, Ours]:
+    """Of one method: its advantage, the bound on it that its ε claims, the share of budgets exceeded, its accuracy."""
+    method, found = game.methods[column.method], _advantage(column, game)
+    if "claimed_epsilon" in method.facts:
+        claimed = method.facts["claimed_epsilon"], method.facts["claimed_delta"]
+        found |= {BOUND: Ours(tight_bound(*claimed)), EXCEEDED: Ours(method.facts["retrainings"])}
+    accuracy = unseen_accuracy(method)
+    return found if accuracy is None else {**found, "accuracy": Ours(accuracy[1])}
+
+
+BOUND, EXCEEDED = "Bound on it by ε", "Models whose budget is exceeded: retrained"
 
 
 def _accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]:
@@ -112,6 +127,7 @@ def _confused_accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]
 _READERS: dict[Layout, Callable[[TableColumn, GameResult], dict[str, Ours]]] = {
     "quality": _quality,
     "advantage": _advantage,
+    "certified": _certified,
     "accuracy": _accuracy,
     "confused accuracy": _confused_accuracy,
     "ic": _metric("ic"),
@@ -149,7 +165,7 @@ def compare_suite(
             for row in (*paper.rows, *further)
         },
         tau={label: _tau(printed[label], points[label]) for label in labels},
-        tau_between_columns=mean_tau_of_columns([points[label] for label in ours]),
+        tau_between_columns=mean_tau_of_columns([points[label] for label in ours if suite.layout != "certified"]),
         tau_between_columns_paper=mean_tau_of_columns(list(printed.values())),
         grounding={label: _grounded(suite, label, ours.get(label, {})) for label in labels},
         not_run=dict(not_run),
@@ -217,7 +233,7 @@ def _tau(one: Values, other: Values) -> float | None:
 def _grounded(suite: Suite, label: str, column: Mapping[str, Ours]) -> bool | None:
     """Retrain cannot know what was forgotten: its interval should hold the ideal."""
     found = column.get("retrain")
-    if suite.layout == "advantage":  # methods stand across
+    if suite.layout in ("advantage", "certified"):  # methods stand across
         found = column.get("advantage") if label == "Retrain" else None
     ideal = IDEALS.get(suite.layout)
     if ideal is None or found is None or found.interval is None:
@@ -307,7 +323,7 @@ def paper_text(cell: CompareCell) -> str:
 def ours_text(cell: CompareCell) -> str:
     """Our number: `0.351 [0.332, 0.370]`."""
     if cell.ours is None:
-        return "not run"
+        return "–" if cell.paper is None else "not run"
     return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
 
 

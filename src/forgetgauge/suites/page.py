@@ -17,7 +17,7 @@ from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
-from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
+from forgetgauge.suites.paper import KEYS, PRINTED, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
     HEIGHT_PX,
@@ -46,6 +46,7 @@ QUESTIONS = {
     "table6": "Does the ranking hold for deeper networks?",
     "table7": "Does it hold on other data?",
     "table8": "Does the advantage fall with the ε that certified removal promises?",
+    "table8-visible": "Does certified removal remove what an attacker sees where the request is ignored?",
 }
 
 PAPER_DAYS = {
@@ -138,7 +139,7 @@ def _grid(found: TableComparison) -> list[list[str]]:
 
 def _both(cell: CompareCell) -> str:
     value, *interval = ours_text(cell).split(" ", 1)
-    ours = "not run" if cell.ours is None else " ".join([f"**{value}**", *interval])
+    ours = ours_text(cell) if cell.ours is None else " ".join([f"**{value}**", *interval])
     return f"{paper_text(cell)}<br>{ours} {AGREEMENT[cell.inside]}".rstrip()
 
 
@@ -183,7 +184,7 @@ def splitting_setting(found: SwapVsRandom) -> str:
 def _days(name: str) -> str:
     days = text_values()["compute_claims_days_4xA40"]
     if name not in PAPER_DAYS:
-        return "not stated"
+        return "not stated" if name in KEYS else "–"
     n = days[PAPER_DAYS[name]]
     shared = {"dp": ", Tables 3 to 5", "dataset_size_and_seeds": ", with random seeds"}.get(PAPER_DAYS[name], "")
     return f"{counted(n, 'day')}{shared}"

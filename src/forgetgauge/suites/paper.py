@@ -28,8 +28,9 @@ PRINTED = {ours: theirs for theirs, ours in IDS.items()} | {"retrain-final": "Re
 
 
 def table_name(name: str) -> str:
-    """A suite's name as the paper prints it: `Table 4a` of `table4a`."""
-    return name.replace("table", "Table ")
+    """A suite's name as the paper prints it: `Table 4a` of `table4a`; `Beside Table 8` of `table8-visible`, ours."""
+    printed = name.replace("table", "Table ")
+    return printed if name in KEYS else f"Beside {printed.partition('-')[0]}"
 
 
 KEYS = {
@@ -66,6 +67,8 @@ class PaperTable:
 
 def paper_table(name: str) -> PaperTable:
     """A table by its suite's name: `table1`, `table4b`."""
+    if name not in KEYS:
+        return PaperTable((), {})
     record = _record()[KEYS[name]]
     rows = {IDS[row]: {column: _value(cell) for column, cell in cells.items()} for row, cells in record["rows"].items()}
     return PaperTable(tuple(record["columns"]), rows)

@@ -97,7 +97,7 @@ def _certified(column: TableColumn, game: GameResult) -> dict[str, Ours]:
     return found if accuracy is None else {**found, "accuracy": Ours(accuracy[1])}
 
 
-BOUND, EXCEEDED = "Bound on it by ε", "Models whose budget is exceeded: retrained"
+BOUND, EXCEEDED = "Bound on it by ε", "Share of budgets exceeded, so retrained"
 
 
 def _accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]:

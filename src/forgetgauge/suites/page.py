@@ -69,7 +69,12 @@ class Section:
     grid: list[list[str]]
     remarks: list[str]
     words: list[str]
-    """Where ours differs, and what was tried to explain it."""
+    """Where ours differs, and what was tried to explain it; of a table that is ours alone, what it shows."""
+
+    @property
+    def words_heading(self) -> str:
+        """What stands above `words`."""
+        return "Where ours differs, and what was tried" if self.name in KEYS else "What it shows"
 
 
 def render_markdown(found: Findings) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.runfile import PRESETS
 from forgetgauge.suites.paper import text_values
-from forgetgauge.suites.strengths import remark, unlearners, variants
+from forgetgauge.suites.strengths import clip_norm, clip_remark, remark, unlearners, variants
 
 Raw = dict[str, Any]
 
@@ -119,6 +119,8 @@ def bert_game(scale: SuiteScale, checkpoint: str) -> Raw:
 def dp_game(scale: SuiteScale, epsilon: float | None, **metrics: bool) -> Raw:
     """DP-SGD at a budget ε, None for none, and the eight methods; `metrics` are the rivals to be measured besides."""
     learner: Raw = {"name": "dp-sgd", "target_epsilon": "inf" if epsilon is None else epsilon, "delta": 1e-5}
+    if epsilon is not None:
+        learner["clip_norm"] = clip_norm("digits" if scale.embedded else "dp", epsilon)
     if scale.embedded:
         learner |= {"model": "small-cnn", "model_params": {"norm": "group"}, "epochs": 2, "batch_size": 64}
         game = _game(scale, "digits", "digits", learner, 1.0, 0.1)
@@ -273,6 +275,8 @@ def suite(name: str, scale: str) -> Suite:
     else:
         pairs = columns[0].raw["game"]["pairs"]
         notes = (*chosen.notes_for(pairs), *(remark(family) for family in families))
+        if any(column.raw["learner"].get("name") == "dp-sgd" for column in columns):
+            notes = (*notes, *(clip_remark(family) for family in families))
     return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
 
 

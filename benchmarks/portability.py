@@ -49,8 +49,8 @@ def result_of(way: str, file: str | None, out: Path) -> dict[str, Any]:
     subprocess.run(
         [*command, "--device", "cpu"], env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL
     )
-    found: dict[str, Any] = json.loads((out / "result.json").read_text("utf-8"))["games"][0]
-    return found
+    result: dict[str, Any] = json.loads((out / "result.json").read_text("utf-8"))
+    return {**result["games"][0], "environment": result["environment"]}
 
 
 def settled(result: dict[str, Any]) -> dict[tuple[str, str], str]:

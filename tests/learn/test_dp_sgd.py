@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import itertools
 import re
 from dataclasses import replace
 from unittest import mock
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.stats import chi2, norm
 from torch import nn
 
 from forgetgauge.data.digits import load_digits
@@ -212,6 +214,61 @@ def test_the_noise_has_the_deviation_that_the_accountant_was_told(digits):
         moved += [(b - a).flatten() for a, b in zip(start.parameters(), made.parameters(), strict=True)]
     deviation = torch.cat(moved).std().item() * budget.expected_batch_size
     assert deviation == pytest.approx(budget.noise_multiplier * 1e-3, rel=0.05)
+
+
+@pytest.mark.parametrize("engine", ["opacus", "ghost"])
+def test_a_step_moves_by_the_clip_norm_over_the_expected_batch_at_most_whichever_point_has_no_gradient(
+    digits, monkeypatch, engine
+):
+    """Zero-out neighbours, enumerated: every batch of five points, and the same batch without any one of them."""
+    monkeypatch.setattr(dp_sgd, "noise_multiplier", lambda *_: 0.0)
+    monkeypatch.setattr(dp_sgd, "spent_epsilon", lambda *_: 0.0)
+    recipe = replace(RECIPE, model="linear", model_params={}, lr=1.0, epochs=1, batch_size=5, clip_norm=0.5)
+    points, streams = _sets(digits, [5])[0], Streams("zero-out")
+    budget = recipe.budget(len(points))
+    start = torch.cat([p.flatten() for p in recipe.build(points, streams.seed("init")).parameters()])
+    released = {}
+    for drawn in itertools.product([False, True], repeat=5):
+        batch = points.index[np.array(drawn)]
+        monkeypatch.setattr(dp_sgd, "poisson_batches", lambda *_, batch=batch: iter([batch]))
+        made = recipe.fit(points, streams) if engine == "opacus" else recipe.fit_many([points], [streams])[0]
+        released[drawn] = start - torch.cat([p.detach().flatten() for p in made.parameters()])
+    moved = [
+        (release - released[(*drawn[:i], False, *drawn[i + 1 :])]).norm().item()
+        for drawn, release in released.items()
+        for i in range(5)
+        if drawn[i]
+    ]
+    assert len(moved) == 5 * 2**4
+    most = recipe.clip_norm / budget.expected_batch_size
+    assert max(moved) == pytest.approx(most, rel=1e-4)  # attained: the first gradients are longer than 0.5
+    assert max(moved) <= most * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(0.416, 1 / 45), (1.0, 0.1), (2.0, 0.5), (0.7, 1.0)])
+def test_the_spent_epsilon_covers_a_step_in_both_directions_by_integration(sigma, rate):
+    """∫ (p − e^ε p')₊ of one point's gradient there (with chance q) and not there: the accountant's ε, from scratch."""
+    x = np.linspace(-40 * sigma, 1 + 40 * sigma, 2_000_001)
+    absent = norm.pdf(x, 0, sigma)
+    present = (1 - rate) * absent + rate * norm.pdf(x, 1, sigma)
+    epsilon = spent_epsilon(sigma, rate, 1, 1e-5)
+    for one, other in ((present, absent), (absent, present)):
+        assert np.trapezoid(np.maximum(one - np.exp(epsilon) * other, 0), x) <= 1e-5
+
+
+def test_a_point_fewer_is_not_covered_because_it_changes_the_width_of_the_noise():
+    """⌊q n⌋ is 505 and 504; noise alone, no data, on 11 million weights, tells them apart beyond the ε spent."""
+    recipe, n_weights = DpSgd(target_epsilon=50.0), 11_181_642
+    more, fewer = recipe.budget(22_725), recipe.budget(22_724)
+    assert (more.expected_batch_size, fewer.expected_batch_size) == (505, 504)
+    assert replace(more, expected_batch_size=504) == fewer
+    df, ratio = n_weights * more.n_steps, (505 / 504) ** 2  # of the two variances; the sum of squares is χ²
+    cut = (
+        2 * (50.0 + df / 2 * np.log(ratio)) / (1 - 1 / ratio)
+    )  # from here on the wider density is e^50 times the other
+    leaked = chi2.sf(cut / ratio, df) - np.exp(50.0) * chi2.sf(cut, df)
+    assert leaked > 0.99  # δ at ε = 50, where 1e-5 is claimed
+    assert recipe.budget(22_529).n_steps > recipe.budget(22_528).n_steps  # and at a multiple of 512 the steps change
 
 
 def test_poisson_batches_hold_each_point_with_the_same_chance_and_vary_in_size(digits):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,16 @@ import scipy.stats
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import ComparisonResult
-from forgetgauge.suites.compare import cell, compare_suite, mean_tau_of_columns, over_none, remarks, text_table
+from forgetgauge.suites.compare import (
+    cell,
+    compare_suite,
+    mean_tau_of_columns,
+    over_none,
+    remarks,
+    text_table,
+)
 from forgetgauge.suites.paper import Value, paper_table
-from forgetgauge.suites.readings import Reading
+from forgetgauge.suites.readings import BOUND, EXCEEDED, Reading
 from forgetgauge.suites.records import AsPaper, Invocation, Ours, read_comparison
 from forgetgauge.suites.strengths import remark
 from forgetgauge.suites.tables import suite
@@ -149,6 +157,24 @@ def test_table_8_holds_the_advantage_of_one_method_in_each_column():
     assert found["0.8"].ours.value == pytest.approx(0.01)
     assert found["0.3"].ours.value == pytest.approx(0.003)
     assert found["Retrain"].ours.interval == pytest.approx((0.0, 0.01))
+
+
+def test_the_table_beside_table_8_holds_what_each_certificate_says_and_is_compared_with_no_number_of_the_papers():
+    made = suite("table8-visible", "paper")
+    methods = {"none": method(0.93, (0.9, 0.95), utility={"test": 0.77}), "retrain": method(0.99, (0.98, 1.0))}
+    for epsilon, share in ((2.5, 0.0), (2.0, 0.5), (1.5, 1.0)):
+        stated = {"claimed_epsilon": epsilon, "claimed_delta": 1e-4, "retrainings": share}
+        methods[f"certified-{epsilon}"] = method(0.98, (0.97, 1.0), facts=stated)
+    found = compare_suite(made, made.columns, result_of({column.label: methods for column in made.columns}), {}, [])
+    assert list(found.rows) == ["advantage", "accuracy", BOUND, EXCEEDED]
+    assert found.columns == ["None", "2.5", "2.0", "1.5", "Retrain"]
+    assert found.rows["advantage"]["None"].ours.value == pytest.approx(0.07)
+    assert found.rows["accuracy"]["None"].ours.value == 0.77
+    assert found.rows[BOUND]["2.0"].ours.value == pytest.approx(1 - (1 - 2e-4) * math.exp(-2))
+    assert [found.rows[EXCEEDED][label].ours for label in ("None", "2.0", "1.5")] == [None, Ours(0.5), Ours(1.0)]
+    assert found.grounding["Retrain"] is True
+    assert {cell.paper for row in found.rows.values() for cell in row.values()} == {None}
+    assert text_table(found).startswith("Beside Table 8, paper scale: ")
 
 
 def test_accuracy_is_that_of_the_original_models_on_the_test_set():

@@ -152,8 +152,31 @@ def test_an_infinite_selection_weight_is_the_identity(norm, alpha, importance):
 def test_per_sample_importances_select_nothing_from_the_ratio_of_the_sets_on():
     world = make_world("none")
     ratio = (N_RETAIN + N_FORGET) / N_FORGET
-    assert not changed(world.unlearn(SSD(alpha=ratio * 1.0001)), world.original)
-    assert changed(world.unlearn(SSD(alpha=ratio * 0.5)), world.original)
+    assert not changed(world.unlearn(SSD(alpha=ratio * 1.0001, importance="per-sample")), world.original)
+    assert changed(world.unlearn(SSD(alpha=ratio * 0.5, importance="per-sample")), world.original)
+
+
+@pytest.mark.parametrize("size", [4, 20, 128])
+def test_by_the_published_batches_the_published_weight_selects_where_per_sample_nothing_can_be(size):
+    """|R ∪ F| / |F| is 3.8, far below 10; which weights 10 selects is counted by a loop of autograd."""
+    world = make_world("none")
+    x, y = train_set(world)
+    cut = [[list(range(n))[first : first + size] for first in range(0, n, size)] for n in (N_FORGET, len(x))]
+    on_forget = by_loop(world.original, world.forget.x, world.forget.y, cut[0])
+    on_all = by_loop(world.original, x, y, cut[1])
+    dampened = dict(world.unlearn(SSD(batch_size=size)).named_parameters())
+    n_selected = 0
+    for name, old in world.original.named_parameters():
+        selected = on_forget[name] > 10 * on_all[name]
+        clear = (on_forget[name] - 10 * on_all[name]).abs() > 1e-3 * on_forget[name]
+        assert ((dampened[name] != old)[clear] == (selected & (old != 0))[clear]).all()
+        n_selected += int(selected.sum())
+    assert n_selected > 0
+    assert not changed(world.unlearn(SSD(importance="per-sample")), world.original)
+
+
+def test_the_defaults_are_those_of_the_published_code():
+    assert SSD() == SSD(alpha=10.0, dampening=1.0, exponent=1.0, importance="published-batches", batch_size=128)
 
 
 @ALL

@@ -55,7 +55,9 @@ class ScaleChoice(StrEnum):
 def reproduce(
     names: Annotated[
         list[str],
-        typer.Argument(help=f"list, table1 … table8, toy, {', '.join(FURTHER)}, all; page writes the results up."),
+        typer.Argument(
+            help=f"list, table1 … table8, table8-visible, toy, {', '.join(FURTHER)}, all; page writes the results up."
+        ),
     ],
     scale: Annotated[
         ScaleChoice, typer.Option(help="smoke: minutes on two cores; small: minutes on a GPU; paper: the paper's.")

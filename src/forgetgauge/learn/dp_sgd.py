@@ -7,6 +7,13 @@ A step draws each point with probability q = 1 / ⌈n / batch_size⌉ (Poisson; 
 σ such that ⌈n / batch_size⌉ · epochs steps spend the target ε at δ. That is opacus' recipe, and `fit` is its loop;
 `fit_many` trains models as a stack with the same batches and the same noise (`stacked/ghost.py`). Noise is drawn where
 the model is: 11 million normal numbers a step take longer on a CPU than the step on a GPU.
+
+**For whom ε holds.** n is public: q, the number of steps, σ and ⌊q n⌋ are computed from it. So the adjacency is
+*zero-out*: data sets of the same n are neighbours where one point of one of them is replaced by a point without a
+gradient. A step then differs by at most C / ⌊q n⌋ under noise of σ C / ⌊q n⌋, which is what the accountant counts. It
+does not hold for adding or removing a point: ⌊q n⌋ scales the noise of every weight, so 11 million of them tell n from
+n − 1 where it changes. Replacing a point by another is two such changes: (2ε, (1 + e^ε) δ). The reasons are in
+docs/decisions/0026-epsilon-at-a-public-n.md.
 """
 
 from __future__ import annotations
@@ -46,7 +53,7 @@ class Budget:
     """q: the chance of each point to be in a batch."""
     n_steps: int
     expected_batch_size: int
-    """⌊q n⌋, what sums are divided by: the size of the batch itself would tell who is in it."""
+    """⌊q n⌋, what sums are divided by, public as n is: the size of the batch itself would tell who is in it."""
     noise_multiplier: float
     """σ."""
 
@@ -272,7 +279,7 @@ def noise_multiplier(epsilon: float, delta: float, sample_rate: float, n_steps: 
 
 @lru_cache(maxsize=256)
 def spent_epsilon(sigma: float, sample_rate: float, n_steps: int, delta: float) -> float:
-    """What so many steps cost, by opacus' RDP accountant; for adding or removing one record."""
+    """What so many steps cost, by opacus' RDP accountant; for one point that has a gradient or none, at a public n."""
     accountant = _opacus("opacus.accountants").RDPAccountant()
     accountant.history = [(sigma, sample_rate, n_steps)]
     with _quiet():

@@ -175,7 +175,9 @@ def _n_models(game: GameResult, method: MethodResult) -> int | None:
 
 FACTS_EXPLAINED = (
     "Averages over a method’s models, as the learner and the method state them. What a learner states (spent_epsilon, "
-    "say) is of the training that made the model: what an unlearning method did afterwards is not counted in it."
+    "say) is of the training that made the model: what an unlearning method did afterwards is not counted in it. A "
+    "spent_epsilon bounds what one point’s gradients change, the number of points being public; adding or removing a "
+    "point changes that number, which is not covered."
 )
 
 
@@ -212,9 +214,12 @@ def _shown(value: float | None) -> str:
 SPENT, TARGET, NOISE = "spent_epsilon", "target_epsilon", "noise_multiplier"
 """Facts of a learner that keeps such a book (`learn/dp_sgd.py`)."""
 
+COVERED = "It holds for one point’s gradients, there or not, at a public number of points."
+"""The adjacency of a spent ε, zero-out, in words (docs/decisions/0026-epsilon-at-a-public-n.md)."""
+
 
 def spent_budget(game: GameResult) -> str | None:
-    """`Privacy budget ε that … spent: 7.993 original, 7.992 retrained; target 8.` None where none is stated."""
+    """`Privacy budget ε that … spent: 7.993 original, 7.992 retrained; target 8. It holds …` None without any."""
     budgets: dict[str, Mapping[str, float]] = {}
     for whose, facts in _stated_budgets(game):
         budgets.setdefault(whose, facts)
@@ -223,7 +228,8 @@ def spent_budget(game: GameResult) -> str | None:
     spent = ", ".join(f"{_amount(facts)} {whose}" for whose, facts in sorted(budgets.items()))
     targets = dict.fromkeys(f"{facts[TARGET]:.4g}" for facts in budgets.values() if TARGET in facts)
     aim = f"; target {', '.join(targets)}" if targets else ""
-    return f"Privacy budget ε that the training of a model spent: {spent}{aim}."
+    covers = f" {COVERED}" if any(SPENT in facts for facts in budgets.values()) else ""
+    return f"Privacy budget ε that the training of a model spent: {spent}{aim}.{covers}"
 
 
 def _stated_budgets(game: GameResult) -> Iterator[tuple[str, Mapping[str, float]]]:

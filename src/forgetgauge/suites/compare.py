@@ -140,7 +140,7 @@ def _tau(one: Values, other: Values) -> float | None:
 def _grounded(suite: Suite, label: str, column: Mapping[str, Reading]) -> bool | None:
     """Retrain cannot know what was forgotten: its interval should hold the ideal."""
     found = column.get("retrain")
-    if suite.layout == "advantage":  # methods stand across
+    if suite.layout in ("advantage", "certified"):  # methods stand across
         found = column.get("advantage") if label == "Retrain" else None
     ideal = IDEALS.get(suite.layout)
     if ideal is None or found is None or found.ours.interval is None:
@@ -231,7 +231,7 @@ def paper_text(cell: CompareCell) -> str:
 def as_paper_text(cell: CompareCell) -> str:
     """Our number as the paper computes its own, with the ± that it prints: `0.349 ± 0.012`."""
     if cell.as_paper is None:
-        return "not run" if cell.ours is None else "pairs not stored"
+        return ours_text(cell) if cell.ours is None else "–" if cell.paper is None else "pairs not stored"
     if cell.as_paper.spread is None:
         return plain(cell.as_paper.value) + ("" if cell.spread is None else " ± not stored")
     return f"{plain(cell.as_paper.value)} ± {plain(cell.as_paper.spread)}"
@@ -240,7 +240,7 @@ def as_paper_text(cell: CompareCell) -> str:
 def ours_text(cell: CompareCell) -> str:
     """Our number: `0.351 [0.332, 0.370]`."""
     if cell.ours is None:
-        return "not run"
+        return "–" if cell.paper is None else "not run"
     return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
 
 

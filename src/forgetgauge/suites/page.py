@@ -17,7 +17,7 @@ from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
-from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
+from forgetgauge.suites.paper import KEYS, PRINTED, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
     HEIGHT_PX,
@@ -49,6 +49,7 @@ QUESTIONS = {
     "table6": "Does the ranking hold for deeper networks?",
     "table7": "Does it hold on other data?",
     "table8": "Does the advantage fall with the ε that certified removal promises?",
+    "table8-visible": "Does certified removal remove what an attacker sees where the request is ignored?",
 }
 
 PAPER_DAYS = {
@@ -71,7 +72,12 @@ class Section:
     grid: list[list[str]]
     remarks: list[str]
     words: list[str]
-    """Where ours differs, and what was tried to explain it."""
+    """Where ours differs, and what was tried to explain it; of a table that is ours alone, what it shows."""
+
+    @property
+    def words_heading(self) -> str:
+        """What stands above `words`."""
+        return "Where ours differs, and what was tried" if self.name in KEYS else "What it shows"
 
 
 def render_markdown(found: Findings) -> str:
@@ -149,8 +155,8 @@ def _grid(found: TableComparison) -> list[list[str]]:
 
 
 def _both(cell: CompareCell) -> str:
-    if cell.ours is None:
-        return f"{paper_text(cell)}<br>not run"
+    if cell.ours is None or (cell.paper is None and cell.as_paper is None):  # not run, or nothing of the paper's
+        return f"{paper_text(cell)}<br>{ours_text(cell)}"
     as_paper = f"**{as_paper_text(cell)}** {AGREEMENT[cell.inside]}".rstrip()
     return f"{paper_text(cell)}<br>{as_paper}<br>{ours_text(cell)}"
 
@@ -211,7 +217,7 @@ def splitting_setting(found: SwapVsRandom) -> str:
 def _days(name: str) -> str:
     days = text_values()["compute_claims_days_4xA40"]
     if name not in PAPER_DAYS:
-        return "not stated"
+        return "not stated" if name in KEYS else "–"
     n = days[PAPER_DAYS[name]]
     shared = {"dp": ", Tables 3 to 5", "dataset_size_and_seeds": ", with random seeds"}.get(PAPER_DAYS[name], "")
     return f"{counted(n, 'day')}{shared}"

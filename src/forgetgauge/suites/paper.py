@@ -28,8 +28,9 @@ PRINTED = {ours: theirs for theirs, ours in IDS.items()} | {"retrain-final": "Re
 
 
 def table_name(name: str) -> str:
-    """A suite's name as the paper prints it: `Table 4a` of `table4a`."""
-    return name.replace("table", "Table ")
+    """A suite's name as the paper prints it: `Table 4a` of `table4a`; `Beside Table 8` of `table8-visible`, ours."""
+    printed = name.replace("table", "Table ")
+    return printed if name in KEYS else f"Beside {printed.partition('-')[0]}"
 
 
 KEYS = {
@@ -74,6 +75,8 @@ SPREADS: dict[str, Spread] = {"std": "standard deviation", "sem_upper_bound": "s
 
 def paper_table(name: str) -> PaperTable:
     """A table by its suite's name: `table1`, `table4b`."""
+    if name not in KEYS:
+        return PaperTable((), {})
     record = _record()[KEYS[name]]
     rows = {IDS[row]: {column: _value(cell) for column, cell in cells.items()} for row, cells in record["rows"].items()}
     keys = {key for cells in record["rows"].values() for cell in cells.values() for key in cell}

@@ -72,7 +72,7 @@ def column_pictures(found: TableComparison) -> list[ColumnPicture]:
 def _column_picture(found: TableComparison, label: str) -> ColumnPicture:
     cells = {PRINTED.get(row, row): cells[label] for row, cells in found.rows.items()}
     slopes = _slopes(cells)
-    strips = [_strip(name, cell) for name, cell in cells.items()]
+    strips = [_strip(name, cell) for name, cell in cells.items() if cell.paper is not None or cell.ours]
     height = HEAD_PX + len(slopes) * ROW_PX
     return ColumnPicture(label, found.tau.get(label), slopes if len(slopes) > 1 else [], strips, height)
 

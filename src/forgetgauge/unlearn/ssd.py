@@ -1,7 +1,11 @@
 """SSD, selective synaptic dampening: weights that matter more for F than for the training set are shrunk towards 0.
 
-No training and no randomness. As F is a part of D = R ∪ F, per-sample importances obey I_F ≤ (|D| / |F|) · I_D, so a
-selection weight of |D| / |F| or more selects nothing: the default of 10 wants a forget set below a tenth of the data.
+No training and no randomness. SSD's paper defines the importance of a weight by gradients of single points; its code,
+in which its selection weight of 10 was found, squares gradients of whole batches. A weight belongs to the importances
+that it was chosen with: in a batch what points share adds up and what is their own averages out, so the two forms
+select other weights. As F is a part of D = R ∪ F, per-sample importances obey I_F ≤ (|D| / |F|) · I_D, so per sample a
+selection weight of |D| / |F| or more selects nothing; by batches there is no such bound. The defaults are the code's,
+both (docs/decisions/0025-ssd-as-its-code-has-it.md).
 """
 
 from __future__ import annotations
@@ -41,16 +45,18 @@ class SSD:
         "Foster et al. 2024, and their code, which squares the gradients of batches",
     )
     alpha: float = 10.0
-    """Selection weight: how many times more a weight must matter for F than for R ∪ F."""
+    """Selection weight: how many times more a weight must matter for F than for R ∪ F. 10 is published, for importances
+    by batches; per sample it must be below |R ∪ F| / |F|, or nothing is selected."""
     dampening: float = 1.0
     """λ: smaller shrinks the selected weights more."""
     exponent: float = 1.0
-    importance: Literal["per-sample", "equal-batches", "published-batches"] = "per-sample"
-    """`per-sample`: the mean of squared per-sample gradients, the published definition. The other two are means over
-    batches of squared batch gradients, whose scale depends on the batch size. `published-batches` is what the published
-    code computes: batches in the order of the points, of R ∪ F those of R first, the last one short, so its few points
-    count as much as a whole batch. `equal-batches` has no short batch: F and R ∪ F are cut into batches of one and the
-    same size, |F| at most."""
+    importance: Literal["per-sample", "equal-batches", "published-batches"] = "published-batches"
+    """`per-sample`: the mean of squared per-sample gradients, the definition of SSD's paper. The other two are means
+    over batches of squared batch gradients, whose scale depends on the batch size. `published-batches` is what the
+    published code computes: batches in the order of the points, of R ∪ F those of R first, the last one short, so its
+    few points count as much as a whole batch. Where F is smaller than a batch, I_F is that of a small batch and I_D
+    that of large ones, so that many weights are selected. `equal-batches` has no short batch: F and R ∪ F are cut into
+    batches of one and the same size, |F| at most."""
     batch_size: int = 128
     """Of the batch gradients."""
 

@@ -30,7 +30,7 @@ def holds(tried: TriedStrength, price: float) -> bool:
     return tried.bound is not None and tried.bound <= price + 1e-12
 
 
-NO_CHANGE, RUINED = 0.2, 10.0
+NO_CHANGE, RUINED = 0.1, 10.0
 """Of the price: what changes less hardly does anything, and what may cost more nobody would use."""
 
 

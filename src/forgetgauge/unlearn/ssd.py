@@ -39,7 +39,7 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class SSD:
     """Where I_F > α I_D, θ is multiplied by min((λ I_D / I_F)^exponent, 1); importances in eval mode."""
 
-    strength: ClassVar[Strength] = Strength("alpha", weakest=20.0, strongest=1.05)
+    strength: ClassVar[Strength] = Strength("alpha", weakest=100.0, strongest=1.05)
     published: ClassVar[Published] = Published(
         {"alpha": 10.0, "dampening": 1.0, "importance": "published-batches"},
         "Foster et al. 2024, and their code, which squares the gradients of batches",

@@ -134,7 +134,7 @@ def test_time_is_summed_over_invocations_and_provenance_is_kept(compared):
         "commit fcf398c1",
         "on cpu",
         "`forgetgauge reproduce table1`",
-        remark("resnet-short"),
+        remark(4),
     ):
         assert part in text
 

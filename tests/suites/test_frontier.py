@@ -9,7 +9,7 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
-from forgetgauge.results.record import FailureResult
+from forgetgauge.results.record import FailureResult, TuningResult
 from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.frontier import (
     Measured,
@@ -23,38 +23,8 @@ from forgetgauge.suites.frontier import (
 from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.page import render_markdown, render_page
 from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
-from forgetgauge.suites.strengths import (
-    FAMILIES,
-    Family,
-    Grid,
-    along,
-    chosen_strength,
-    unlearners,
-    variant_name,
-    variants,
-)
 from forgetgauge.suites.tables import SCALES, Suite, TableColumn, frontier_game, suite
 from tests.suites.conftest import method, result_of
-
-SHOWN = [name for name, family in FAMILIES.items() if family.grids]
-
-
-@pytest.mark.parametrize("family", SHOWN)
-def test_the_tables_value_is_among_those_shown_weakest_first(family):
-    for name, grid in along(family).items():
-        assert chosen_strength(family, name) in grid.values
-        assert list(grid.values) == sorted(grid.values, reverse=name == "ssd")  # a smaller weight selects more
-        assert 3 <= len(grid.values) <= 6
-        assert unlearners(family, 0.1)[name][grid.strength] == chosen_strength(family, name)
-
-
-def test_a_chosen_value_between_two_of_the_grid_is_put_there(monkeypatch):
-    chosen = {"ssd": {"alpha": 4.0}, "neg-grad": {"lr": 2e-3, "epochs": 3}}
-    grids = {"ssd": Grid("alpha", (10.0, 5.0, 2.0)), "neg-grad": Grid("lr", (1e-3, 4e-3))}
-    monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
-    assert along("resnet")["ssd"].values == (10.0, 5.0, 4.0, 2.0)
-    assert along("resnet")["neg-grad"].values == (1e-3, 2e-3, 4e-3)
-    assert variants("resnet")["neg-grad-0.004"] == {"method": "neg-grad", "lr": 4e-3, "epochs": 3}
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -62,46 +32,54 @@ def test_the_game_is_table_1s_with_other_methods(scale):
     game, table1 = frontier_game(SCALES[scale]), suite("table1", scale).columns[-1].raw
     parse_spec(game, "strengths")
     assert {**game, "unlearners": 0} == {**table1, "unlearners": 0}
-    assert {"retrain", "none"} < set(game["unlearners"])
+    assert {"retrain", "none"} < set(game["unlearners"]) < set(table1["unlearners"])
 
 
-def test_no_model_is_trained_for_it_and_the_tables_value_is_not_played_again():
+def test_no_model_is_trained_for_it():
     table1 = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign
-    column = TableColumn("all", frontier_game(SCALES["smoke"]), "digits")
+    column = TableColumn("all", frontier_game(SCALES["smoke"]), "digits", frontier=2)
     first = plan_suite(Suite("strengths", "", "", (column,), "quality", "smoke", ())).campaign
-    new = [job for key, job in first.jobs.items() if key not in table1.jobs]
-    assert {job.kind for job in new} == {"unlearn", "signals", "decide"}
-    (graph,), (known,) = first.graphs, table1.graphs
-    for name in FAMILIES["digits"].grids:
-        chosen = variant_name(name, chosen_strength("digits", name))
-        ours, theirs = (
-            {c.unlearn for cell, c in g.cells.items() if cell.method == m} for g, m in ((graph, chosen), (known, name))
-        )
-        assert ours == theirs
-    assert sum(job.kind == "unlearn" for job in new) == 2 * 2 * (len(variants("digits")) - 4)  # pairs, sides
+    assert set(first.jobs) < set(table1.jobs)  # which has rows of published settings besides
+
+
+VALUES = {
+    "neg-grad": ("lr", 1e-3, (1e-4, 1e-3, 6e-3)),
+    "fisher": ("alpha", 1e-6, (1e-8, 1e-6)),
+    "salun": ("lr", 0.01, (1e-3, 0.01, 0.05)),
+    "ssd": ("alpha", 5.0, (10.0, 5.0, 2.0)),
+}
+"""Method -> parameter, chosen value, all values, the weakest first."""
+
+
+def frontier_result(methods, **changed):
+    """A result of methods by name, `ssd@2` being SSD at 2 and `ssd` the chosen one."""
+    result = result_of({"all": methods})
+    spec = {}
+    for name in methods:
+        of, _, value = name.partition("@")
+        if of in VALUES:
+            parameter, chosen, _ = VALUES[of]
+            spec[name] = {"unlearner": {"name": of, "params": {parameter: float(value or chosen)}}}
+            if value:
+                spec[name]["variant"] = {"method": of, "parameter": parameter, "value": float(value)}
+    game = replace(result.games[0], spec={**result.games[0].spec, "methods": spec})
+    return replace(result, games=[game], **changed)
 
 
 @pytest.fixture
-def curves(monkeypatch):
-    """Q rises and accuracy falls along every grid; NegGrad's last value ruined all its models."""
-    grids = {
-        "neg-grad": Grid("lr", (1e-4, 1e-3, 6e-3)),
-        "fisher": Grid("alpha", (1e-8, 1e-6)),
-        "salun": Grid("lr", (1e-3, 0.05)),
-        "ssd": Grid("alpha", (10.0, 5.0, 2.0)),
-    }
-    chosen = {"neg-grad": {"lr": 1e-3}, "fisher": {"alpha": 1e-6}, "salun": {"lr": 0.01}, "ssd": {"alpha": 5.0}}
-    monkeypatch.setitem(FAMILIES, "resnet", Family("a game", chosen, grids))
+def curves():
+    """Q rises and accuracy falls along every strength; NegGrad's last value ruined all its models."""
     methods = {"retrain": method(1.0, (0.9, 1.0)), "none": method(0.5, (0.45, 0.55), utility={"test": 0.8})}
-    for name, grid in along("resnet").items():
-        for i, value in enumerate(grid.values):
+    for name, (parameter, chosen, values) in VALUES.items():
+        tuning = TuningResult(parameter, chosen, 0.01, True, "retrained", 4, [])
+        for i, value in enumerate(values):
             quality = 0.5 + 0.1 * i
-            methods[variant_name(name, value)] = method(
-                quality, (quality - 0.05, quality + 0.05), utility={"test": 0.8 - 0.1 * i}
-            )
-    methods["neg-grad-0.006"] = method(None, None, utility={}, n_pairs=0)
-    methods["fisher-1e-08"] = method(0.9, (0.8, 1.0), n_pairs=2)  # the other models diverged
-    return frontiers_of(result_of({"all": methods}), "paper", [])
+            made = method(quality, (quality - 0.05, quality + 0.05), utility={"test": 0.8 - 0.1 * i})
+            is_chosen = value == chosen
+            methods[name if is_chosen else f"{name}@{value:g}"] = replace(made, tuning=tuning if is_chosen else None)
+    methods["neg-grad@0.006"] = method(None, None, utility={}, n_pairs=0)
+    methods["fisher@1e-08"] = method(0.9, (0.8, 1.0), n_pairs=2)  # the other models diverged
+    return frontiers_of(frontier_result(methods), "paper", [])
 
 
 def test_a_record_of_curves_survives_the_disk(curves, tmp_path):
@@ -126,11 +104,11 @@ def test_the_models_that_survived_a_strength_are_no_measure_of_it(curves):
 
 def test_models_that_failed_alike_are_one_line(curves):
     lost = [
-        FailureResult(f"signals of ssd-2, pair {pair} side 0 seed 0", "ValueError: NaN", "x.txt") for pair in range(3)
+        FailureResult(f"signals of ssd@2, pair {pair} side 0 seed 0", "ValueError: NaN", "x.txt") for pair in range(3)
     ]
-    methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", *variants("resnet"))}
-    found = frontiers_of(replace(result_of({"all": methods}), failures=lost), "paper", [])
-    assert found.failures == ["3 × signals of ssd-2: ValueError: NaN"]
+    methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", "ssd", "ssd@2")}
+    found = frontiers_of(frontier_result(methods, failures=lost), "paper", [])
+    assert found.failures == ["3 × signals of ssd@2: ValueError: NaN"]
 
 
 def test_pictures_stand_on_an_axis_from_0_to_1(curves):

@@ -13,15 +13,15 @@ from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import frontier, replicates, tables
 from forgetgauge.suites.frontier import frontier_text, read_frontiers
 from forgetgauge.suites.replicates import read_replicates, replicates_of, replicates_of_run, replicates_text
-from forgetgauge.suites.strengths import FAMILIES, Family, Grid
 
 
 @pytest.fixture(scope="module")
 def patched():
-    """Two values of SSD's weight; one pair and one adversary for the replicates."""
+    """SSD along its weight; one pair and one adversary for the replicates."""
     with pytest.MonkeyPatch.context() as patch:
-        few = Family(True, FAMILIES["digits"].chosen, {"ssd": Grid("alpha", (5.0, 3.0))})
-        patch.setitem(FAMILIES, "digits", few)
+        curve = tables.frontier_game(tables.SCALES["smoke"])
+        curve["unlearners"] = {"retrain": {}, "none": {}, "ssd": {"strength": "auto"}}
+        patch.setattr(frontier, "frontier_game", lambda scale: curve)
         game = tables.replicates_game(tables.SCALES["smoke"])
         game["game"]["pairs"] = 1
         game |= {"unlearners": {"retrain": {}, "none": {}}, "adversaries": ["confidence"]}
@@ -52,9 +52,10 @@ def test_curves_are_what_the_result_says(played):
     folder, (_, curves), _ = played
     result = read_result(folder / "strengths/result.json")
     methods = result.methods
-    assert list(methods) == ["none", "retrain", "ssd-3", "ssd-5"]
     (curve,) = curves.curves.values()
-    assert [point.quality.value for point in curve.points] == [methods[f"ssd-{v:g}"].quality_plugin for v in (5, 3)]
+    names = ["ssd" if value == curve.chosen else f"ssd@{value:g}" for value in curve.values]
+    assert set(methods) == {"none", "retrain", *names}
+    assert [point.quality.value for point in curve.points] == [methods[name].quality_plugin for name in names]
     assert curves.none.accuracy == methods["none"].utility["unseen"]
     assert "chosen" in (folder / "strengths/table.txt").read_text()
     assert "<svg" in (folder / "strengths/report.html").read_text()

@@ -11,8 +11,8 @@ from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.suites.invocation import READ_FROM, plan_suite
-from forgetgauge.suites.paper import KEYS, paper_table
-from forgetgauge.suites.strengths import CLIP_NORMS, ssd_weight
+from forgetgauge.suites.paper import KEYS, PRINTED, paper_table
+from forgetgauge.suites.strengths import CLIP_NORMS
 from forgetgauge.suites.tables import OUTLINES, SCALES, suite, swap_game
 
 EVERY = [(name, scale) for name in OUTLINES for scale in SCALES]
@@ -32,12 +32,6 @@ def test_every_game_is_a_valid_run_file(name, scale):
         while column is not None:
             parse_spec(column.raw, f"{name} {column.label}")
             column = column.instead
-
-
-@pytest.mark.parametrize(("scale", "rate"), [("paper", 6e-3), ("small", 1e-6), ("smoke", 0.005)])
-def test_a_scale_has_strengths_of_its_own(scale, rate):
-    for column in suite("table2", scale).columns:
-        assert column.raw["unlearners"]["neg-grad"]["lr"] == rate
 
 
 @pytest.mark.parametrize(("name", "scale"), EVERY)
@@ -93,16 +87,15 @@ def test_the_clip_norm_is_that_of_its_budget_and_the_table_says_how_it_was_chose
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_ssd_can_select_something_at_every_share_to_be_forgotten(scale):
+def test_strengths_are_chosen_in_every_column_and_published_settings_stand_beside(scale):
     for name in ("table1", "table2", "table3", "table6", "table7"):
         for column in suite(name, scale).columns:
-            assert 1 < column.raw["unlearners"]["ssd"]["alpha"] < 1 / column.raw["game"]["alpha"]
-
-
-def test_ssds_weight_moves_with_alpha_between_its_two_ends():
-    assert ssd_weight(5.0, 0.1) == 5.0
-    assert ssd_weight(10.0, 0.25) == pytest.approx(4.0)  # at 1/α it stays at 1/α
-    assert ssd_weight(1.0, 0.4) == 1.0
+            methods = parse_spec(column.raw, name).unlearners
+            tuned = {method for method, how in methods.items() if how.get("strength") == "auto"}
+            assert tuned == {"neg-grad", "fisher", "salun", "ssd"}
+            published = {how["method"] for how in methods.values() if how.get("strength") == "published"}
+            assert published == {"fisher", "salun", "ssd"}
+            assert set(methods) <= set(PRINTED)
 
 
 def test_the_deepest_network_alone_is_warmed_up():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
@@ -128,6 +128,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                 n_run += ending.n_run
                 given_up.update(ending.failed)
                 if ending.out_of_time:
+                    folder.write_run(_gone_on(campaign, folder).to_json())
                     break
                 try:
                     if not any(is_open(graph.game) for graph in campaign.graphs):
@@ -145,6 +146,17 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         result = _as_before(result, folder) if n_run == 0 else result
         folder.write_text(folder.result, result.to_json())
     return ending, result
+
+
+def _gone_on(campaign: Campaign, folder: RunFolder) -> Campaign:
+    """With what is already known of games whose plans are done, though the time is up for others."""
+    games = []
+    for graph in campaign.graphs:
+        with suppress(CorruptArtefact):  # made again by the next start
+            while is_open(graph.game) and not jobs_to_do(graph.jobs, folder.open_ledger().state):
+                graph = build_graph(next_game(graph, folder))
+        games.append(graph.game)
+    return Campaign.plan(replace(campaign.resolved, games=games))
 
 
 def assembled(campaign: Campaign, folder: RunFolder, progress: Callable[[str], None] = lambda _: None) -> Result:

@@ -1,8 +1,8 @@
 """Q along the strength: four methods at several, on the models of Table 1 at η = 1, which are not trained again.
 
-The strengths of the tables were chosen by accuracy on the shadow half, before any Q was known (`tuning.json`, one
-folder `tuning-*` a search, from before a run could choose them itself). What another choice would have shown is the
-reader's question, not a way to choose.
+The strengths of the tables are chosen by accuracy on the shadow half; those of tables stored before a run could do that
+by a search (`tuning.json`, one folder `tuning-*` a search). What another choice would have shown is the reader's
+question, not a way to choose.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import Any, ClassVar
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import read_json
 from forgetgauge.records import Record, validated
+from forgetgauge.report.strengths import along
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.utility import unseen_part
 from forgetgauge.suites.invocation import Invoked, play_single
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import Invocation, Ours, made_by, read_strictly
-from forgetgauge.suites.strengths import FAMILIES, along, chosen_strength, remark, variant_name
-from forgetgauge.suites.tables import SCALES, frontier_game, image_family
+from forgetgauge.suites.strengths import remark
+from forgetgauge.suites.tables import SCALES, frontier_game
 from forgetgauge.wording import bracket, plain, seconds
 
 FILE = "strengths.json"
@@ -95,7 +96,7 @@ def read_frontiers(path: Path) -> Frontiers:
 
 def play_frontiers(scale: str, out: Path, **how: Any) -> tuple[Invoked, Frontiers | None]:
     """None where the time was up; `how` is what `play_single` takes."""
-    invoked = play_single(NAME, frontier_game(SCALES[scale]), scale, out, **how)
+    invoked = play_single(NAME, frontier_game(SCALES[scale]), scale, out, frontier=SCALES[scale].strengths, **how)
     if invoked.result is None:
         return invoked, None
     found = frontiers_of(invoked.result, scale, invoked.invocations)
@@ -107,26 +108,26 @@ def play_frontiers(scale: str, out: Path, **how: Any) -> tuple[Invoked, Frontier
 def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) -> Frontiers:
     """From the result of the game of `frontier_game`."""
     (game,), size = result.games, SCALES[scale]
-    family = image_family(size)
     looked_at = unseen_part(game.methods["none"].utility) or "unseen"
-    curves = {
-        method: Frontier(
-            strength=grid.strength,
-            chosen=chosen_strength(family, method),
-            values=list(grid.values),
-            points=[_measured(game, variant_name(method, value), looked_at) for value in grid.values],
-        )
-        for method, grid in along(family).items()
-    }
+    notes = (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(size.tuning_shadows))
+    curves = {}
+    for method, curve in along(game).items():
+        chosen = next(at.value for at in curve if at.remark)
+        points = [_measured(game, at.method, looked_at) for at in curve]
+        curves[method] = Frontier(curve[0].parameter, chosen, [at.value for at in curve], points)
     return Frontiers(
         scale=scale,
-        tuned=bool(FAMILIES[family].tuned_on),
+        tuned=True,
         curves=curves,
-        none=_measured(game, "none", looked_at),
-        retrain=_measured(game, "retrain", looked_at),
+        none=_measured(game, game.methods["none"], looked_at),
+        retrain=_measured(game, game.methods["retrain"], looked_at),
         accuracy_on=looked_at,
         basis=game.interval_basis,
-        notes=[note for note in (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(family)) if note],
+        notes=[
+            note
+            for note in (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(size.tuning_shadows))
+            if note
+        ],
         invocations=list(invocations),
         work_s=result.total_seconds,
         environment=dict(result.environment),
@@ -135,8 +136,7 @@ def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) 
     )
 
 
-def _measured(game: GameResult, name: str, looked_at: str) -> Measured:
-    found: MethodResult = game.methods[name]
+def _measured(game: GameResult, found: MethodResult, looked_at: str) -> Measured:
     if found.quality_plugin is None or found.n_pairs < game.methods["none"].n_pairs:
         return Measured(None, None, found.n_pairs)
     return Measured(Ours(found.quality_plugin, found.interval), found.utility.get(looked_at), found.n_pairs)

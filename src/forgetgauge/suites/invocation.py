@@ -19,20 +19,23 @@ from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import parse_json
-from forgetgauge.plan.game import Game, game_from_json
+from forgetgauge.plan.game import Game, Method, game_from_json
 from forgetgauge.plan.graph import Graph, build_graph
-from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset
+from forgetgauge.plan.strength import AUTO, PUBLISHED
 from forgetgauge.provenance import commit
 from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.choices import RESERVED
+from forgetgauge.run.frontier import resolve_frontier
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
+from forgetgauge.run.stages import is_open
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
@@ -107,6 +110,8 @@ def play_suite(
     remember_games(out, suite.folder, planned.campaign)
     folder = table_folder(out, suite.folder)
     ending, result = play(planned.campaign, folder, options)
+    planned = replace(planned, campaign=_as_played(planned.campaign, folder))
+    remember_games(out, suite.folder, planned.campaign)
     shown = _shown(suite, planned, folder, out_of_time=result is None)
     columns, not_run = [column for column, _ in shown], dict(planned.not_run)
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
@@ -120,15 +125,17 @@ def play_suite(
 
 
 def play_single(
-    name: str, raw: Raw, scale: str, out: Path, *, options: RunOptions = DEFAULTS, command: str = ""
+    name: str, raw: Raw, scale: str, out: Path, *, frontier: int = 0, options: RunOptions = DEFAULTS, command: str = ""
 ) -> Invoked:
     """Do what is missing of a game on images that is no table of the paper; `OUT/NAME` has its result and report."""
     start = time.monotonic()
-    column = TableColumn("all", raw, image_family(SCALES[scale]))
+    column = TableColumn("all", raw, image_family(SCALES[scale]), frontier=frontier)
     campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
     remember_games(out, name, campaign)
     folder = table_folder(out, name)
     ending, result = play(campaign, folder, options)
+    campaign = _as_played(campaign, folder)
+    remember_games(out, name, campaign)
     made_on = folder.read_run()["environment"]["device"]
     invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
     if result is not None:
@@ -140,13 +147,21 @@ def _settle(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableC
     """The column or what stands in for it, resolved; or why neither can be played here."""
     try:
         refuse_download(column.raw["data"]["name"])
-        return column, resolve(column.raw, f"{suite.name} {column.label}")
+        source = f"{suite.name} {column.label}"
+        if column.frontier:
+            return column, resolve_frontier(column.raw, source, [], column.frontier)
+        return column, resolve(column.raw, source)
     except UserError as error:
         known = None if out is None else remembered(out, suite.folder, column)
         if known is not None:
             return column, known
         instead = "" if column.instead is None else _settle(suite, column.instead, out)
         return instead or str(error)
+
+
+def _as_played(campaign: Campaign, folder: RunFolder) -> Campaign:
+    """With the strengths that were chosen in it."""
+    return Campaign.plan(replace(campaign.resolved, games=Campaign.read(folder).resolved.games))
 
 
 def refuse_download(name: str) -> None:
@@ -177,7 +192,9 @@ def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bo
     state = folder.open_ledger().state
     here = list(zip(planned.columns, planned.campaign.graphs, strict=True))
     if out_of_time:
-        here = [(column, graph) for column, graph in here if not jobs_to_do(graph.jobs, state)]
+        here = [
+            (column, graph) for column, graph in here if not is_open(graph.game) and not jobs_to_do(graph.jobs, state)
+        ]
     order = [column.label for column in suite.columns]
     return sorted([*planned.before, *here], key=lambda item: order.index(item[0].label))
 
@@ -250,7 +267,11 @@ def remembered(out: Path, name: str, column: TableColumn) -> Resolved | None:
     run = folder.read_run()
     records = [record for record in run["games"] if record.get("value") == f"{name}: {column.label}"]
     for game in map(game_from_json, records):
-        if is_of(game, column) and not jobs_to_do(build_graph(game).jobs, folder.open_ledger().state):
+        if (
+            is_of(game, column)
+            and not is_open(game)
+            and not jobs_to_do(build_graph(game).jobs, folder.open_ledger().state)
+        ):
             return Resolved([game], None, True, Sources({game.data_digest: game.data}), run["environment"])
     return None
 
@@ -265,17 +286,25 @@ def is_of(game: Game, column: TableColumn) -> bool:
         (game.data.name, game.fraction, game.alpha, game.pairs, game.seeds, game.seed) == asked
         and game.n_shadows == raw["shadows"]["count"]
         and set(game.adversaries) == set(raw["adversaries"])
-        and set(game.methods) == set(raw["unlearners"])
-        and all(_is_method(game.methods[name].unlearner, name, given) for name, given in raw["unlearners"].items())
+        and {name for name, method in game.methods.items() if method.variant is None} == set(raw["unlearners"])
+        and all(_is_method(game.methods[name], name, given) for name, given in raw["unlearners"].items())
+        and (game.price is None or (game.price.price, game.price.shadows) == _price_of(raw))
         and _has(game.learner.params, learner)
         and _has(game.data.params, data.get("params", {}))
     )
 
 
-def _is_method(unlearner: Named, name: str, given: Mapping[str, Any]) -> bool:
+def _price_of(raw: Raw) -> tuple[float, int]:
+    return raw["tuning"]["price"], raw["tuning"]["shadows"]
+
+
+def _is_method(method: Method, name: str, given: Mapping[str, Any]) -> bool:
     """Whether it is the method that is asked for, with every parameter that is given: old ones enter no new table."""
-    params = {key: value for key, value in given.items() if key not in ("method", "learner")}
-    return unlearner.name == given.get("method", name) and _has(unlearner.params, params)
+    params = {key: value for key, value in given.items() if key not in RESERVED}
+    strength = AUTO if method.tuning is not None else PUBLISHED if method.source else None
+    unlearner = method.unlearner
+    is_meant = unlearner.name == given.get("method", name) and strength == given.get("strength")
+    return is_meant and _has(unlearner.params, params)
 
 
 def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:

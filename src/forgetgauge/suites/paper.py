@@ -23,8 +23,15 @@ IDS = {
 }
 """The paper's name of a row -> ours."""
 
-PRINTED = {ours: theirs for theirs, ours in IDS.items()} | {"retrain-final": "Retr-final", "ft-final": "Ft-final"}
-"""Our name of a row -> the paper's, as it is printed."""
+PRINTED = {
+    **{ours: theirs for theirs, ours in IDS.items()},
+    "retrain-final": "Retr-final",
+    "ft-final": "Ft-final",
+    "fisher-published": "Fisher, published",
+    "salun-published": "SalUn, published",
+    "ssd-published": "SSD, published",
+}
+"""Our name of a row -> the paper's, as it is printed; rows of our own last."""
 
 
 def table_name(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.runfile import PRESETS
 from forgetgauge.suites.paper import text_values
-from forgetgauge.suites.strengths import clip_norm, clip_remark, remark, unlearners, variants
+from forgetgauge.suites.strengths import PRICE, PUBLISHED, clip_norm, clip_remark, remark, unlearners
 
 Raw = dict[str, Any]
 
@@ -44,6 +44,10 @@ class SuiteScale:
     """Of linear models: Table 8's advantages are of the size of chance. On MNIST a model takes 20 s of a core."""
     visible_pairs: int = 150
     """Of linear models on few points: 22 of them are in a pair on MNIST."""
+    strengths: int = 8
+    """Values of each strength that are tried first."""
+    tuning_shadows: int = 4
+    """Shadow models on which strengths are chosen."""
     dp_pairs: int = 5
     """Of ResNet-18s trained by DP-SGD: as few as an interval over pairs can be had from."""
 
@@ -89,10 +93,7 @@ def image_game(
     """Images and the eight methods."""
     if scale.embedded:
         small = {"model": "small-cnn" if model == "resnet20" else model, "epochs": 2, "batch_size": 32}
-        game = _game(scale, "digits", "digits", small, fraction, alpha, seed=SMOKE_SEEDS[data])
-        if model != "resnet20":
-            game["unlearners"]["neg-grad"]["lr"] = 1e-8  # batch statistics of two epochs: 1e-4 gives NaN
-        return game
+        return _game(scale, "digits", "digits", small, fraction, alpha, seed=SMOKE_SEEDS[data])
     preset = "cifar-resnet" if scale.name == "paper" else "fast"
     learner = {"preset": preset, "model": model, "epochs": PRESETS[preset]["epochs"]}
     return _game(scale, data, image_family(scale), learner, fraction, alpha)
@@ -183,9 +184,9 @@ def swap_game(scale: SuiteScale) -> Raw:
 
 
 def frontier_game(scale: SuiteScale) -> Raw:
-    """The game of Table 1 at η = 1 with other methods: four of them at several values of their strength."""
+    """The game of Table 1 at η = 1 without the rows of published settings: their methods are played along."""
     game = image_game(scale)
-    game["unlearners"] = {"retrain": {}, "none": {}, **variants(image_family(scale))}
+    game["unlearners"] = {name: how for name, how in game["unlearners"].items() if name not in PUBLISHED.values()}
     return game
 
 
@@ -213,7 +214,8 @@ def _game(scale: SuiteScale, data: str, family: str, learner: Raw, fraction: flo
         "learner": learner,
         "shadows": {"count": scale.shadows},
         "strong": {"queries": []},
-        "unlearners": unlearners(family, alpha),
+        "tuning": {"price": PRICE, "points": scale.strengths, "shadows": scale.tuning_shadows},
+        "unlearners": unlearners(family),
     }
 
 
@@ -238,6 +240,8 @@ class TableColumn:
     """The one method of the column, where the table has methods across."""
     instead: TableColumn | None = None
     """What is played where this cannot be: weights or data that are not to be had."""
+    frontier: int = 0
+    """At so many strengths each method is played, where Q along the strength is the question."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +292,7 @@ def suite(name: str, scale: str, replicates: int = 1) -> Suite:
         notes = chosen.linear_notes(outline.layout, replicates)
     else:
         pairs = columns[0].raw["game"]["pairs"]
-        notes = (*chosen.notes_for(pairs, replicates), *(remark(family) for family in families))
+        notes = (*chosen.notes_for(pairs, replicates), remark(chosen.tuning_shadows))
         if any(column.raw["learner"].get("name") == "dp-sgd" for column in columns):
             notes = (*notes, *(clip_remark(family) for family in families))
     return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes, replicates)

@@ -123,11 +123,7 @@ def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) 
         retrain=_measured(game, game.methods["retrain"], looked_at),
         accuracy_on=looked_at,
         basis=game.interval_basis,
-        notes=[
-            note
-            for note in (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(size.tuning_shadows))
-            if note
-        ],
+        notes=[note for note in notes if note],
         invocations=list(invocations),
         work_s=result.total_seconds,
         environment=dict(result.environment),

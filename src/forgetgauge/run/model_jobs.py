@@ -232,7 +232,8 @@ def _signals(
         return Artefact({**arrays, "role": role}, facts)
     if not _shows_utility(job):
         return Artefact(arrays, facts)
-    utility = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
+    measured = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
+    utility = {name: found for name, found in measured.items() if found is not None}
     facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": known.get("stated", {})}
     return Artefact(
         {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts

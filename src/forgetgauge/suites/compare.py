@@ -41,7 +41,8 @@ def _with_ic_accuracy(game: GameResult, graph: Graph, run: RunView) -> GameResul
     for (method, pair, _), key in graph.confused.items():
         if method == "none" and run.has(key):
             accuracy = run.facts(key)["utility"]
-            by_pair.setdefault(pair, []).append(accuracy[unseen_part(accuracy)])
+            if (part := unseen_part(accuracy)) is not None:
+                by_pair.setdefault(pair, []).append(accuracy[part])
     if not by_pair:
         return game
     means = [float(np.mean(values)) for values in by_pair.values()]

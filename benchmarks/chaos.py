@@ -325,6 +325,17 @@ def expanding(path: Path, name: str, n_numbers: int) -> None:
             column.write(bytes(2**20))
 
 
+def with_long_header(path: Path, n_bytes: int) -> None:
+    """An archive with one unknown column, whose header is many spaces that take little room."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("nonsense.npy", "w", force_zip64=True) as column,
+    ):
+        column.write(b"\x93NUMPY\x02\x00" + n_bytes.to_bytes(4, "little"))
+        for _ in range(n_bytes // 2**20):
+            column.write(b" " * 2**20)
+
+
 def memory(scratch: Path) -> list[str]:
     """The most memory that small files which claim much make a command take, beside that of the same on sound data."""
     with (scratch / "run.json").open("wb") as sparse:
@@ -334,12 +345,14 @@ def memory(scratch: Path) -> list[str]:
     subprocess.run(tar, check=True)
     expanding(scratch / "refused.npz", "nonsense", 2**28)
     expanding(scratch / "wanted.npz", "score", 2**25)
+    with_long_header(scratch / "headed.npz", 2**31)
     sound = scratch / "sound.npz"
     write_audit_file(played(scratch).path, sound)
     cases = [
         ("audit of the small run's outputs", sound, sound.stat().st_size / 1e6, ("audit", str(sound))),
         ("import of a sparse entry of 3 GiB", bundle, 0, ("import", str(bundle), str(scratch / "imported"))),
         ("audit of an unknown column of 2 GiB", scratch / "refused.npz", 0, ("audit", str(scratch / "refused.npz"))),
+        ("audit of a column with a header of 2 GiB", scratch / "headed.npz", 0, ("audit", str(scratch / "headed.npz"))),
         ("audit of a column of 256 MiB", scratch / "wanted.npz", 2**28 / 1e6, ("audit", str(scratch / "wanted.npz"))),
     ]
     problems = []

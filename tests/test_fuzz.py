@@ -142,6 +142,12 @@ def test_run_files(tmp_path, call):
         "\x00",
         "[data]\nname = 'digits'\nfraction = nan",
         "[game]\nalpha = inf",
+        "[limits]\njob_seconds = inf",
+        "[until]\nhalf_width = inf",
+        "[unlearners.mine]\nmethod = 'mine:method'\nclip = inf",
+        "[unlearners.mine]\nmethod = 'mine:method'\nclip = [{ a = nan }]",
+        f"[adversaries.mine]\nmethod = 'mine:Method'\nx = {2**64}",
+        f"[learner]\nmodel_params = {{ hidden = [{2**70}] }}",
     ],
 )
 def test_run_files_that_ask_for_too_much(tmp_path, call, text):

@@ -100,6 +100,14 @@ def unreadable_number(value: Any, place: str = "") -> str | None:
     return None
 
 
+def refuse_deleted_folder() -> None:
+    """UserError where the current folder is gone: paths mean nothing there, and libraries that are loaded may abort."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UserError("the current folder was deleted: change into one that is there") from None
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 

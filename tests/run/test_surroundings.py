@@ -1,4 +1,4 @@
-"""What is the caller's own is as it was after a job: a stream of any kind, a timer."""
+"""What is the caller's own is as it was after a job: a stream of any kind, a timer, a folder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+import forgetgauge
+from forgetgauge.errors import UserError
 from forgetgauge.run.surroundings import settings_kept
 
 
@@ -97,3 +99,23 @@ def test_a_timer_of_a_job_ends_with_it(alarms):
         signal.setitimer(signal.ITIMER_REAL, 0.02)
     spent(0.04)
     assert alarms == []
+
+
+def test_a_working_folder_that_was_deleted_is_one_line(tmp_path, monkeypatch, call):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for command in (("run", "--out", tmp_path / "run"), ("validate",), ("plan",), ("report", tmp_path)):
+        code, _, err = call(*command)
+        assert (code, err) == (2, "forgetgauge: the current folder was deleted: change into one that is there\n")
+    with pytest.raises(UserError, match="the current folder was deleted"):
+        forgetgauge.evaluate(out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_working_folder_that_is_deleted_while_jobs_are_done_is_no_jobs_fault(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with settings_kept("fit"):
+        pass

@@ -121,7 +121,9 @@ LIMITS = (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_AS, res
 @contextmanager
 def _process_kept() -> Iterator[None]:
     """Working folder, environment, who may read new files, and how large they may be."""
-    folder, environment, mask = os.getcwd(), dict(os.environ), os.umask(0o077)
+    folder, environment, mask = None, dict(os.environ), os.umask(0o077)
+    with suppress(FileNotFoundError):  # somebody deleted it: then there is none to go back to
+        folder = os.getcwd()
     os.umask(mask)
     limits = {what: resource.getrlimit(what) for what in LIMITS}
     try:
@@ -135,7 +137,7 @@ def _process_kept() -> Iterator[None]:
             os.environ.clear()
             os.environ.update(environment)
         with suppress(FileNotFoundError):  # somebody deleted it meanwhile
-            os.chdir(folder)
+            os.chdir(folder or ".")
 
 
 @contextmanager

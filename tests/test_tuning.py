@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from forgetgauge import tuning
+from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.digits import load_digits
 from forgetgauge.errors import UserError
+from forgetgauge.learn.predict import known_utility_of
 from forgetgauge.plan.draws import draw_halves
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.tasks.regression import REGRESSION
 from forgetgauge.tuning import Tuner, tune
 
 SMALL = {"alpha": 0.5, "fraction": 0.3, "n_models": 2, "learner": {"epochs": 5}}
@@ -86,3 +90,9 @@ def test_games_on_different_data_are_one_line(swept):
     folder = swept("data.name", ["digits", "digits-3-8"])
     with pytest.raises(UserError, match="different data"):
         Tuner.from_run(folder)
+
+
+def test_points_that_cannot_show_the_utility_are_one_line():
+    points = Dataset.of("flat", torch.zeros(4, 2), torch.ones(4), task=REGRESSION).points
+    with pytest.raises(UserError, match="R² is not defined on the points that were set aside"):
+        known_utility_of(np.zeros((4, 1), dtype=np.float32), points)

@@ -28,7 +28,7 @@ from forgetgauge.game.splits import split_sizes
 from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import outputs_of_many, utility_of
+from forgetgauge.learn.predict import known_utility_of, outputs_of_many
 from forgetgauge.plan.draws import half_sizes
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import TrainJob
@@ -165,7 +165,7 @@ class Tuner:
     def _accuracy(self, models: Sequence[nn.Module]) -> npt.NDArray[np.float64]:
         """(n_models,) on the points each has never seen."""
         outputs = outputs_of_many(models, [s.unseen for s in self.sets])
-        return np.array([utility_of(own, s.unseen) for own, s in zip(outputs, self.sets, strict=True)])
+        return np.array([known_utility_of(own, s.unseen) for own, s in zip(outputs, self.sets, strict=True)])
 
 
 def _shadows(graph: Graph) -> list[tuple[TrainJob, Shadow]]:

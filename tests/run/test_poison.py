@@ -318,7 +318,7 @@ def test_the_next_start_names_the_job_that_the_process_died_of(tmp_path):
     key = next(key for key, job in jobs.items() if job.label == "unlearn 1")
     for times in ("once", "2 times", "3 times"):
         folder.open_ledger().record_begun([key])
-        assert f"died {times} while it did “unlearn 1”" in died_of(jobs, folder)
+        assert f"ended {times} while it did “unlearn 1”" in died_of(jobs, folder)
     assert "left out (" in died_of(jobs, folder)
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -592,3 +593,22 @@ def test_pairs_may_differ_in_their_number_of_seeds(tmp_path, call):
     code, _, _ = call("audit", tmp_path / "seeds.npz", "--out", tmp_path / "out")
     assert code == 0
     assert call("verify", tmp_path / "out")[0] == 0
+
+
+def test_a_table_takes_little_more_memory_than_its_numbers(tmp_path):
+    """Beside one block of cells no cell is a text of its own, which would take ten times what a number does."""
+    n_rows, n_logits = 5_000, 20
+    header = ",".join(["pair", "side", "point", "set", "label", *(f"logit_{i}" for i in range(n_logits))])
+    row = ",".join(["0", "1", "17", "forget", "3", *["-0.25"] * n_logits])
+    (tmp_path / "x.csv").write_text("\n".join([header, *[row] * n_rows]))
+    tracemalloc.start()
+    try:
+        raw = read_csv(tmp_path / "x.csv")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert raw["logits"].shape == (n_rows, n_logits)
+    assert (raw["logits"] == -0.25).all()
+    assert raw["point"].tolist() == [17] * n_rows
+    declared, block = 8 * n_rows * (n_logits + 5), 100 * 2**16
+    assert peak < 4 * declared + block

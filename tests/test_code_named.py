@@ -89,3 +89,59 @@ def test_a_run_says_what_it_is_about_to_import(evil, call, tmp_path):
     assert call("verify", tmp_path / "runs/evil")[0] == 0
     assert call("verify", tmp_path / "runs/evil", "--from", "signals")[0] == 0  # the adversaries are ours
     assert not (tmp_path / "there").exists()
+
+
+OWN_ADVERSARY = """
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetgauge.attack.adversary import Access
+
+
+@dataclass(frozen=True)
+class Constant:
+    access = Access.BLACK_BOX
+    needs = frozenset()
+
+    def fit(self, shadows, target):
+        return self
+
+    def load(self, arrays):
+        return self
+
+    def arrays(self):
+        return {}
+
+    def decide(self, signals):
+        return np.arange(len(signals)) % 2 == 0
+"""
+
+
+def test_an_honest_run_with_an_adversary_of_ones_own_is_not_called_forged(tmp_path, monkeypatch, call):
+    """Asking such an adversary again runs code: that is refused, as long as nobody allows it, and found by nobody."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_adversary.py").write_text(OWN_ADVERSARY)
+    (tmp_path / "own.toml").write_text(TINY_TOML.replace('"entropy"', '"my_adversary:Constant"'))
+    assert call("run", "own.toml", "--out", "own", "--executor", "inline", "--quiet")[0] == 0
+    assert call("verify", "own")[0] == 0
+    code, out, err = call("verify", "own", "--from", "signals")
+    assert (code, out) == (2, "")
+    assert "it names code, which would be imported and run: adversary 'my_adversary:Constant'" in err
+    assert "--allow-code does so" in err
+    code, out, _ = call("verify", "own", "--from", "signals", "--allow-code")
+    assert (code, out.startswith("verified: ")) == (0, True)
+    (tmp_path / "my_adversary.py").rename(tmp_path / "elsewhere.py")
+    sys.modules.pop("my_adversary", None)
+    code, out, err = call("verify", "own", "--from", "signals", "--allow-code")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "my_adversary" in err
+    (tmp_path / "my_adversary.py").write_text(
+        OWN_ADVERSARY.replace("return np.arange", "raise OSError('no licence') #")
+    )
+    sys.modules.pop("my_adversary", None)
+    code, out, err = call("verify", "own", "--from", "signals", "--allow-code")
+    assert code == 1
+    assert "cannot be asked once more: OSError: no licence" in out
+    assert "holds what no job makes" not in out

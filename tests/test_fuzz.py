@@ -142,6 +142,12 @@ def test_run_files(tmp_path, call):
         "\x00",
         "[data]\nname = 'digits'\nfraction = nan",
         "[game]\nalpha = inf",
+        "[limits]\njob_seconds = inf",
+        "[until]\nhalf_width = inf",
+        "[unlearners.mine]\nmethod = 'mine:method'\nclip = inf",
+        "[unlearners.mine]\nmethod = 'mine:method'\nclip = [{ a = nan }]",
+        f"[adversaries.mine]\nmethod = 'mine:Method'\nx = {2**64}",
+        f"[learner]\nmodel_params = {{ hidden = [{2**70}] }}",
     ],
 )
 def test_run_files_that_ask_for_too_much(tmp_path, call, text):
@@ -276,6 +282,36 @@ def test_audits(tmp_path, call):
         (tmp_path / "x.csv").write_bytes(text)
         code, _, err = call("audit", tmp_path / "x.csv", "--out", tmp_path / "out")
         assert is_told(code, err), (number, err[-500:])
+
+
+HEADER = "pair,side,point,set,label,logit_0,logit_1"
+ODD_TABLES = {
+    "a label beyond 64 bits": (HEADER, "0,0,1,forget,99999999999999999999,0.1,0.2", "row 1: label = '9"),
+    "a side of 5,000 digits": (HEADER, f"0,{'9' * 5000},1,forget,0,0.1,0.2", "row 1: side = '999"),
+    "a label of 5,000 letters": (HEADER, f"0,0,1,forget,{'x' * 5000},0.1,0.2", "…' is not a whole number"),
+    "a blank number": (HEADER, "0,0,1,forget,0,,0.2", "row 1: logit_0 is blank"),
+    "a column twice": (f"{HEADER},label", "", "the column label stands twice"),
+    "a row too short": (HEADER, "0,0,1,forget,0,1,2\n\n0,0", "row 2 has 2 cells, but the header has 7"),
+    "more columns than anybody has": (
+        ",".join([HEADER, *(f"feature_{i}" for i in range(10**5))]),
+        "",
+        "100,007 columns",
+    ),
+    "one long name of many": (
+        HEADER,
+        f"0,0,{'x' * 10**5},forget,0,1,2\n" + "0,0,a,forget,0,1,2\n" * 10**4,
+        "shorten it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("header", "body", "words"), ODD_TABLES.values(), ids=ODD_TABLES)
+def test_tables_of_an_audit(tmp_path, call, header, body, words):
+    (tmp_path / "x.csv").write_text(f"{header}\n{body}\n", encoding="utf-8")
+    code, _, err = call("audit", tmp_path / "x.csv")
+    assert (code, is_told(code, err)) == (2, True), err[-500:]
+    assert words in err
+    assert len(err) < 500
 
 
 def test_exports(finished, tmp_path, call):

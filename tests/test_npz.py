@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from forgetgauge import npz
+from forgetgauge.data.loading import load_dataset
+from forgetgauge.errors import UserError
 from forgetgauge.npz import UNREADABLE, read_array, read_arrays
 
 
@@ -45,6 +47,42 @@ def test_a_claim_that_is_not_stored_is_refused_before_memory_is_taken(tmp_path, 
         read_array(tmp_path / "x.npy")
     code, _, err = call("audit", tmp_path / "x.npz")
     assert (code, err.count("\n")) == (2, 1)
+
+
+def with_long_header(path, n_bytes, stored=b""):
+    """An archive whose array `x` has a header of so many spaces, in version 2.0, and an array `y`."""
+    header = str({"descr": "<f8", "fortran_order": False, "shape": (len(stored) // 8,)})
+    np.savez(path, y=np.arange(4))
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.npy", "w", force_zip64=True) as column,
+    ):
+        column.write(b"\x93NUMPY\x02\x00" + n_bytes.to_bytes(4, "little") + header.encode())
+        for begun in range(len(header), n_bytes, 2**20):
+            column.write(b" " * min(2**20, n_bytes - begun))
+        column.write(stored)
+
+
+def test_a_long_header_is_refused_before_it_is_read(tmp_path, call, monkeypatch):
+    """Spaces take no room in an archive: two megabytes of it can hold a header of two gigabytes."""
+    path = tmp_path / "x.npz"
+    with_long_header(path, 1_000, bytes(16))
+    assert read_arrays(path)["x"].tolist() == [0, 0]
+    with_long_header(path, 2**24)
+    with zipfile.ZipFile(path) as archive:
+        (tmp_path / "x.npy").write_bytes(archive.read("x.npy"))
+    read = []
+    expanded = zipfile.ZipExtFile.read
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda self, n=-1: read.append(expanded(self, n)) or read[-1])
+    for found in (lambda: read_arrays(path), lambda: read_arrays(path, {"y"}), lambda: read_array(tmp_path / "x.npy")):
+        with pytest.raises(ValueError, match=r"a header of 16,777,216 bytes, more than 10,000"):
+            found()
+    with pytest.raises(UserError, match=r"x or y cannot be read: a header of 16,777,216 bytes, more than 10,000"):
+        load_dataset(str(path))
+    code, _, err = call("audit", path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a header of 16,777,216 bytes" in err
+    assert max(map(len, read)) <= 10_000
 
 
 def test_more_than_fits_is_refused(tmp_path, monkeypatch):

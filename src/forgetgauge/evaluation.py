@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
+from forgetgauge.files import refuse_deleted_folder
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
@@ -95,6 +96,7 @@ def evaluate(
         result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
         print(result.methods["my_method"].quality)
     """
+    refuse_deleted_folder()
     require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from numbers import Integral, Real
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -84,6 +85,27 @@ def shallow(value: NestedT, deepest: int) -> NestedT:
         if not level:
             return value
     raise ValueError(f"tables in more than {deepest} tables")
+
+
+def unreadable_number(value: Any, place: str = "") -> str | None:
+    """`game.level = nan is not a finite number`: the first number in it that `parse_json` would refuse."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, part in inside:
+        if wrong := unreadable_number(part, f"{place}.{key}" if place else str(key)):
+            return wrong
+    if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**64:
+        return f"{place} = {str(value)[:40]} is beyond 64 bits"
+    if isinstance(value, Real) and not isinstance(value, Integral) and not math.isfinite(value):
+        return f"{place} = {value} is not a finite number"
+    return None
+
+
+def refuse_deleted_folder() -> None:
+    """UserError where the current folder is gone: paths mean nothing there, and libraries that are loaded may abort."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UserError("the current folder was deleted: change into one that is there") from None
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
-from forgetgauge.plan.runfile import apply_settings, complete_params, parse_spec, read_run_file, sweep_games
+from forgetgauge.plan.runfile import apply_settings, complete_params, parse_spec, read_run_file, set_key, sweep_games
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES
 
 if TYPE_CHECKING:
@@ -22,6 +22,40 @@ def test_the_embedded_default_is_valid_and_its_seed_is_zero():
     spec = parse_spec(raw, source)
     assert (spec.seed, spec.game.alpha, spec.game.pairs) == (0, 0.5, 8)
     assert list(spec.adversaries) == list(DEFAULT_ADVERSARIES)
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan, np.float32(np.inf), 2**64, -(2**63) - 1])
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("limits.job_seconds", ""),
+        ("until.half_width", ""),
+        ("unlearners.mine.clip", ""),
+        ("unlearners.mine.way", ".a.1"),
+        ("adversaries.mine.x", ""),
+        ("learner.lr", ""),
+        ("data.params.scale", ""),
+        ("game.sensitivity.by_class.3", ""),
+        ("sweep.values", ".0"),
+    ],
+)
+def test_a_number_that_could_not_be_read_again_is_one_line_wherever_it_stands(key, shown, odd):
+    raw = {"sweep": {"key": "seed"}} if key == "sweep.values" else {}
+    set_key(raw, key, {"": odd, ".0": [odd], ".a.1": {"a": [1, odd]}}[shown])
+    with pytest.raises(UserError, match=rf"x.toml: {key}") as caught:
+        parse_spec(raw, "x.toml")
+    assert "\n" not in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Endless:
+    ways: tuple[float, ...] = (1.0, float("inf"))
+    unlearn: None = None
+
+
+def test_a_default_of_a_users_class_that_could_not_be_read_again_is_one_line():
+    with pytest.raises(UserError, match=r"unlearners.mine: ways.1 = inf is not a finite number"):
+        complete_params("unlearners.mine", Endless, {})
 
 
 def test_an_empty_file_is_the_default_of_every_key():

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from forgetgauge import plugins
 from forgetgauge.plan.game import Method, Price, game_from_json, game_to_json
-from forgetgauge.plan.graph import RETRAINED, UNTREATED, UTILITY, build_graph
-from forgetgauge.plan.jobs import Named, SignalsJob, TrainJob, UnlearnJob
+from forgetgauge.plan.graph import RETRAINED, UNTREATED, build_graph
+from forgetgauge.plan.jobs import UTILITY, Named, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.strength import Published, Strength, Tuning, Variant, between
 from forgetgauge.plan.subjects import Shadow
 from tests.plan.test_graph import GAME

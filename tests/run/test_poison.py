@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.plan.jobs import Named
 from forgetgauge.run import campaign, executors, trial, worker
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Resolved, Sources
 from forgetgauge.run.executors import N_LIVES, Processes
@@ -289,7 +290,7 @@ def test_who_damages_artefacts_is_set_aside_and_the_others_finish(tmp_path, monk
     monkeypatch.setattr(Vandal, "harm", harm)
     monkeypatch.setattr(worker, "is_own", lambda job: job.kind == "unlearn")
     monkeypatch.setattr(worker, "_refuse_content", lambda *_: None)  # which is made up
-    monkeypatch.setattr(MadeUp, "choices", property(lambda job: [("unlearner", job.states.get("i"))]))
+    monkeypatch.setattr(MadeUp, "choices", property(lambda job: [("unlearner", Named(str(job.states.get("i"))))]))
     folder, jobs = RunFolder(tmp_path / "run"), little_graph()
     folder.create()
     ending = execute(jobs, folder, executors.Inline(folder.objects.folder, Sources({})), keep_weights=True)
@@ -318,7 +319,7 @@ def test_the_next_start_names_the_job_that_the_process_died_of(tmp_path):
     key = next(key for key, job in jobs.items() if job.label == "unlearn 1")
     for times in ("once", "2 times", "3 times"):
         folder.open_ledger().record_begun([key])
-        assert f"died {times} while it did “unlearn 1”" in died_of(jobs, folder)
+        assert f"ended {times} while it did “unlearn 1”" in died_of(jobs, folder)
     assert "left out (" in died_of(jobs, folder)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import N_LIVES
-from forgetgauge.run.scheduler import execute
+from forgetgauge.run.scheduler import Limits, execute
 from forgetgauge.store.objects import CorruptArtefact, Receipt
 from forgetgauge.store.runfolder import RunFolder
 from tests.made_up import MadeUp
@@ -334,6 +335,13 @@ def test_an_interrupted_run_goes_on_where_it_was(folder):
     execute(jobs, folder, second)
     assert set(folder.open_ledger().state.n_runs.values()) == {1}
     assert not labels(jobs, "train", "unlearn") & set(second.performed)
+
+
+@pytest.mark.parametrize("limits", [Limits(job_seconds=3e6), Limits(time.monotonic() + 1e300), Limits(job_seconds=1e9)])
+def test_a_limit_of_months_is_waited_for_in_parts(limits):
+    """No operating system waits for more than 2³¹ milliseconds at once."""
+    executor = SimpleNamespace(seconds_at_work=lambda _: 0.0)
+    assert limits.wait([Assignment((MadeUp("train"),), frozenset())], executor) <= 86_400
 
 
 def test_nothing_is_begun_that_would_end_after_the_time_limit(folder):

@@ -18,6 +18,7 @@ from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.run.assignments import Failure, Outcome
 from forgetgauge.run.executors import Inline
+from forgetgauge.tasks.regression import Regression
 
 FOUR = ("correctness", "confidence", "entropy", "modified-entropy")
 TINY = {
@@ -53,9 +54,17 @@ def another_architecture(model, retain, forget, context):
     return nn.Sequential()
 
 
-def facts_that_cannot_be_stored(model, retain, forget, context):
-    context.facts["loss"] = torch.tensor(1.0)
-    return model
+def states(value):
+    def method(model, retain, forget, context):
+        context.facts["stopped_at"] = value
+        return copy.deepcopy(model)
+
+    return method
+
+
+def costs_nobody_knows_what(model, retain, forget, context):
+    context.n_gradients = None
+    return copy.deepcopy(model)
 
 
 def leaves(model, retain, forget, context):
@@ -68,7 +77,13 @@ def leaves(model, retain, forget, context):
         (wrong_attribute, "AttributeError: 'Points' object has no attribute 'inputs' (test_trial.py, line"),
         (gives_none, "gave back a NoneType, not a model"),
         (another_architecture, "another architecture"),
-        (facts_that_cannot_be_stored, "TypeError: Object of type Tensor"),
+        (states(None), "the fact 'stopped_at' is None, not a finite number"),
+        (states("never"), "the fact 'stopped_at' is 'never', not a finite number"),
+        (states(1e301), "the fact 'stopped_at' is 1e+301, not a finite number"),
+        (states(float("inf")), "the fact 'stopped_at' is inf, not a finite number"),
+        (states(torch.tensor(1.0)), "the fact 'stopped_at' is tensor(1.), not a finite number"),
+        (states([0] * 10**6), "the fact 'stopped_at' is [0, 0, 0,"),
+        (costs_nobody_knows_what, "n_gradients is None, not a finite number"),
         (leaves, "SystemExit: I give up"),
     ],
 )
@@ -76,6 +91,37 @@ def test_a_method_that_cannot_work_is_one_line_that_names_it(method, words):
     line = refused(unlearner={"mine": method, "none": "none"})
     assert line.startswith("unlearners.mine: ")
     assert words in line
+
+
+def test_a_number_of_numpys_is_a_fact():
+    result = forgetgauge.evaluate(unlearner={"mine": states(np.float32(0.5)), "none": "none"}, **TINY)
+    assert result.methods["mine"].facts == {"stopped_at": 0.5}
+
+
+def test_a_wrong_fact_that_no_trial_met_is_named_and_no_disk_is_blamed():
+    unlearners = {"mine": states(None), "none": "none"}
+    result = forgetgauge.evaluate(unlearner=unlearners, on_failure="record", **TINY)
+    assert {failure.error for failure in result.failures} == {
+        "WrongOutput: the fact 'stopped_at' is None, not a finite number"
+    }
+    assert result.methods["none"].quality is not None
+
+
+class Odd(Regression):
+    """Says of half a model that it is no better than NaN."""
+
+    def utility(self, outputs, labels):
+        return float("nan")
+
+
+ODD = Odd()
+
+
+def test_a_task_whose_utility_is_no_number_is_refused():
+    x = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
+    how = {"model": "linear", "task": f"{__name__}:ODD", **TINY, "fraction": 1.0, "adversaries": "loss"}
+    with pytest.raises(UserError, match="the utility on 'retain' is nan, not a finite number"):
+        forgetgauge.evaluate(data=(x, x[:, 0]), **how)
 
 
 def test_a_keyword_the_method_does_not_have_is_one_line():
@@ -150,6 +196,61 @@ class Attack:
 
     def arrays(self):
         return {"nothing": np.zeros(1)}
+
+
+class Calibrated:
+    """Leans on models at each point of D, and has margins of the shadow models that it left out."""
+
+    access, needs = Access.BLACK_BOX, frozenset({"references"})
+
+    def __init__(self, calibration, arrays=None):
+        self.calibration, self.stored = calibration, {} if arrays is None else arrays
+
+    def fit(self, shadows, target):
+        return self
+
+    def load(self, arrays):
+        return self
+
+    def arrays(self):
+        return self.stored
+
+    def decide(self, signals):
+        return signals.outputs.argmax(axis=1) == signals.labels
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [
+        ((np.array([1, 2]), np.array([-1])),),
+        ((np.array([np.inf, 1.0]), np.array([-np.inf])),),
+        [([0.5, 2], [-1.0]), ([], [1])],
+        (),
+    ],
+)
+def test_margins_of_ones_own_are_taken_as_those_that_are_asked_for(calibration):
+    how = {**TINY, "references": 2, "adversaries": {"mine": Calibrated(calibration)}}
+    assert forgetgauge.evaluate(unlearner=["none"], **how).methods["none"].quality is not None
+
+
+@pytest.mark.parametrize(
+    ("adversary", "words"),
+    [
+        (Calibrated(((np.array([np.nan]), np.ones(1)),)), "calibration gave NaN"),
+        (Calibrated(np.ones(3)), "calibration is not, for each shadow model, the margins of its members and of others"),
+        (Calibrated(((np.ones((2, 2)), np.ones(1)),)), "calibration gave an array of shape (2, 2)"),
+        (Calibrated((([], []),)), "the array 'shadow margin' is empty"),
+        (Calibrated((), {"shadow model": np.zeros(3)}), "the array 'shadow margin' is missing"),
+        (Calibrated((), {"mine": [1, 2]}), "the array 'mine' is a list"),
+        (Calibrated((), {"mine": np.array([None])}), "the array 'mine' is of type object"),
+        (Calibrated((), {"mine": np.array(["a"])}), "the array 'mine' is of type <U1"),
+        (Calibrated((), [1]), "'list' object is not a mapping"),
+    ],
+)
+def test_what_an_adversary_cannot_have_learnt_is_refused_by_name(adversary, words):
+    line = refused(references=2, adversaries={"mine": adversary})
+    assert line.startswith("adversaries.mine: ")
+    assert words in line
 
 
 class Adversary:

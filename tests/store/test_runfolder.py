@@ -92,3 +92,11 @@ def test_a_file_in_a_folder_that_is_not_there_yet_is_written(tmp_path):
     for text in ("once", "again"):
         folder.write_text(folder.failures / "job.txt", text)
         assert (tmp_path / "failures" / "job.txt").read_text() == text
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path):
+    folder = RunFolder(tmp_path)
+    for odd in (float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            folder.write_run({"games": [], "job_seconds": odd})
+    assert not folder.run_file.exists()

@@ -152,6 +152,12 @@ def test_r_squared_is_scikit_learns():
         assert REGRESSION.utility(outputs, labels) == pytest.approx(r2_score(labels, outputs[:, 0]), abs=1e-6)
 
 
+@pytest.mark.parametrize("labels", [[3.0], [0.1] * 7, [-2e38] * 4])
+def test_r_squared_is_not_defined_where_all_labels_are_one(labels):
+    outputs = np.zeros((len(labels), 1), dtype=np.float32)
+    assert REGRESSION.utility(outputs, np.array(labels, dtype=np.float32)) is None
+
+
 def test_a_data_set_of_the_same_numbers_has_another_digest_in_another_task():
     inputs = torch.arange(12.0).view(6, 2)
     whole = Dataset.of("as classes", inputs, torch.tensor([0, 1, 0, 1, 0, 1]))

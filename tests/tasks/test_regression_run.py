@@ -46,6 +46,21 @@ def test_the_table_and_the_report_speak_of_r_squared(played):
     assert "acc unseen" not in render_table(played)
 
 
+def test_a_forget_set_of_one_point_has_no_r_squared_and_all_else(tmp_path):
+    learner = {"name": "minibatch", "model": "linear", "epochs": 1}
+    one = {**SMALL, "alpha": 0.005, "pairs": 2}
+    result = forgetgauge.evaluate(data="diabetes", learner=learner, adversaries="loss", out=tmp_path / "run", **one)
+    assert result.games[0].spec["n_forget"] == 1
+    for method in result.methods.values():
+        assert method.quality is not None
+        assert set(method.utility) == set(method.utility_by_pair) == {"retain"}
+    assert "R² retain" in render_table(result)
+    assert "R² unseen" not in render_table(result)
+    assert "Mean R² of the unlearned models" in render_report(result)
+    assert verify(tmp_path / "run").problems == ()
+    assert verify(tmp_path / "run", "signals").problems == ()
+
+
 @pytest.mark.parametrize("name", sorted(set(plugins.adversaries.entries) - set(SCALAR)))
 def test_an_adversary_that_did_not_play_is_refused_by_name(name):
     with pytest.raises(UserError, match=rf"adversaries\.{name}: it reads the signal .*'diabetes', regression.*loss"):

@@ -142,8 +142,7 @@ def calibration_of(adversary: Adversary, attack: Attack, shadows: Panel) -> Cali
     not at all: a likelihood ratio needs none, its threshold is 0 for any number of queries.
     """
     if getattr(adversary, "needs", frozenset()) & {Need.REFERENCES, Need.OUTSIDERS, Need.BACKGROUND}:
-        own: Calibration = getattr(attack, "calibration", ())
-        return own
+        return _checked_calibration(getattr(attack, "calibration", ()))
     signals, member = shadows.rows
     margin, model = margin_of(attack, signals), shadows.row_model
     return tuple(
@@ -155,7 +154,11 @@ def margin_of(attack: Attack, signals: Signals) -> Floats:
     """(n,) finite margins; an attack of the user's that has none is given its decisions, ±½."""
     if not hasattr(attack, "margin"):
         return np.where(_checked_decisions(attack.decide(signals), len(signals)), 0.5, -0.5)
-    margins: Floats = np.clip(_checked_margins(attack.margin(signals), len(signals)), -LARGEST_MARGIN, LARGEST_MARGIN)
+    margins = _checked_margins("margin", attack.margin(signals))
+    if len(margins) != len(signals):
+        raise ValueError(
+            f"margin gave an array of shape {margins.shape}, not one number for each of {len(signals)} points"
+        )
     return margins
 
 
@@ -181,13 +184,27 @@ def _checked_decisions(answer: Any, n_points: int) -> npt.NDArray[Any]:
     return decisions
 
 
-def _checked_margins(margin: Any, n_points: int) -> npt.NDArray[Any]:
-    margins = np.asarray(margin, dtype=np.float64)
-    if margins.shape != (n_points,):
-        raise ValueError(f"margin gave an array of shape {margins.shape}, not one number for each of {n_points} points")
+def _checked_margins(source: str, given: Any) -> Floats:
+    """(n,) in double precision, infinite ones cut; `source` is who gave them."""
+    margins = np.asarray(given, dtype=np.float64)
+    if margins.ndim != 1:
+        raise ValueError(f"{source} gave an array of shape {margins.shape}, not one number for each point")
     if np.isnan(margins).any():
-        raise ValueError("margin gave NaN")
-    return margins
+        raise ValueError(f"{source} gave NaN")
+    clipped: Floats = np.clip(margins, -LARGEST_MARGIN, LARGEST_MARGIN)
+    return clipped
+
+
+def _checked_calibration(given: Any) -> Calibration:
+    try:
+        sides = [(members, others) for members, others in given]
+    except (TypeError, ValueError):
+        raise ValueError(
+            "calibration is not, for each shadow model, the margins of its members and of others"
+        ) from None
+    return tuple(
+        (_checked_margins("calibration", members), _checked_margins("calibration", others)) for members, others in sides
+    )
 
 
 @runtime_checkable

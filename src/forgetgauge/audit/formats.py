@@ -6,11 +6,13 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetgauge.audit.outputs import IN_GAME, KNOWN, OPTIONAL, REQUIRED, Array, Raw, meant_set
 from forgetgauge.errors import UserError, unknown_name
@@ -31,6 +33,11 @@ _OF_REFERENCES = ("point", "model", "score", "loss")
 _FEATURE = "feature_"
 """How the columns of the raw points begin."""
 _BOOLEAN = ("decision", "share_retrain")
+MOST_COLUMNS = 100_000
+ROOM = 2**24
+"""Bytes that a column of names may take whatever its names are."""
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 
 def read_npz(path: Path) -> Raw:
@@ -56,22 +63,46 @@ def read_csv(path: Path) -> Raw:
     set is reference-in or reference-out are of reference models."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
+            lines = ([cell.strip() for cell in line] for line in csv.reader(file) if line)
+            header = next(lines, None)
+            if header is None:
+                raise UserError(f"{path}: it is empty, but it needs a header")
+            table = _Table(str(path), header, lines)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not a .csv file: {error}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    if not lines:
-        raise UserError(f"{path}: it is empty, but it needs a header")
-    header, *body = [[cell.strip() for cell in line] for line in lines]
-    table = _Table(str(path), header, body)
     return table.raw()
+
+
+class _Cells:
+    """Texts in rows and columns, which take little more room than in their file: each by itself would take ten times
+    that."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.n_columns, self.n_rows = n_columns, 0
+        self._blocks: list[tuple[str, Ints]] = []
+        """Of some rows each: (all texts one after another, where each begins and at last where all end)."""
+
+    def add(self, rows: Iterator[Sequence[str]]) -> None:
+        """More rows, each of `n_columns` texts."""
+        while some := list(islice(rows, max(1, 2**16 // self.n_columns))):
+            texts = [text for row in some for text in row]
+            self._blocks.append(("".join(texts), np.cumsum([0, *map(len, texts)], dtype=np.int64)))
+            self.n_rows += len(some)
+
+    def column(self, which: int) -> Iterator[str]:
+        """The texts of a column, one row after another."""
+        for text, ends in self._blocks:
+            starts = ends[which : -1 : self.n_columns].tolist()
+            for start, end in zip(starts, ends[which + 1 :: self.n_columns].tolist(), strict=True):
+                yield text[start:end]
 
 
 class _Table:
     """The cells of a `.csv` file; a message names the row, counted from 1 after the header."""
 
-    def __init__(self, source: str, header: Sequence[str], body: Sequence[Sequence[str]]) -> None:
+    def __init__(self, source: str, header: Sequence[str], body: Iterator[Sequence[str]]) -> None:
         self.source = source
         for separator, name in ((";", "semicolons"), ("\t", "tabs")):
             if len(header) == 1 and separator in header[0]:
@@ -79,26 +110,35 @@ class _Table:
         for name in header:
             if name not in _PLAIN and not _LOGIT.fullmatch(name) and not name.startswith(_FEATURE):
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
-            if list(header).count(name) > 1:
-                raise UserError(f"{source}: the column {name} stands twice")
-        for number, cells in enumerate(body, 1):
-            if len(cells) != len(header):
-                raise UserError(f"{source}: row {number} has {len(cells)} cells, but the header has {len(header)}")
-        self.columns = {name: [cells[i] for cells in body] for i, name in enumerate(header)}
+        if len(header) > MOST_COLUMNS:
+            raise UserError(f"{source}: the header has {len(header):,} columns, more than {MOST_COLUMNS:,}")
+        self.columns = {name: number for number, name in enumerate(header)}
+        if len(self.columns) < len(header):
+            twice = next(name for number, name in enumerate(header) if self.columns[name] != number)
+            raise UserError(f"{source}: the column {twice} stands twice")
         self.logits = sorted((name for name in header if _LOGIT.fullmatch(name)), key=lambda name: int(name[6:]))
         if self.logits != [f"logit_{i}" for i in range(len(self.logits))]:
             raise UserError(f"{source}: the logit columns must be logit_0, logit_1, … without a gap")
+        self.cells = _Cells(len(header))
+        self.cells.add(self._whole_rows(body))
+
+    def _whole_rows(self, body: Iterator[Sequence[str]]) -> Iterator[Sequence[str]]:
+        n_columns = self.cells.n_columns
+        for number, cells in enumerate(body, 1):
+            if len(cells) != n_columns:
+                raise UserError(f"{self.source}: row {number} has {len(cells)} cells, but the header has {n_columns}")
+            yield cells
 
     def raw(self) -> Raw:
-        n_rows = len(next(iter(self.columns.values()), []))
-        sets, valid = self.columns.get("set", [""] * n_rows), (*IN_GAME, *_SHADOW_SETS, *_REFERENCE_SETS)
-        for number, given in enumerate(sets, 1):
+        valid = (*IN_GAME, *_SHADOW_SETS, *_REFERENCE_SETS)
+        everywhere = np.ones(self.cells.n_rows, dtype=bool)
+        for number, given in self._numbered("set", everywhere):
             if given not in valid and (hint := meant_set(given, valid)):
                 raise UserError(f"{self.source}: row {number}: unknown set {given!r}{hint}")
-        shadow = [row for row, name in enumerate(sets) if name in _SHADOW_SETS]
-        reference = [row for row, name in enumerate(sets) if name in _REFERENCE_SETS]
-        played = [row for row, name in enumerate(sets) if name not in (*_SHADOW_SETS, *_REFERENCE_SETS)]
-        unsaid: set[str] = {"set"} if played and not any(sets[row] for row in played) else set()  # the draw says it
+        shadow, reference = (self._rows_of(names) for names in (_SHADOW_SETS, _REFERENCE_SETS))
+        played = ~(shadow | reference)
+        is_said = not played.any() or any(cell for _, cell in self._numbered("set", played))
+        unsaid: set[str] = set() if is_said else {"set"}  # the draw says it
         columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
         raw = {name: self._column(name, played) for name in columns}
         if self.logits:
@@ -109,46 +149,75 @@ class _Table:
         raw |= self._block("shadow", shadow, _OF_SHADOWS, _SHADOW_SETS)
         return raw | self._block("reference", reference, _OF_REFERENCES, _REFERENCE_SETS)
 
-    def _block(
-        self, kind: str, rows: Sequence[int], names: Sequence[str], member: Mapping[str, bool]
-    ) -> dict[str, Array]:
+    def _block(self, kind: str, rows: Bools, names: Sequence[str], member: Mapping[str, bool]) -> dict[str, Array]:
         """The columns of other models' rows."""
-        if not rows:
+        if not rows.any():
             return {}
-        filled = {name: [self.columns[name][row] for row in rows] for name in names if name in self.columns}
-        given = [name for name, cells in filled.items() if any(cells)]
+        given = [name for name in names if any(cell for _, cell in self._numbered(name, rows))]
         raw = {f"{kind}_{name}": self._column(name, rows) for name in given}
-        raw[f"{kind}_member"] = np.array([member[self.columns["set"][row]] for row in rows])
+        raw[f"{kind}_member"] = self._rows_of([name for name, is_in in member.items() if is_in])[rows]
         if self.logits:
             raw[f"{kind}_logits"] = self._logits(rows)
         return raw
 
-    def _logits(self, rows: Sequence[int]) -> Array:
+    def _rows_of(self, names: Collection[str]) -> Bools:
+        """Which rows have one of these names as their set."""
+        if "set" not in self.columns:
+            return np.zeros(self.cells.n_rows, dtype=bool)
+        return np.fromiter((cell in names for cell in self.cells.column(self.columns["set"])), dtype=bool)
+
+    def _numbered(self, name: str, rows: Bools) -> Iterator[tuple[int, str]]:
+        """(number, cell) of the rows; nothing of a column that is not there."""
+        if name not in self.columns:
+            return iter(())
+        return compress(enumerate(self.cells.column(self.columns[name]), 1), rows.tolist())
+
+    def _logits(self, rows: Bools) -> Array:
         return np.stack([self._column(name, rows) for name in self.logits], axis=1)
 
-    def _column(self, name: str, rows: Sequence[int]) -> Array:
-        cells = [self.columns[name][row] for row in rows]
-        if "" in cells:
-            raise UserError(f"{self.source}: row {rows[cells.index('')] + 1}: {name} is blank")
-        if name in ("set", "method"):
-            return np.array(cells, dtype=np.str_)
-        if name in _IDS:
-            whole = all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
-            return np.array(cells, dtype=np.int64) if whole else np.array(cells, dtype=np.str_)
-        convert: Callable[[str], Any] = _truth if name in _BOOLEAN else int if name in _WHOLE else float
+    def _column(self, name: str, rows: Bools) -> Array:
+        n_rows = int(rows.sum())
+        if name in (*_IDS, "set", "method"):
+            return self._names(name, rows, n_rows)
+        convert: Callable[[str], Any] = _truth if name in _BOOLEAN else _whole if name in _WHOLE else float
         kind: type[Any] = bool if name in _BOOLEAN else np.int64 if name in _WHOLE else np.float64
-        values = []
-        for row, cell in zip(rows, cells, strict=True):
+        return np.fromiter(self._converted(name, rows, convert), dtype=kind, count=n_rows)
+
+    def _names(self, name: str, rows: Bools, n_rows: int) -> Array:
+        """Whole numbers where all are, else texts."""
+        are_whole, longest, total = name in _IDS, 1, 0
+        for cell in self._converted(name, rows, str):
+            are_whole = are_whole and bool(re.fullmatch(r"-?\d{1,18}", cell))
+            longest, total = max(longest, len(cell)), total + len(cell)
+        if are_whole:
+            return np.fromiter(self._converted(name, rows, int), dtype=np.int64, count=n_rows)
+        if 4 * longest * n_rows > ROOM + 32 * total:  # numpy gives each text the room of the longest, at 4 bytes each
+            raise UserError(
+                f"{self.source}: {name} has a name of {longest:,} characters in {n_rows:,} rows: shorten it"
+            )
+        return np.fromiter(self._converted(name, rows, str), dtype=f"U{longest}", count=n_rows)
+
+    def _converted(self, name: str, rows: Bools, convert: Callable[[str], Any]) -> Iterator[Any]:
+        for number, cell in self._numbered(name, rows):
+            if not cell:
+                raise UserError(f"{self.source}: row {number}: {name} is blank")
             try:
-                values.append(convert(cell))
+                yield convert(cell)
             except (ValueError, KeyError):
-                what = {_truth: "true or false", int: "a whole number", float: "a number"}[convert]
-                raise UserError(f"{self.source}: row {row + 1}: {name} = {cell!r} is not {what}") from None
-        return np.array(values, dtype=kind)
+                what = {_truth: "true or false", _whole: "a whole number of 64 bits", float: "a number"}[convert]
+                shown = repr(cell if len(cell) <= 40 else f"{cell[:40]}…")
+                raise UserError(f"{self.source}: row {number}: {name} = {shown} is not {what}") from None
 
 
 def _truth(cell: str) -> bool:
     return _TRUTH[cell.lower()]
+
+
+def _whole(cell: str) -> int:
+    value = int(cell)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(cell)
+    return value
 
 
 def write_csv(path: Path, raw: Raw) -> None:

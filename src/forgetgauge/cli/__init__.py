@@ -45,7 +45,7 @@ from forgetgauge.cli.showing import (
     show,
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
-from forgetgauge.files import write_whole
+from forgetgauge.files import refuse_deleted_folder, write_whole
 from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code, offered
 
 if TYPE_CHECKING:
@@ -328,6 +328,7 @@ def main() -> None:
     warnings.simplefilter("ignore", DoubtfulResult)  # they stand under the table
     threads = set(threading.enumerate())
     try:
+        refuse_deleted_folder()
         code = app(standalone_mode=False)
     except UserError as error:
         code = _complain(str(error))

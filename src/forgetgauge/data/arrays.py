@@ -8,7 +8,7 @@ transform is drawn once for each.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from torch.utils.data import IterableDataset
 
 from forgetgauge.data.dataset import Dataset, Scaling
 from forgetgauge.errors import UserError
-from forgetgauge.npz import UNREADABLE
+from forgetgauge.npz import UNREADABLE, checked_claim
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Task
 
@@ -135,13 +135,16 @@ def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:
         if missing:
             raise UserError(f"{path}: holds no array '{missing[0]}'; there are {', '.join(arrays) or 'none'}")
         try:
+            for info in arrays.zip.infolist():
+                if info.filename.removesuffix(".npy") in keys:
+                    checked_claim(arrays.zip, info)
             return arrays[keys[0]], arrays[keys[1]]
         except UNREADABLE as error:
             raise UserError(f"{path}: {' or '.join(keys)} cannot be read: {_why(error)}") from None
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Mapping[str, Any]]:
+def _opened(path: Path) -> Iterator[Any]:
     try:
         source = path.open("rb")
     except FileNotFoundError:

@@ -22,7 +22,7 @@ from forgetgauge.data.loading import load_dataset
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.dp_sgd import DpSgd
-from forgetgauge.learn.predict import outputs_of_many, utility_of
+from forgetgauge.learn.predict import known_utility_of, outputs_of_many
 from forgetgauge.plan.draws import draw_halves, draw_shadow, half_sizes
 from forgetgauge.streams import Streams, identity_key
 
@@ -73,6 +73,6 @@ def tune_clip_norm(
     for value in sorted(values):
         models = replace(recipe, clip_norm=value).fit_many(members, streams)
         outputs = outputs_of_many(models, unseen)
-        found = [utility_of(one, p) for one, p in zip(outputs, unseen, strict=True)]
+        found = [known_utility_of(one, p) for one, p in zip(outputs, unseen, strict=True)]
         trials.append(ClipTrial(value, float(np.mean(found)), min(found)))
     return ClipTuning(max(trials, key=lambda trial: trial.accuracy).clip_norm, trials)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, check_points
 from forgetgauge.learn.stacked.trainer import stacked_outputs
 
@@ -40,6 +41,17 @@ def outputs_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> li
     return [outputs_of(model, its) for model, its in zip(models, points, strict=True)]
 
 
-def utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float:
-    """How well a model does what it is for, by its outputs for these points: of a classifier, the accuracy."""
+def utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float | None:
+    """How well a model does what it is for, by its outputs for these points: of a classifier, the accuracy.
+
+    None where these points cannot show it.
+    """
     return points.task.utility(outputs, points.host_labels[points.index])
+
+
+def known_utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float:
+    """The same, or UserError where these points cannot show it."""
+    found = utility_of(outputs, points)
+    if found is None:
+        raise UserError(f"{points.task.utility_name} is not defined on the points that were set aside to measure it")
+    return found

@@ -22,6 +22,7 @@ from typing import Any
 
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import (
+    UTILITY,
     DecideJob,
     FitJob,
     InitialiseJob,
@@ -36,9 +37,9 @@ from forgetgauge.plan.subjects import Confused, Halves, Helper, Reference, Shado
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
-PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED, UTILITY = "pair", "target half", "shadow half", "confused", "utility"
-"""What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly. Of
-models that show what a strength costs, the utility on the shadow points that they never saw is all that is kept."""
+PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED = "pair", "target half", "shadow half", "confused"
+"""What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly; or
+UTILITY."""
 PANELS: dict[str, tuple[type[Helper], str]] = {
     "shadow": (Shadow, SHADOW_HALF),
     "outsider": (Shadow, TARGET_HALF),

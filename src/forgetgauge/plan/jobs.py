@@ -36,6 +36,10 @@ USES_TORCH: frozenset[Kind] = frozenset({"initialise", "train", "unlearn", "sign
 """Kinds that are done with torch, on a device."""
 
 
+UTILITY = "utility"
+"""What models that show the cost of a strength are looked at for: how good they are on shadow points that they never
+saw is all that is kept of them."""
+
 TRIALS: frozenset[Kind] = frozenset({"try-model", "try-adversary"})
 """Kinds that are done before a run; their outcome is whether the user's code works."""
 
@@ -87,6 +91,11 @@ class Job(ABC):
     @abstractmethod
     def choices(self) -> list[tuple[str, Named]]:
         """What the job runs that was chosen by name: (`learner`, `unlearner` or `adversary`, choice)."""
+
+    @property
+    def makes(self) -> str:
+        """What its artefact holds, by a name that `store.content` knows."""
+        return self.kind
 
     @cached_property
     def key(self) -> str:
@@ -164,6 +173,10 @@ class SignalsJob(ModelJob):
     look_at: str
     columns: tuple[str, ...] = ()
     """White-box columns besides the outputs. They make another job, so that the plain signals stay as they are."""
+
+    @property
+    def makes(self) -> str:
+        return UTILITY if self.look_at == UTILITY else self.kind
 
     @property
     def params(self) -> dict[str, Any]:

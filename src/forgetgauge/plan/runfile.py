@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.files import shallow
+from forgetgauge.files import shallow, unreadable_number
 from forgetgauge.plan.game import too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
 
@@ -98,7 +97,7 @@ def parse_spec(raw: Mapping[str, Any], source: str) -> RunSpec:
     if isinstance(game, dict) and game.get("sensitivity") == "uniform":
         del game["sensitivity"]
     spec = validated(RunSpec, tables, source)
-    problem = _out_of_range(spec)
+    problem = _out_of_range(spec) or unreadable_number(tables)
     if problem:
         raise UserError(f"{source}: {problem}")
     return spec
@@ -217,9 +216,8 @@ def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[
             kind = type(getattr(made, name)).__name__
             raise UserError(f"{what}: {name} is a {kind}, which a run file cannot hold: set it in the class")
         del completed[name]
-    for name, value in completed.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UserError(f"{what}: {name} = {value} is not a finite number")
+    if wrong := unreadable_number(completed):
+        raise UserError(f"{what}: {wrong}")
     return completed
 
 

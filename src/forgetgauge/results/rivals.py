@@ -26,7 +26,7 @@ from forgetgauge.metrics.scores import (
     swap_mia_score,
 )
 from forgetgauge.plan.graph import SIDES, Cell
-from forgetgauge.results.assessed import mean
+from forgetgauge.results.assessed import mean, mean_of_each
 from forgetgauge.results.record import MetricResult
 from forgetgauge.results.views import GameView
 from forgetgauge.tasks.classification import predicted
@@ -145,8 +145,8 @@ class Rivals:
             couples = [self._couple(method, pair, side, seed) for side, seed in product(SIDES, range(self.game.seeds))]
             if all(self.run.has(key) for _, *keys in couples for key in keys):
                 each = [self._distance(pair, *couple) for couple in couples]
-                for name in each[0]:
-                    found.setdefault(name, []).append(mean([distance[name] for distance in each]))
+                for name, distance in mean_of_each(each).items():
+                    found.setdefault(name, []).append(distance)
         return found
 
     def _couple(self, method: str, pair: int, side: int, seed: int) -> tuple[int, str, str]:
@@ -165,7 +165,7 @@ class Rivals:
         parts = {"kl_forget": forget, "kl_unseen": ~forget}
         distances = {name: mean_kl(usual[part], said[part], weight[part]) for name, part in parts.items()}
         utility, expected = (self.run.facts(key)["utility"] for key in (own, retrained))
-        return distances | {f"gap_{name}": utility[name] - expected[name] for name in utility}
+        return distances | {f"gap_{name}": utility[name] - expected[name] for name in utility if name in expected}
 
     # -- results -------------------------------------------------------------------------------------------------
 

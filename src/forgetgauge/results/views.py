@@ -55,12 +55,11 @@ class RunView:
 
 def expected_of(graph: Graph) -> dict[str, Expected]:
     """Job key -> what its artefact must hold to be of any use."""
-    n_points, sets = 2 * graph.game.sizes[1], ("retain", "forget", "unseen")
-    found = {key: Expected(job.kind) for key, job in graph.jobs.items()}
-    found |= {key: Expected("signals", None, ("unseen",)) for key in graph.confused.values()}
-    found |= {key: Expected("utility") for key in graph.costs.values()}
+    n_points = 2 * graph.game.sizes[1]
+    found = {key: Expected(job.makes) for key, job in graph.jobs.items()}
+    found |= {key: Expected("signals", None, True) for key in graph.confused.values()}
     for cell in graph.cells.values():
-        found[cell.signals] = Expected("signals", n_points, sets)
+        found[cell.signals] = Expected("signals", n_points, True)
         found |= {key: Expected("decide", n_points) for key in cell.decide.values()}
     return found
 

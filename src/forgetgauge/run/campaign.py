@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, UTILITY, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named, SignalsJob
+from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Graph, build_graph
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, UTILITY, Job, Named, SignalsJob
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result, read_result

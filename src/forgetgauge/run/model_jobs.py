@@ -22,8 +22,8 @@ from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
-from forgetgauge.plan.graph import CONFUSED, PAIR, UTILITY
-from forgetgauge.plan.jobs import SignalsJob, TrainJob, UnlearnJob
+from forgetgauge.plan.graph import CONFUSED, PAIR
+from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Target
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
@@ -139,7 +139,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
     made = []
     for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
-        facts["stated"] = {**_facts_of(learner, model), **request.context.facts}
+        facts["stated"] = {**_facts_of(learner, model), **_plain(request.context.facts)}
         if "model" in inputs:
             facts["original_ran"] = inputs["model"].facts.get("ran")
         made.append(Artefact(arrays, facts))
@@ -176,7 +176,12 @@ def _how_it_ran(data: WorkerData, width: int, engine: str = "") -> dict[str, Any
 
 def _facts_of(learner: Learner, model: Any) -> dict[str, float]:
     """What a learner has to say about a model, for the result."""
-    return dict(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}
+    return _plain(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}
+
+
+def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers of NumPy's as Python's, which can be written."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in facts.items()}
 
 
 def take_signals(
@@ -236,7 +241,8 @@ def _signals(
         return Artefact({**arrays, "role": role}, facts)
     if not _shows_utility(job):
         return Artefact(arrays, facts)
-    utility = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
+    measured = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
+    utility = {name: found for name, found in measured.items() if found is not None}
     facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": known.get("stated", {})}
     return Artefact(
         {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts

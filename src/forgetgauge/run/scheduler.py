@@ -86,6 +86,9 @@ def died_of(jobs: Mapping[str, Job], folder: RunFolder) -> str:
     return f"the run ended {often} while it did {what}; {then} (--executor processes survives it)"
 
 
+A_DAY = 86_400.0
+
+
 @dataclass(frozen=True)
 class Limits:
     """When what is being done is ended."""
@@ -96,10 +99,11 @@ class Limits:
     """An assignment, after so many seconds for each of its jobs."""
 
     def wait(self, busy: Sequence[Assignment], executor: Executor) -> float | None:
-        """Seconds until the first of them, or everything, is to be ended; None without a limit."""
+        """Seconds until the first of them, or everything, is to be ended, a day at most, since no operating system
+        waits for a month; None without a limit."""
         until_deadline = math.inf if self.deadline is None else self.deadline - time.monotonic()
         left = min([until_deadline, *(self._left(one, executor) for one in busy)])
-        return None if left == math.inf else max(0.0, left)
+        return None if left == math.inf else min(max(0.0, left), A_DAY)
 
     @property
     def are_over(self) -> bool:

@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -120,7 +121,9 @@ LIMITS = (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_AS, res
 @contextmanager
 def _process_kept() -> Iterator[None]:
     """Working folder, environment, who may read new files, and how large they may be."""
-    folder, environment, mask = os.getcwd(), dict(os.environ), os.umask(0o077)
+    folder, environment, mask = None, dict(os.environ), os.umask(0o077)
+    with suppress(FileNotFoundError):  # somebody deleted it: then there is none to go back to
+        folder = os.getcwd()
     os.umask(mask)
     limits = {what: resource.getrlimit(what) for what in LIMITS}
     try:
@@ -134,7 +137,7 @@ def _process_kept() -> Iterator[None]:
             os.environ.clear()
             os.environ.update(environment)
         with suppress(FileNotFoundError):  # somebody deleted it meanwhile
-            os.chdir(folder)
+            os.chdir(folder or ".")
 
 
 @contextmanager
@@ -167,9 +170,9 @@ def _streams_kept() -> Iterator[None]:
                 os.dup2(spare[number], number)
                 os.close(spare[number])
             stream = before[name]
-            if stream is not None and stream.closed and number in spare:
+            if getattr(stream, "closed", False) and number in spare:  # one that the caller made need not know
                 mode = "w" if number else "r"
-                how = {"encoding": stream.encoding, "errors": stream.errors}
+                how: dict[str, Any] = {part: getattr(stream, part, None) for part in ("encoding", "errors")}
                 stream = os.fdopen(number, mode, closefd=False, **how)
             setattr(sys, name, stream)
 
@@ -185,14 +188,36 @@ def _signals_kept() -> Iterator[None]:
         return
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
+    timer = _Timer(before[signal.SIGALRM])
     try:
         yield
     finally:
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
+        timer.go_on()
+
+
+class _Timer:
+    """The caller's timer, which a job may set anew: there is one alone. It goes off in the job, or after it."""
+
+    def __init__(self, handler: Any) -> None:
+        self._left, self._interval = signal.getitimer(signal.ITIMER_REAL)
+        self._begun, self._handler, self._went_off = time.monotonic(), handler, False
+        if self._left and callable(handler):
+            signal.signal(signal.SIGALRM, self._go_off)
+
+    def _go_off(self, number: int, frame: FrameType | None) -> Any:
+        self._went_off = True
+        return self._handler(number, frame)
+
+    def go_on(self) -> None:
+        """Set what is left of it: if it is overdue and never went off, the least there is."""
+        left = self._left - (time.monotonic() - self._begun)
+        if self._left and (left > 0 or self._interval or not self._went_off):
+            left = left % self._interval if left <= 0 and self._interval and self._went_off else left
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), self._interval)
 
 
 class Interruption:

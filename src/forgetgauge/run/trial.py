@@ -33,6 +33,7 @@ from forgetgauge.plan.jobs import (
     DecideJob,
     FitJob,
     Job,
+    Kind,
     ModelJob,
     Named,
     SignalsJob,
@@ -48,6 +49,7 @@ from forgetgauge.run.assignments import Failure, Sources, line_of, text_of
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import interruption
+from forgetgauge.store.content import refuse_wrong_output
 from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
 
@@ -207,6 +209,12 @@ def _quietly() -> Iterator[None]:
         yield
 
 
+def _stored(kind: Kind, made: Artefact) -> Artefact:
+    """What is read again of an artefact that a job of this kind would write."""
+    refuse_wrong_output(kind, made)
+    return decode(encode(made.arrays, made.facts))
+
+
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
@@ -248,7 +256,7 @@ class _Models:
         """The model as it is stored, once it has answered for some points."""
         from forgetgauge.run.model_jobs import take_signals
 
-        stored = decode(encode(made.arrays, made.facts))
+        stored = _stored("train", made)
         part = SignalsJob(self.subject, self._learner(few), PAIR, self.job.columns)
         signals = take_signals([part], [{"model": stored}], self._some(few))[0]
         if isinstance(signals, ValueError):
@@ -257,7 +265,8 @@ class _Models:
         shape = signals.arrays["outputs"].shape
         if shape != (len(signals.arrays["labels"]), n_outputs):
             raise WrongOutput(f"the model gives outputs of shape {shape[1:]} for each point, not {n_outputs} numbers")
-        encode(signals.arrays, signals.facts)
+        own = {name: array for name, array in signals.arrays.items() if name != "points"}  # these are of a whole pair
+        _stored("signals", Artefact(own, signals.facts))
         return stored
 
     def _learner(self, few: bool) -> Named:
@@ -354,7 +363,7 @@ def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
         inputs |= panel("reference", job.n_references, roles)
     fitted = fit(job.fit, inputs)
     shown = {**signals(), "points": np.arange(n)}
-    asked = {"fit": decode(encode(fitted.arrays, fitted.facts)), "signals": Artefact(shown, {})}
+    asked = {"fit": _stored("fit", fitted), "signals": Artefact(shown, {})}
     if Need.BACKGROUND in needs:
         asked["background"] = Artefact(signals(), {})
-    decide(DecideJob(job.fit.adversary, job.fit.task), asked)
+    _stored("decide", decide(DecideJob(job.fit.adversary, job.fit.task), asked))

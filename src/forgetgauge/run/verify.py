@@ -13,10 +13,12 @@ from pathlib import Path
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import read_json
+from forgetgauge.plugins.catalogue import CodeNamed
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.report.html import is_unchanged
 from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import SHOWN, Verified, differences, verify_evidence, verify_result
+from forgetgauge.run.assignments import line_of
 from forgetgauge.run.campaign import Campaign, assembled
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.worker import Worker
@@ -83,6 +85,8 @@ def _verify_folder(folder: RunFolder, source: str) -> Verified:
     except CorruptArtefact as error:
         label = campaign.jobs[error.key].label if error.key in campaign.jobs else error.key[:12]
         return Verified(kept, 0, (f"the artefact of “{label}” holds what no job makes",))
+    except (CodeNamed, UserError):  # it cannot be verified here, which says nothing of who made it
+        raise
     except Exception as error:  # an artefact with a right digest may hold anything
         return Verified(kept, 0, (f"an artefact holds what no job makes: {type(error).__name__}: {error}",))
     alone = verify_result(folder.result)
@@ -111,7 +115,14 @@ def _decided_again(campaign: Campaign, folder: RunFolder, ledger: Ledger) -> lis
             if lacking := [one for one in job.inputs.values() if one not in made and not state.is_available(one)]:
                 problems.append(f"“{job.label}” cannot be done again: {len(lacking)} of its inputs were not kept")
                 continue
-            again = worker.make(job, {one: known(one) for one in job.inputs.values()})
+            given = {one: known(one) for one in job.inputs.values()}
+            try:
+                again = worker.make(job, given)
+            except (CodeNamed, UserError):
+                raise
+            except Exception as error:  # of the user's own adversary, or of one that is given what no job makes
+                problems.append(f"“{job.label}” cannot be asked once more: {line_of(error)}")
+                continue
             if kind == "fit":
                 made[key] = again
                 continue

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.errors import DiskFull, UserError, WrongOutput
 from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck, is_own
@@ -17,7 +17,7 @@ from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources, l
 from forgetgauge.run.packing import in_parts
 from forgetgauge.run.point_sets import WorkerData, initialise
 from forgetgauge.run.surroundings import alone, interruption
-from forgetgauge.store.content import Expected, is_content
+from forgetgauge.store.content import Expected, is_content, refuse_wrong_output
 from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import identity_key
 
@@ -65,7 +65,7 @@ class Worker:
                     for job, artefact in zip(part, made, strict=True):
                         if job.key not in assignment.wanted:
                             continue
-                        if isinstance(artefact, ValueError):
+                        if isinstance(artefact, Exception):
                             line = line_of(artefact)
                             failures[job.key] = Failure(line, line, error=artefact)
                         else:
@@ -141,15 +141,25 @@ class Worker:
     def make(self, job: Job, inputs: Mapping[str, Artefact]) -> Artefact:
         """What one job makes of artefacts by their keys; nothing is written."""
         (made,) = self._do([job], inputs)
-        if isinstance(made, ValueError):
+        if isinstance(made, Exception):
             raise made
         return made
 
-    def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | ValueError]:
+    def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | Exception]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with alone(jobs[0]):
-            return _made(jobs, given, self.data)
+            return [_checked(jobs[0].makes, one) for one in _made(jobs, given, self.data)]
+
+
+def _checked(what: str, made: Artefact | ValueError) -> Artefact | Exception:
+    """The artefact, unless code of the user's put into it what nobody could read again."""
+    if isinstance(made, Artefact):
+        try:
+            refuse_wrong_output(what, made)
+        except WrongOutput as error:
+            return error
+    return made
 
 
 def _refuse_content(jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> None:

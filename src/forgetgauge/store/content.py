@@ -1,19 +1,24 @@
 """What the artefact of each kind of job holds. A right digest says that the bytes are those that the ledger names, not
-that a job made them: what came with somebody else's run is looked at before it is computed with."""
+that a job made them: what came with somebody else's run is looked at before it is computed with, and what a job has
+made with code of the user's before it is written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge.errors import WrongOutput
 from forgetgauge.store.objects import Artefact
 
 _FLOATS, _WHOLE, _BOOLEAN = "f", "iu", "b"
+_STORED = "biufc"
+"""Kinds of number that a file of arrays can hold."""
 _ARRAYS: Mapping[str, Mapping[str, str]] = {
     "initialise": {"weight": _FLOATS, "target": _WHOLE, "labels": _WHOLE + _FLOATS},
     "signals": {"outputs": _FLOATS, "labels": _WHOLE + _FLOATS},
@@ -34,51 +39,88 @@ class Expected:
     """Of its job."""
     n_rows: int | None = None
     """Points that it is about."""
-    utility_on: tuple[str, ...] = ()
-    """Sets of points on which it says how good its model is; then it says as well what the model cost."""
+    is_judged: bool = False
+    """Whether it says how good its model is, on the sets of points that can show it, and what the model cost."""
 
 
 def is_content(expected: Expected, artefact: Artefact) -> bool:
     """Whether such a job can have made it."""
-    arrays, facts, kind, n_rows = artefact.arrays, artefact.facts, expected.kind, expected.n_rows
+    return next(_faults(expected, artefact), None) is None
+
+
+def refuse_wrong_output(kind: str, made: Artefact) -> None:
+    """WrongOutput, which names the array or fact, where code of the user's made a job of this kind make what nobody
+    could read again."""
+    fault = next(_faults(Expected(kind), made), None)
+    if fault is not None:
+        raise WrongOutput(fault)
+
+
+def _faults(expected: Expected, artefact: Artefact) -> Iterator[str]:
+    """What is wrong with it, each in a clause; what comes later takes for granted that nothing came before."""
+    arrays, kind, n_rows = artefact.arrays, expected.kind, expected.n_rows
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            yield f"the array {name!r} is a {type(array).__name__}"
+        elif array.dtype.kind not in _STORED:
+            yield f"the array {name!r} is of type {array.dtype}"
     if kind == "fit":
         named: Mapping[str, str] = _SHADOWS if any(name in arrays for name in _SHADOWS) else {}
     else:
         named = _ARRAYS.get(kind, {})
         named = {**named, **{name: of for name, of in _OPTIONAL.items() if named and name in arrays}}
-    if not all(name in arrays and _is_column(arrays[name], numbers) for name, numbers in named.items()):
-        return False
+    for name, numbers in named.items():
+        yield from _faults_of_column(name, arrays, numbers)
     lengths = {len(arrays[name]) for name in named}
     if len(lengths) > 1 or (n_rows is not None and lengths not in ({n_rows}, set())):
-        return False
-    if any(arrays[name].ndim != 1 for name in named if name != "outputs"):
-        return False
+        yield f"its arrays have {' and '.join(map(str, sorted(lengths)))} rows" + (f", not {n_rows}" if n_rows else "")
     if kind == "initialise" and not (arrays["weight"] >= 0).all():
-        return False
-    if not all(np.isfinite(arrays[name]).all() for name in _FINITE if name in named):
-        return False
-    if not _are_facts(facts) or (expected.utility_on and "n_gradients" not in facts):
-        return False
-    return all(name in facts.get("utility", {}) for name in expected.utility_on)
+        yield "the array 'weight' holds negative values"
+    yield from _faults_of_facts(artefact.facts)
+    missing = {"utility", "n_gradients"} - artefact.facts.keys() if expected.is_judged else set()
+    yield from (f"it does not say its {name}" for name in sorted(missing))
 
 
-def _is_column(array: npt.NDArray[Any], numbers: str) -> bool:
+def _faults_of_column(name: str, arrays: Mapping[str, npt.NDArray[Any]], numbers: str) -> Iterator[str]:
     """(rows, …) of this kind of number, at least one of them, and none that is no number."""
-    if array.dtype.kind not in numbers or array.ndim == 0 or not array.size:
-        return False
-    return array.dtype.kind != "f" or not bool(np.isnan(array).any())
+    if name not in arrays:
+        yield f"the array {name!r} is missing"
+        return
+    array = arrays[name]
+    if array.dtype.kind not in numbers:
+        yield f"the array {name!r} is of type {array.dtype}"
+    elif array.ndim == 0 or (array.ndim != 1 and name != "outputs"):
+        yield f"the array {name!r} is of shape {array.shape}"
+    elif not array.size:
+        yield f"the array {name!r} is empty"
+    elif array.dtype.kind == "f" and np.isnan(array).any():
+        yield f"the array {name!r} holds NaN"
+    elif name in _FINITE and not np.isfinite(array).all():
+        yield f"the array {name!r} holds infinite values"
 
 
-def _are_facts(facts: Mapping[str, Any]) -> bool:
-    tables = [facts[name] for name in ("utility", "stated") if name in facts]
-    ways = [facts[name] for name in ("ran", "original_ran") if facts.get(name)]
-    return (
-        all(isinstance(table, dict) and all(map(_is_number, table.values())) for table in tables)
-        and _is_number(facts.get("n_gradients", 0))
-        and all(_is_way(way) for way in ways)
-        and isinstance(doubts := facts.get("doubts", []), list)
-        and all(isinstance(doubt, str) for doubt in doubts)
-    )
+def _faults_of_facts(facts: Mapping[str, Any]) -> Iterator[str]:
+    for table, called in (("utility", "the utility on"), ("stated", "the fact")):
+        stated = facts.get(table, {})
+        if not isinstance(stated, dict):
+            yield f"{table} is {_short(stated)}, not a table of numbers"
+        else:
+            for name, value in stated.items():
+                if not _is_number(value):
+                    yield f"{called} {name!r} is {_short(value)}, not a finite number"
+    if not _is_number(cost := facts.get("n_gradients", 0)):
+        yield f"n_gradients is {_short(cost)}, not a finite number"
+    for name in ("ran", "original_ran"):
+        if facts.get(name) and not _is_way(facts[name]):
+            yield f"{name} is {_short(facts[name])}, which is no engine, width and device"
+    doubts = facts.get("doubts", [])
+    if not isinstance(doubts, list) or not all(isinstance(doubt, str) for doubt in doubts):
+        yield f"doubts is {_short(doubts)}, not a list of texts"
+
+
+def _short(value: Any) -> str:
+    """It may be anything: a whole tensor, say."""
+    return reprlib.repr(value).partition("\n")[0]
 
 
 def _is_number(value: Any) -> bool:

@@ -95,7 +95,7 @@ class RunFolder:
 
     def write_run(self, run: dict[str, Any]) -> None:
         """Keep what was asked for, every choice resolved; in its own order, which settles ties between adversaries."""
-        text = json.dumps({"format": RUN_FORMAT, "sha256": "", **run}, indent=1) + "\n"
+        text = json.dumps({"format": RUN_FORMAT, "sha256": "", **run}, indent=1, allow_nan=False) + "\n"
         self.write_text(self.run_file, with_seal(text))
 
     def read_run(self) -> dict[str, Any]:

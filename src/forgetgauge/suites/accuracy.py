@@ -206,7 +206,7 @@ def _options(recipe: Recipe) -> dict[str, Any]:
 def _train(kind: str, recipe: Recipe, train: Points, test: Points, device: str, command: str) -> Trained:
     from forgetgauge.learn.device import choose_device, describe
     from forgetgauge.learn.minibatch import Minibatch
-    from forgetgauge.learn.predict import outputs_of_many, utility_of
+    from forgetgauge.learn.predict import known_utility_of, outputs_of_many
 
     start = time.monotonic()
     place = choose_device(device)
@@ -215,6 +215,6 @@ def _train(kind: str, recipe: Recipe, train: Points, test: Points, device: str, 
     members = [train] * recipe.n_models
     streams = [Streams(identity_key({"accuracy": kind, "which": i})) for i in range(recipe.n_models)]
     models = learner.fit_many(members, streams)
-    accuracies = [utility_of(outputs, test) for outputs in outputs_of_many(models, [test] * len(models))]
+    accuracies = [known_utility_of(outputs, test) for outputs in outputs_of_many(models, [test] * len(models))]
     engine = learner.engine(members).name
     return Trained(accuracies, round(time.monotonic() - start, 1), describe(place), engine, commit(), command)

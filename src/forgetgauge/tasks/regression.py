@@ -35,10 +35,15 @@ class Regression(Task):
         """One."""
         return 1
 
-    def utility(self, outputs: Outputs, labels: Labels) -> float:
-        """R² = 1 − Σ r² / Σ (y − ȳ)², ȳ being the mean of these labels; 0 is what their mean would get."""
+    def utility(self, outputs: Outputs, labels: Labels) -> float | None:
+        """R² = 1 − Σ r² / Σ (y − ȳ)², ȳ being the mean of these labels; 0 is what their mean would get.
+
+        It is not defined where all labels are the same, as in a set of one point.
+        """
+        if labels.min() == labels.max():
+            return None
         squares = ((labels - labels.mean(dtype=np.float64)) ** 2).sum()
-        return float(1 - (residual(outputs, labels) ** 2).sum() / max(float(squares), np.finfo(np.float64).tiny))
+        return float(1 - (residual(outputs, labels) ** 2).sum() / squares)
 
     def made_up(
         self, n_points: int, n_classes: int, member: npt.NDArray[np.bool_], rng: np.random.Generator

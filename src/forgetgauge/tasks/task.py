@@ -51,8 +51,9 @@ class Task(ABC):
         return np.zeros(len(labels), dtype=np.int64)
 
     @abstractmethod
-    def utility(self, outputs: Outputs, labels: Labels) -> float:
-        """How well a model does what it is for: the larger the better, and 1 at best."""
+    def utility(self, outputs: Outputs, labels: Labels) -> float | None:
+        """How well a model does what it is for: the larger the better, and 1 at best; None where these points cannot
+        show it."""
 
     @abstractmethod
     def made_up(

@@ -1,4 +1,4 @@
-"""What the oracle shows, and the look-up adversary of Proposition 3.9."""
+"""What the oracle shows, and the look-up adversary of Proposition 3.7."""
 
 import math
 

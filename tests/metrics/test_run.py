@@ -20,6 +20,8 @@ from forgetgauge.report.html import render_report
 from forgetgauge.report.side_by_side import sweep_checks
 from forgetgauge.report.table import render_table
 from forgetgauge.results.record import read_result
+from forgetgauge.results.rivals import Rivals
+from forgetgauge.results.views import GameView, RunView
 from forgetgauge.run.campaign import Campaign, disk_estimate, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -87,6 +89,17 @@ def test_ic_is_counted_on_the_stored_signals_with_true_labels(finished, record):
         if method == "none":  # it remembers what it was taught, right or wrong
             assert accuracy["retain"] > 0.9
             assert accuracy["forget"] == pytest.approx(wrong / len(arrays["labels"]))
+
+
+def test_accuracy_on_points_of_d_and_on_the_official_test_set_have_two_names(finished, record):
+    stored = Stored(finished)
+    assert "ic_test_accuracy" not in record["methods"]["none"]["metrics"]  # these data have no official test set
+    rivals = Rivals(GameView(stored.graph, RunView(RunFolder(finished))))
+    known = rivals.run.facts
+    rivals.run.facts = lambda key: {**known(key), "utility": {**known(key)["utility"], "test": 0.25}}
+    found = rivals._ic("none")
+    assert found["ic_test_accuracy"] == [0.25] * len(found["ic"])
+    assert found["ic_accuracy"] == record["methods"]["none"]["metrics"]["ic_accuracy"]["by_pair"]
 
 
 def test_mia_scores_are_1_minus_the_auc_of_one_side_and_of_both(finished, record):

@@ -9,6 +9,8 @@ def method(
     quality: float | None, interval: tuple[float, float] | None, by_pair: list[float] | None = None, **fields
 ) -> MethodResult:
     empty = dict.fromkeys(("chosen_on", "interval_basis", "epsilon", "adversary", "p_value", "noise_floor"))
+    if by_pair is None:
+        by_pair = [] if quality is None else [1 - quality] * 6
     attacks = {"shadow": AdversaryResult(by_pair[0], (0.0, 1.0), by_pair)} if by_pair else {}
     rest = {"by_adversary": attacks, "n_pairs": 6, "utility": {"unseen": 0.5, "test": 0.6}, "n_gradients": 1.0}
     return MethodResult(

@@ -11,22 +11,23 @@ import pytest
 
 from forgetgauge.results.record import read_result
 from forgetgauge.suites.accuracy import FullData, Trained
-from forgetgauge.suites.claims import (
-    accuracy_claim,
-    claim_rules,
-    claims,
-    difficulty_claim,
-    falling_claim,
-    ranking_claim,
-    replicates_claim,
-    rival_claim,
-    scales_claim,
-    small_predicts_large,
-    trend_of,
-)
+from forgetgauge.suites.claims import claim_rules, claims
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import Stored, read_findings
+from forgetgauge.suites.level_claims import (
+    accuracy_claim,
+    difficulty_claim,
+    falling_claim,
+    replicates_claim,
+    rival_claim,
+    trend_of,
+)
 from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.ranking_claims import (
+    ranking_claim,
+    scales_claim,
+    small_predicts_large,
+)
 from forgetgauge.suites.replicates import Replicates
 from forgetgauge.suites.tables import suite
 from forgetgauge.wording import bracket
@@ -331,7 +332,7 @@ def keep(folder: Path, table: str, scale: str, only: Sequence[str] = ()) -> None
 def test_advantages_by_pair_are_read_from_the_result_beside_a_comparison(tmp_path):
     keep(tmp_path / "a", "table1", "paper")
     found = {claim.name: claim for claim in claims(read_findings(tmp_path))}
-    sizes = found["Ranking across sizes of the data set"]
+    sizes = found["Methods rank alike at every size of the data"]
     assert sizes.verdict == "confirmed"
     ours, paper = sizes.figure.split("; the paper’s own numbers: ")
     assert ours == f"τ = {paper} [{paper}, {paper}]"
@@ -340,7 +341,7 @@ def test_advantages_by_pair_are_read_from_the_result_beside_a_comparison(tmp_pat
 def test_of_two_scales_the_one_with_most_columns_is_judged(tmp_path):
     keep(tmp_path / "a", "table2", "paper", ["0.1", "0.4"])
     keep(tmp_path / "b", "table2", "small")
-    found = {claim.name: claim for claim in claims(read_findings(tmp_path))}["Ranking across α"]
+    found = {claim.name: claim for claim in claims(read_findings(tmp_path))}["Methods rank alike at every α"]
     assert (found.verdict, found.source) == ("confirmed", "Table 2, small scale, α = 0.1, 0.25, 0.4 and 0.67")
 
 
@@ -363,4 +364,4 @@ def test_a_result_of_another_invocation_is_not_taken_for_the_comparisons(tmp_pat
     result = read_result(path)
     replace(result, digests={**result.digests, "decisions": "1"}).save(path)
     found = {claim.name: claim.verdict for claim in claims(read_findings(tmp_path))}
-    assert found["Ranking across sizes of the data set"] == "undecided"
+    assert found["Methods rank alike at every size of the data"] == "undecided"

@@ -11,7 +11,8 @@ from forgetgauge.errors import UserError
 from forgetgauge.results.record import ComparisonResult
 from forgetgauge.suites.compare import cell, compare_suite, mean_tau_of_columns, over_none, remarks, text_table
 from forgetgauge.suites.paper import Value, paper_table
-from forgetgauge.suites.records import Invocation, Ours, read_comparison
+from forgetgauge.suites.readings import Reading
+from forgetgauge.suites.records import AsPaper, Invocation, Ours, read_comparison
 from forgetgauge.suites.strengths import remark
 from forgetgauge.suites.tables import suite
 from tests.suites.conftest import method, result_of
@@ -23,24 +24,27 @@ INVOCATIONS = [
 
 
 @pytest.mark.parametrize(
-    ("ours", "inside", "overlaps"),
+    ("as_paper", "interval", "inside", "overlaps"),
     [
-        (Ours(0.51, (0.45, 0.55)), True, True),
-        (Ours(0.4896, (0.48, 0.495)), True, True),  # 0.490 as printed
-        (Ours(0.52, (0.505, 0.54)), False, True),
-        (Ours(0.52, (0.515, 0.54)), False, False),
-        (Ours(0.48, None), False, None),
+        (0.51, (0.45, 0.55), True, True),
+        (0.4896, (0.48, 0.495), True, True),  # 0.490 as printed
+        (0.52, (0.505, 0.54), False, True),
+        (0.52, (0.515, 0.54), False, False),
+        (0.48, None, False, None),
+        (None, (0.45, 0.55), None, True),  # pairs were not stored
     ],
 )
-def test_a_cell_agrees_when_ours_is_inside_the_papers_spread(ours, inside, overlaps):
-    found = cell(Value(0.5, 0.01), ours)
+def test_a_cell_agrees_when_ours_computed_as_the_papers_is_inside_its_spread(as_paper, interval, inside, overlaps):
+    theirs = None if as_paper is None else AsPaper(as_paper, 0.1)
+    found = cell(Value(0.5, 0.01), Reading(Ours(0.7, interval), theirs))
     assert (found.inside, found.overlaps) == (inside, overlaps)
 
 
 def test_nothing_agrees_where_the_paper_gives_no_spread_or_we_did_not_run():
-    assert cell(Value(0.01, None), Ours(0.01)).inside is None
+    ours = Reading(Ours(0.01), AsPaper(0.01, None))
+    assert cell(Value(0.01, None), ours).inside is None
     assert cell(Value(0.5, 0.01), None).inside is None
-    assert cell(None, Ours(0.9)).inside is None
+    assert cell(None, ours).inside is None
 
 
 def test_tau_is_taken_over_the_rows_that_both_columns_have():

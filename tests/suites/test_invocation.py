@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import game_from_json, game_to_json
 from forgetgauge.plan.jobs import HEAVY
+from forgetgauge.results.decisions import unpack_decisions
 from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.run.options import RunOptions
 from forgetgauge.store.runfolder import RunFolder
@@ -35,8 +37,8 @@ def play(*arguments: Any, **how: Any) -> Table:
     return Table(*play_suite(*arguments, **how))
 
 
-def few_methods(name: str) -> Suite:
-    made = suite(name, "smoke")
+def few_methods(name: str, replicates: int = 1) -> Suite:
+    made = suite(name, "smoke", replicates)
     cut = [{**c.raw, "unlearners": {method: c.raw["unlearners"][method] for method in FEW}} for c in made.columns]
     return replace(made, columns=tuple(replace(c, raw=raw) for c, raw in zip(made.columns, cut, strict=True)))
 
@@ -196,3 +198,35 @@ def test_two_tables_of_the_paper_through_the_command_line(call, tmp_path):
     code, _, _ = call("reproduce", "page", "--results", tmp_path / "kept", "--out", tmp_path / "page.md")
     assert code == 0
     assert "| Table 1 | smoke scale, 1 of 4 columns |" in (tmp_path / "page.md").read_text()
+
+
+def test_three_replicates_are_three_trainings_of_each_side_of_each_split():
+    one, three = (plan_suite(suite("table1", "smoke", n), ["1.0"]).campaign for n in (1, 3))
+    for method in ("retrain", "none", "ssd"):
+        made = {cell: keys.signals for cell, keys in three.graphs[0].cells.items() if cell.method == method}
+        assert sorted({(cell.pair, cell.side, cell.seed) for cell in made}) == [
+            (pair, side, seed) for pair in range(2) for side in range(2) for seed in range(3)
+        ]
+        assert len(set(made.values())) == len(made)
+    shared = [key for key in one.jobs if key in three.jobs]
+    assert {one.jobs[key].kind for key in one.jobs if key not in shared} <= {"result"}  # no model is trained anew
+
+
+@pytest.mark.slow
+def test_the_replicates_of_a_split_are_averaged_before_anything_else_as_in_the_paper(tmp_path):
+    invoked, comparison = play(few_methods("table1", 3), tmp_path, only=["1.0"])
+    folder = tmp_path / "table1-replicates-3"
+    assert (comparison.replicates, invoked.invocations) == (3, comparison.invocations)
+    assert "2 swap pairs of 3 trainings each, as in the paper." in comparison.notes
+    assert read_comparison(folder / "comparison.json") == comparison
+    (game,) = read_result(folder / "result.json").games
+    for name, pairs in unpack_decisions(game.decisions).items():
+        expected = []
+        for which, pair in pairs.items():
+            assert pair.decisions.shape[:2] == (2, 3)
+            sides = zip(pair.decisions, (pair.in_forget, ~pair.in_forget), strict=True)
+            gained = np.mean([said[:, f].mean(axis=1) - said[:, ~f].mean(axis=1) for said, f in sides], axis=(0, 1))
+            by_pair = [game.methods[name].by_adversary[a].by_pair[which] for a in game.decisions.adversaries]
+            assert gained == pytest.approx(by_pair)
+            expected.append(1 - np.abs(gained).max())
+        assert comparison.rows[name]["1.0"].as_paper.value == pytest.approx(np.mean(expected))

@@ -71,6 +71,18 @@ def test_a_table_at_two_scales_has_two_sections_and_two_lines(found, tmp_path):
     assert 'id="table1-small"' in render_page(findings)
 
 
+def test_a_table_with_replicates_stands_below_the_one_without(found, tmp_path):
+    for n in (1, 3):
+        (tmp_path / f"{n}").mkdir()
+        (tmp_path / f"{n}/comparison.json").write_text(replace(found, replicates=n).to_json())
+    findings = read_findings(tmp_path)
+    assert findings.stored["table1", "paper"].comparison.replicates == 1
+    page, title = render_markdown(findings), "## Table 1: Q against the size of the data set"
+    assert page.index(f"{title}\n") < page.index(f"{title}, 3 trainings of each split\n")
+    assert "| Table 1 | paper scale, 3 trainings of each split |" in page
+    assert 'id="table1-replicates-3"' in render_page(findings)
+
+
 def test_what_was_not_run_is_called_that(tmp_path):
     page = render_markdown(read_findings(tmp_path / "nothing"))
     for name in OUTLINES:
@@ -81,9 +93,16 @@ def test_what_was_not_run_is_called_that(tmp_path):
 def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
     (tmp_path / "comparison.json").write_text(found.to_json())
     page = render_markdown(read_findings(tmp_path))
-    assert "0.340 ± 0.017<br>**0.340** [0.000,\u00a01.000] inside" in page
+    assert "0.340 ± 0.017<br>**0.340 ± 0.000** inside<br>0.340 [0.000,\u00a01.000]" in page
     assert "27 of 28" in page
     assert "1 day, with random seeds" in page
+
+
+def test_whether_a_result_can_be_verified_is_said():
+    page = render_markdown(read_findings(ROOT / "results"))
+    one, three = (page[page.index(f"## Table {n}:") : page.index(f"## Table {n + 1}")] for n in (1, 3))
+    assert "`forgetgauge verify` computes it again" in one
+    assert "`forgetgauge verify` cannot compute it again" in three
 
 
 def test_what_was_tried_is_told_under_the_table(found, tmp_path):
@@ -136,6 +155,7 @@ def test_the_page_in_the_documentation_is_that_of_the_stored_results():
         (["table1", "toy", "--column", "0.1"], "toy has no columns"),
         (["replicates", "--column", "0.1"], "replicates has no columns"),
         (["swap-vs-random", "--column", "0.1"], "swap-vs-random has no columns"),
+        (["table1", "toy", "--replicates", "3"], "--replicates goes with tables: toy has trainings of its own"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):
@@ -185,3 +205,14 @@ def test_list_names_every_suite(call):
     code, out, _ = call("reproduce", "list")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} >= {*OUTLINES, "toy", *FURTHER}
+
+
+def test_swap_pairs_against_random_splits_are_shown_on_the_papers_data_first():
+    page = render_markdown(read_findings(ROOT / "results"))
+    section = page[page.index("## SWAP against random splits") :]
+    assert section.index("repetitions on CIFAR-10, α = 0.1, 20 epochs:") < section.index("repetitions on digits")
+    found = read_findings(ROOT / "results").splittings[0]
+    record = found.methods["ssd"].by_adversary[found.adversary]
+    assert f"| SSD | {found.methods['ssd'].quality.swap_mean:.3f} ± " in section
+    assert f"{record.variance_ratio:.2f} [{record.variance_ratio_interval[0]:.2f}, " in section
+    assert "less for no method" in section[section.index("repetitions on digits") :]

@@ -163,7 +163,7 @@ def test_the_interval_of_a_deviation_is_chi_squares(df):
     assert stats.chi2.cdf(df * 0.3**2 / high**2, df) == pytest.approx(0.05, rel=1e-9)
 
 
-# -- the look-up adversary of Proposition 3.9 ----------------------------------------------------------------------
+# -- the look-up adversary of Proposition 3.7 ----------------------------------------------------------------------
 
 PAIRS = [draw_pair(60, 0.5, np.random.default_rng(seed)) for seed in range(6)]
 WEIGHTS = uniform(60)

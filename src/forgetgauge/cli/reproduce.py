@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,9 @@ def reproduce(
         Path | None, typer.Option("--out", help="Folder of all tables of a scale; runs/reproduce-SCALE without it.")
     ] = None,
     column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
+    replicates: Annotated[
+        int, typer.Option(min=1, help="Trainings of each split, averaged; the paper has 3. Tables only.")
+    ] = 1,
     run: Annotated[
         Path | None, typer.Option("--run", help="With replicates: use this finished run of several trainings.")
     ] = None,
@@ -82,6 +85,8 @@ def reproduce(
     wanted = _chosen(names)
     if column:
         _refuse_columns(wanted)
+    if replicates > 1:
+        _refuse_replicates(wanted)
     if wanted == [LIST]:
         say(_listing())
         return
@@ -102,9 +107,10 @@ def reproduce(
         if left is not None and left <= 0:
             say(f"{name}: not run: the time was up; the same command continues")
             continue
-        failed |= _one(name, scale.value, folder, column or [], replace(options, time_limit_s=left), quiet)
+        asked = Asked(name, scale.value, tuple(column or ()), replicates)
+        failed |= _one(asked, folder, replace(options, time_limit_s=left), quiet)
         if results is not None:
-            _keep(folder / name, results / "reproduce" / scale.value / name)
+            _keep(folder / asked.folder, results / "reproduce" / scale.value / asked.folder)
     if failed:
         raise typer.Exit(1)
 
@@ -135,21 +141,46 @@ def _refuse_columns(wanted: list[str]) -> None:
             raise UserError(f"--column goes with tables and {ACCURACY}: {name} has no columns")
 
 
-def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
+def _refuse_replicates(wanted: list[str]) -> None:
+    from forgetgauge.suites.tables import OUTLINES
+
+    for name in wanted:
+        if name not in OUTLINES:
+            raise UserError(f"--replicates goes with tables: {name} has trainings of its own")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of the paper is to be run."""
+
+    name: str
+    scale: str
+    columns: tuple[str, ...]
+    replicates: int
+
+    @property
+    def folder(self) -> str:
+        """Where its result lies, in the folder of the scale."""
+        from forgetgauge.suites.tables import folder_of
+
+        return folder_of(self.name, self.replicates)
+
+
+def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> bool:
     """Run one and show it; True where jobs failed."""
     from forgetgauge.provenance import command_line
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
 
-    if name == TOY:
+    if asked.name == TOY:
         return _toy(folder)
-    if name == ACCURACY:
-        return _accuracy(scale, folder, columns, options, quiet)
+    if asked.name == ACCURACY:
+        return _accuracy(asked, folder, options, quiet)
     with started_ahead(options), shown_progress(quiet) as progress:
-        play, text = _how_to_run(name, columns)
-        invoked, found = play(scale, folder, options=replace(options, progress=progress), command=command_line())
+        play, text = _how_to_run(asked)
+        invoked, found = play(asked.scale, folder, options=replace(options, progress=progress), command=command_line())
         if found is not None:
-            say(f"{text(found)}\n\nresult: {folder / name}\n")
+            say(f"{text(found)}\n\nresult: {folder / asked.folder}\n")
     ending = invoked.ending
     if ending.out_of_time:
         say(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
@@ -158,8 +189,9 @@ def _one(name: str, scale: str, folder: Path, columns: list[str], options: RunOp
     return bool(ending.failed)
 
 
-def _how_to_run(name: str, columns: list[str]) -> tuple[Callable[..., Any], Callable[[Any], str]]:
+def _how_to_run(asked: Asked) -> tuple[Callable[..., Any], Callable[[Any], str]]:
     """How it is run, which gives the invocation and what was found (None where jobs are left); and how that reads."""
+    name = asked.name
     if name == SPLITTING:
         from forgetgauge.suites.splits_page import splits_text
         from forgetgauge.suites.swap_vs_random import play_splitting
@@ -177,7 +209,10 @@ def _how_to_run(name: str, columns: list[str]) -> tuple[Callable[..., Any], Call
     from forgetgauge.suites.invocation import play_suite
     from forgetgauge.suites.tables import suite
 
-    return lambda scale, out, **how: play_suite(suite(name, scale), out, only=columns, **how), text_table
+    def play_table(scale: str, out: Path, **how: Any) -> Any:
+        return play_suite(suite(name, scale, asked.replicates), out, only=asked.columns, **how)
+
+    return play_table, text_table
 
 
 def _replicates_of(run: Path, results: Path | None) -> None:
@@ -189,14 +224,14 @@ def _replicates_of(run: Path, results: Path | None) -> None:
         _keep(run, results / run.resolve().name)
 
 
-def _accuracy(scale: str, folder: Path, columns: list[str], options: RunOptions, quiet: bool) -> bool:
+def _accuracy(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> bool:
     """Nothing fails one by one here; what is missing says so."""
     from forgetgauge.provenance import command_line
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
 
     tell = (lambda _: None) if quiet else partial(say, err=True)
     how: dict[str, Any] = {"device": options.device, "time_limit_s": options.time_limit_s, "say": tell}
-    found, missing = play_accuracy(scale, folder, only=columns, command=command_line(), **how)
+    found, missing = play_accuracy(asked.scale, folder, only=asked.columns, command=command_line(), **how)
     say(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         say(f"stopped at the time limit: {KINDS[kind]}; the same command continues")

@@ -1,4 +1,4 @@
-"""What an adversary may see of a model, what the oracle shows it, and the look-up adversary of Proposition 3.9.
+"""What an adversary may see of a model, what the oracle shows it, and the look-up adversary of Proposition 3.7.
 
 The look-up adversary is why two random splits are no estimator. It ignores the model and remembers where two splits
 agree. On two overlapping random splits it is always right, even against Retrain; on a swap pair the splits agree

@@ -1,6 +1,6 @@
 """What (ε, δ)-certified removal says about the advantage, and what an advantage says about ε.
 
-Two bounds: the paper's (Theorem 3.6), which says nothing once e^ε ≥ 3 − 4δ, and a tighter one that is attained. Both
+Two bounds: the paper's (Theorem 3.5), which says nothing once e^ε ≥ 3 − 4δ, and a tighter one that is attained. Both
 models of a swap pair are (ε, δ)-close to the *same* retrained model; with r the chance of any event under it,
 P_s ≤ 1 − e^{−ε}(1 − r − δ) and P_s' ≥ e^{−ε}(r − δ), hence Adv ≤ 1 − (1 − 2δ)e^{−ε}.
 
@@ -13,7 +13,7 @@ from forgetgauge.game.one_model import group_epsilon
 
 
 def paper_bound(epsilon: float, delta: float) -> float:
-    """2(1 − (2 − 2δ)/(e^ε + 1)) as printed in Theorem 3.6; above 1 it is vacuous."""
+    """2(1 − (2 − 2δ)/(e^ε + 1)) as printed in Theorem 3.5; above 1 it is vacuous."""
     _check_removal(epsilon, delta)
     return 2 - 4 * (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 

@@ -1,9 +1,12 @@
 """Unlearning Quality Q = 1 − sup_A Adv(A, Ul) over a declared set of adversaries, and its interval.
 
-This is where the absolute value and the maximum are taken: once, after every average. There are three numbers for
-Q, each with its own target.
+This is where the absolute value and the maximum are taken: once, after every average, but for ``quality_by_pair``.
+There are four numbers for Q, each with its own target.
 
-* ``quality_plugin``: 1 − max_a |mean_a|, the paper's. Its target is Q, and it is biased low: |·| and max of noise.
+* ``quality_by_pair``: 1 − max_a |Adv_a| of every swap pair on its own, the paper's SWAP test of one pair; its tables
+  are means of such numbers. |·| and max are taken of the noise of single pairs, and no number of pairs makes that less.
+* ``quality_plugin``: 1 − max_a |mean_a|, the paper's definition of Q on the pairs at hand. Its target is Q, and it is
+  biased low too: |·| and max of noise, but of the mean's.
 * ``quality``: the adversary and its sign chosen on other pairs than those that score it. Unbiased (before clipping) for
   the adversary chosen, hence optimistic about the maximum: by about 0.1 at |F| = 5 (docs/statistics.md).
 * ``interval``: for Q itself at the level asked for, although the best adversary was looked for among J.
@@ -75,6 +78,14 @@ def first_largest(values: Floats) -> int:
 def quality_plugin(advantages: Floats) -> float:
     """1 − max_a |Adv_a| from the mean signed advantage of each adversary, (n_adversaries,); biased low."""
     return 1 - float(np.abs(_checked(advantages)).max())
+
+
+def quality_by_pair(by_pair: Floats) -> Floats:
+    """(P,) 1 − max_a |½(Adv_s + Adv_s')| of each swap pair, from the signed ½(Adv_s + Adv_s') in (P, n_adversaries).
+
+    Its mean is at most ``quality_plugin`` of the means: max_a |mean_p x| ≤ mean_p max_a |x|, Jensen's inequality.
+    """
+    return np.array([quality_plugin(pair) for pair in by_pair])
 
 
 def quality_interval(intervals: Sequence[Interval], level: float) -> Interval:

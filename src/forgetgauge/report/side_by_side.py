@@ -61,9 +61,17 @@ METRICS = (
         "ic_accuracy",
         "IC accuracy",
         1.0,
-        "accuracy of the IC test’s models on points they never saw: where it is far below Retrain’s, the IC score "
+        "accuracy of the IC test’s models on points of D they never saw: where it is far below Retrain’s, the IC score "
         "measures damage to the model and not forgetting.",
         ranked=False,
+    ),
+    Metric(
+        "ic_test_accuracy",
+        "IC test accuracy",
+        1.0,
+        "the same on the official test set, where the data have one: of None it is Table 5a of the paper.",
+        ranked=False,
+        in_text=False,
     ),
     Metric(
         "mia",

@@ -67,7 +67,7 @@ class Certificate:
 
     @property
     def paper(self) -> float | None:
-        """Theorem 3.6 as printed; above 1 it says nothing."""
+        """Theorem 3.5 as printed; above 1 it says nothing."""
         return None if self.epsilon is None or self.delta is None else paper_bound(self.epsilon, self.delta)
 
     @property

@@ -35,6 +35,10 @@ RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.in
 """Where a score must lie, by the beginning of its name; the others are shares."""
 
 
+IC_ACCURACIES = {"ic_accuracy": "unseen", "ic_test_accuracy": "test"}
+"""Of the models of the IC test: the metric -> on which points."""
+
+
 class Rivals:
     """The rival metrics of one game's methods."""
 
@@ -64,9 +68,10 @@ class Rivals:
 
     def _ic(self, method: str) -> dict[str, list[float]]:
         """By pair: the score; the share of what was taught wrongly that is now called what it is; and, since a ruined
-        model may score well, the accuracy on points that the model never saw."""
+        model may score well, the accuracy on points of D that the model never saw, and on the official test set where
+        there is one."""
         first, second = self.game.metrics["ic"]
-        found: dict[str, list[float]] = {"ic": [], "ic_right": [], "ic_accuracy": []}
+        found: dict[str, list[float]] = {"ic": [], "ic_right": []}
         for pair in range(self.game.pairs):
             keys = [self.graph.confused[method, pair, seed] for seed in range(self.game.seeds)]
             if all(self.run.has(key) for key in keys):
@@ -74,8 +79,10 @@ class Rivals:
                 answers = [(predicted(one["outputs"]), one["labels"]) for one in said]
                 found["ic"].append(mean([ic_score(*answer, (first, second)) for answer in answers]))
                 found["ic_right"].append(mean([float(np.mean(said == true)) for said, true in answers]))
-                accuracy = mean_of_each([self.run.facts(key)["utility"] for key in keys])
-                found["ic_accuracy"] += [accuracy["unseen"]] if "unseen" in accuracy else []
+                utility = [self.run.facts(key)["utility"] for key in keys]
+                for name, part in IC_ACCURACIES.items():
+                    if all(part in one for one in utility):
+                        found.setdefault(name, []).append(mean([one[part] for one in utility]))
         return found
 
     # -- membership inference ------------------------------------------------------------------------------------

@@ -1,124 +1,29 @@
 """The paper's table beside ours: inside its ± or not, the same ranking or not, Retrain at its ideal or not.
 
-The paper's estimator everywhere: for Q the plug-in 1 − max |advantage|, chosen and scored on the same pairs and so
-biased low, which is what its numbers are. Our own unbiased Q stands in result.json.
+Like is compared with like: whether a number lies inside the paper's ±, and which ranking a column has, goes by our
+numbers as the paper computes them (`readings`). Our own form, with its interval, stands beside; it is what claims are
+judged by. Of both the adversary is chosen and scored on the same pairs; the Q that is not stands in result.json.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.metrics.scores import over_pairs
-from forgetgauge.plan.graph import Graph
 from forgetgauge.report.table import align
-from forgetgauge.results.record import GameResult, MetricResult, Result
-from forgetgauge.results.utility import lost_accuracy, unseen_accuracy, unseen_part
-from forgetgauge.results.views import RunView
-from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.results.record import GameResult, Result
+from forgetgauge.results.utility import lost_accuracy
 from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
+from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
-from forgetgauge.suites.tables import Layout, Suite, TableColumn
+from forgetgauge.suites.tables import Suite, TableColumn, suite
 from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket, tau_text
-
-IC_ACCURACY = "ic_accuracy"
-
-
-def with_confused_accuracy(result: Result, graphs: Sequence[Graph], folder: RunFolder) -> Result:
-    """With `ic_accuracy` among the metrics of None, whose models are the originals, where there was an IC test."""
-    run = RunView(folder)
-    games = [_with_ic_accuracy(game, graph, run) for game, graph in zip(result.games, graphs, strict=True)]
-    return replace(result, games=games)
-
-
-def _with_ic_accuracy(game: GameResult, graph: Graph, run: RunView) -> GameResult:
-    by_pair: dict[int, list[float]] = {}
-    for (method, pair, _), key in graph.confused.items():
-        if method == "none" and run.has(key):
-            accuracy = run.facts(key)["utility"]
-            if (part := unseen_part(accuracy)) is not None:
-                by_pair.setdefault(pair, []).append(accuracy[part])
-    if not by_pair:
-        return game
-    means = [float(np.mean(values)) for values in by_pair.values()]
-    found = over_pairs(means, graph.game.level, least=0, most=1)
-    none = game.methods["none"]
-    measured = replace(none, metrics={**none.metrics, IC_ACCURACY: MetricResult(found.value, found.interval, means)})
-    return replace(game, methods={**game.methods, "none": measured})
-
-
-QUANTITIES: dict[Layout, str] = {
-    "quality": "Q, the paper’s estimator",
-    "advantage": "advantage, 1 − Q",
-    "accuracy": "test accuracy of the original models",
-    "confused accuracy": "test accuracy of the models of the IC test",
-    "ic": "IC score",
-    "mia": "MIA score, 1 − AUC",
-}
-
-IDEALS: dict[Layout, float] = {"quality": 1.0, "advantage": 0.0, "mia": 0.5}
-"""What Retrain's interval should hold."""
-
-
-def column_values(layout: Layout, column: TableColumn, game: GameResult) -> dict[str, Ours]:
-    """Our values of one column, by row."""
-    return _READERS[layout](column, game)
-
-
-def _quality(column: TableColumn, game: GameResult) -> dict[str, Ours]:
-    return {
-        name: Ours(method.quality_plugin, method.interval)
-        for name, method in game.methods.items()
-        if method.quality_plugin is not None
-    }
-
-
-def _advantage(column: TableColumn, game: GameResult) -> dict[str, Ours]:
-    found = _quality(column, game).get(column.method)
-    if found is None:
-        return {}
-    ends = None if found.interval is None else (1 - found.interval[1], 1 - found.interval[0])
-    return {"advantage": Ours(1 - found.value, ends)}
-
-
-def _accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]:
-    """Of None, whose models are the originals; T where the data have no official test set."""
-    none = game.methods["none"]
-    found = unseen_accuracy(none)
-    if found is None:
-        return {}
-    by_pair = none.utility_by_pair.get(found[0])
-    interval = over_pairs(by_pair, game.spec["level"], least=0, most=1).interval if by_pair else None
-    return {"accuracy": Ours(found[1], interval)}
-
-
-def _metric(name: str) -> Callable[[TableColumn, GameResult], dict[str, Ours]]:
-    def read(column: TableColumn, game: GameResult) -> dict[str, Ours]:
-        found = {method: result.metrics.get(name) for method, result in game.methods.items()}
-        return {method: Ours(one.value, one.interval) for method, one in found.items() if one is not None}
-
-    return read
-
-
-def _confused_accuracy(column: TableColumn, game: GameResult) -> dict[str, Ours]:
-    found = game.methods["none"].metrics.get(IC_ACCURACY)
-    return {} if found is None else {"accuracy": Ours(found.value, found.interval)}
-
-
-_READERS: dict[Layout, Callable[[TableColumn, GameResult], dict[str, Ours]]] = {
-    "quality": _quality,
-    "advantage": _advantage,
-    "accuracy": _accuracy,
-    "confused accuracy": _confused_accuracy,
-    "ic": _metric("ic"),
-    "mia": _metric("mia"),
-}
-
 
 Values = Mapping[str, float]
 
@@ -133,8 +38,11 @@ def compare_suite(
     """`shown` are the columns whose games the result has, in its order; None where there is no result at all."""
     paper, labels = paper_table(suite.name), [column.label for column in suite.columns]
     games = {} if result is None else {c.label: (c, game) for c, game in zip(shown, result.games, strict=True)}
-    ours = {label: column_values(suite.layout, *of) for label, of in games.items()}
-    points = {label: {row: found.value for row, found in ours.get(label, {}).items()} for label in labels}
+    ours = {label: column_readings(suite.layout, *of, paper.spread) for label, of in games.items()}
+    points = {
+        label: {row: found.as_paper.value for row, found in ours.get(label, {}).items() if found.as_paper is not None}
+        for label in labels
+    }
     printed = {label: {row: cells[label].mean for row, cells in paper.rows.items()} for label in labels}
     of_quality = {label: game for label, (_, game) in games.items() if suite.layout == "quality"}
     further = dict.fromkeys(row for column in ours.values() for row in column if row not in paper.rows)
@@ -161,6 +69,7 @@ def compare_suite(
         environment={} if result is None else dict(result.environment),
         digests={} if result is None else dict(result.digests),
         failures=[] if result is None else [f"{failure.job}: {failure.error}" for failure in result.failures],
+        replicates=suite.replicates,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
         tau_without_retrain={
@@ -169,6 +78,18 @@ def compare_suite(
             if "retrain" in paper.rows
         },
     )
+
+
+def compared_again(found: TableComparison, result: Result) -> TableComparison:
+    """A stored table by the rules of today, from the result beside it; what only the record knows stays as it is."""
+    made = suite(found.name, found.scale, found.replicates)
+    columns = {column.label: column for column in made.columns}
+    for game in result.games:
+        if str(game.value) not in columns:
+            raise UserError(f"{found.name}: {unknown_name('column', str(game.value), columns)}")
+    shown = [columns[str(game.value)] for game in result.games]
+    again = compare_suite(made, shown, result, found.not_run, found.invocations)
+    return replace(again, title=found.title, notes=found.notes)
 
 
 def over_none(game: GameResult) -> dict[str, Ours]:
@@ -182,17 +103,18 @@ def over_none(game: GameResult) -> dict[str, Ours]:
     return found
 
 
-def cell(paper: Value | None, ours: Ours | None) -> CompareCell:
-    """Two numbers side by side; agreement only where the paper gives a ±."""
+def cell(paper: Value | None, found: Reading | None) -> CompareCell:
+    """The paper's number beside ours; agreement only where the paper gives a ±."""
+    ours, as_paper = (None, None) if found is None else (found.ours, found.as_paper)
     inside = overlaps = None
-    if paper is not None and paper.spread is not None and ours is not None:
+    if paper is not None and paper.spread is not None:
         low, high = paper.mean - paper.spread - _ROUNDING, paper.mean + paper.spread + _ROUNDING
-        inside = low <= ours.value <= high
-        if ours.interval is not None:
+        if as_paper is not None:
+            inside = low <= as_paper.value <= high
+        if ours is not None and ours.interval is not None:
             overlaps = ours.interval[0] <= high and low <= ours.interval[1]
-    return CompareCell(
-        None if paper is None else paper.mean, None if paper is None else paper.spread, ours, inside, overlaps
-    )
+    mean, spread = (None, None) if paper is None else (paper.mean, paper.spread)
+    return CompareCell(mean, spread, ours, inside, overlaps, as_paper)
 
 
 _ROUNDING = 0.0005
@@ -215,15 +137,15 @@ def _tau(one: Values, other: Values) -> float | None:
     return None if math.isnan(tau) else tau
 
 
-def _grounded(suite: Suite, label: str, column: Mapping[str, Ours]) -> bool | None:
+def _grounded(suite: Suite, label: str, column: Mapping[str, Reading]) -> bool | None:
     """Retrain cannot know what was forgotten: its interval should hold the ideal."""
     found = column.get("retrain")
     if suite.layout == "advantage":  # methods stand across
         found = column.get("advantage") if label == "Retrain" else None
     ideal = IDEALS.get(suite.layout)
-    if ideal is None or found is None or found.interval is None:
+    if ideal is None or found is None or found.ours.interval is None:
         return None
-    return found.interval[0] <= ideal <= found.interval[1]
+    return found.ours.interval[0] <= ideal <= found.ours.interval[1]
 
 
 AGREEMENT = {True: "inside", False: "outside", None: ""}
@@ -288,12 +210,13 @@ def _tau_at(found: TableComparison, column: str) -> str:
 def _text_grid(found: TableComparison) -> list[list[str]]:
     head = ["method"]
     for column in found.columns:
-        head += [f"{found.variable} = {column}: paper", "ours", "agrees"]
+        head += [f"{found.variable} = {column}: paper", "ours, as the paper computes it", "agrees", "ours"]
     rows = []
     for name, cells in found.rows.items():
         row = [PRINTED.get(name, name)]
         for column in found.columns:
-            row += [paper_text(cells[column]), ours_text(cells[column]), AGREEMENT[cells[column].inside]]
+            cell = cells[column]
+            row += [paper_text(cell), as_paper_text(cell), AGREEMENT[cell.inside], ours_text(cell)]
         rows.append(row)
     return [head, *rows]
 
@@ -303,6 +226,15 @@ def paper_text(cell: CompareCell) -> str:
     if cell.paper is None:
         return "–"
     return plain(cell.paper) + ("" if cell.spread is None else f" ± {plain(cell.spread)}")
+
+
+def as_paper_text(cell: CompareCell) -> str:
+    """Our number as the paper computes its own, with the ± that it prints: `0.349 ± 0.012`."""
+    if cell.as_paper is None:
+        return "not run" if cell.ours is None else "pairs not stored"
+    if cell.as_paper.spread is None:
+        return plain(cell.as_paper.value) + ("" if cell.spread is None else " ± not stored")
+    return f"{plain(cell.as_paper.value)} ± {plain(cell.as_paper.spread)}"
 
 
 def ours_text(cell: CompareCell) -> str:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
+from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
 from forgetgauge.suites.rankings import ByMethod
+from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
+from forgetgauge.suites.spent import Spent, spent_beside, spent_on_tables
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.tables import SCALES
 from forgetgauge.suites.toy import ToyRow, toy
@@ -33,8 +34,15 @@ class Stored:
     comparison: TableComparison
     columns: dict[str, ByMethod] = field(default_factory=dict)
     """Label -> signed advantages by pair, from the `result.json` beside it; empty where that is not there."""
+    games: dict[str, GameResult] = field(default_factory=dict)
+    """Label -> the game of the column, from there too."""
     words: list[str] = field(default_factory=list)
     """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
+
+    @property
+    def verifiable(self) -> bool | None:
+        """Whether `forgetgauge verify` can compute the result again from its decisions; None where there is none."""
+        return all(game.decisions is not None for game in self.games.values()) if self.games else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +51,17 @@ class Findings:
 
     stored: dict[tuple[str, str], Stored]
     """(table, scale) -> what was found."""
-    splitting: SwapVsRandom | None
+    splittings: list[SwapVsRandom]
+    """Swap pairs against random splits: data of the paper first, then by repetitions."""
     frontiers: Frontiers | None
     searches: list[Search]
     replicates: Replicates | None
     accuracy: FullData | None
     toy: list[ToyRow]
+    also: list[Stored] = field(default_factory=list)
+    """Tables that are stored once more at the same scale: with replicates."""
+    spent: list[Spent] = field(default_factory=list)
+    """Device time of everything that is stored."""
 
     def shown(self, name: str) -> list[Stored]:
         """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
@@ -56,6 +69,10 @@ class Findings:
         found = [self.stored[name, scale] for scale in scales if scale != "smoke" or scales == ["smoke"]]
         whole = [place for place, stored in enumerate(found) if not stored.comparison.not_run]
         return found[: whole[0] + 1] if whole else found
+
+    def replicated(self, name: str) -> list[Stored]:
+        """What there is of a table besides, with replicates."""
+        return [stored for stored in self.also if stored.comparison.name == name]
 
     def fullest(self, name: str) -> Stored | None:
         """A table at the scale that has most of its columns, the larger of equals; None where smoke is all there is."""
@@ -67,15 +84,50 @@ def read_findings(results: Path) -> Findings:
     """Tables at every scale, of the rest the largest; the toy example is computed now."""
     spreads = _all(results, replicates.FILE, read_replicates)
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
+    frontiers, full = (
+        _largest(_all(results, frontier.FILE, read_frontiers)),
+        _all(results, accuracy.FILE, read_accuracy),
+    )
+    stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
-        stored={(s.comparison.name, s.comparison.scale): s for s in _all(results, FILE, _read_table)},
-        splitting=max(splittings, key=lambda record: record.repetitions, default=None),
-        frontiers=_largest(_all(results, frontier.FILE, read_frontiers)),
+        stored=stored,
+        splittings=sorted(splittings, key=lambda found: (found.settings["data"] in EMBEDDED, -found.repetitions)),
+        frontiers=frontiers,
         searches=_all(results, frontier.SEARCH_FILE, read_search),
         replicates=max(spreads, key=_weight, default=None),
-        accuracy=_largest(_all(results, accuracy.FILE, read_accuracy)),
+        accuracy=_largest(full),
         toy=toy(),
+        also=also,
+        spent=[
+            *spent_on_tables(one.comparison for one in (*stored.values(), *also)),
+            *(one for kind in full for one in _spent_on_accuracy(kind)),
+            *_spent_on(results, frontier.FILE, "Q along the strength"),
+            *_spent_on(results, replicates.FILE, "replicates"),
+            *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
+        ],
     )
+
+
+def _spent_on(results: Path, name: str, what: str) -> list[Spent]:
+    return [one for found in _all(results, name, lambda path: spent_beside(path, what)) for one in found]
+
+
+def _spent_on_accuracy(found: FullData) -> list[Spent]:
+    trained = found.kinds.values()
+    return [Spent("accuracy on all images", found.scale, kind.device, kind.wall_s) for kind in trained]
+
+
+def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], list[Stored]]:
+    """(Table, scale) -> the one with most columns, of equals with fewest replicates; and the others."""
+    stored: dict[tuple[str, str], Stored] = {}
+    also: list[Stored] = []
+    for one in sorted(found, key=lambda one: (len(one.comparison.not_run), one.comparison.replicates)):
+        place = one.comparison.name, one.comparison.scale
+        if place in stored:
+            also.append(one)
+        else:
+            stored[place] = one
+    return stored, also
 
 
 EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)
@@ -101,7 +153,9 @@ def _read_table(path: Path) -> Stored:
     result = read_result(beside) if beside.exists() else None
     if result is None or result.digests != comparison.digests:  # of another invocation
         return Stored(comparison, words=words)
-    return Stored(comparison, {str(game.value): advantages_of(game) for game in result.games}, words)
+    games = {str(game.value): game for game in result.games}
+    columns = {label: advantages_of(game) for label, game in games.items()}
+    return Stored(compared_again(comparison, result), columns, games, words)
 
 
 def read_notes(path: Path) -> list[str]:
@@ -125,8 +179,4 @@ def read_notes(path: Path) -> list[str]:
 
 def advantages_of(game: GameResult) -> ByMethod:
     """Method -> (pairs, adversaries), for methods with a completed pair."""
-    return {
-        name: np.array([found.by_pair for found in method.by_adversary.values()]).T
-        for name, method in game.methods.items()
-        if method.by_adversary
-    }
+    return {name: signed_by_pair(method) for name, method in game.methods.items() if method.by_adversary}

@@ -37,7 +37,7 @@ class Measured(Record):
     """One method at one setting."""
 
     quality: Ours | None
-    """By the paper's estimator, as in the tables; None where a pair is missing: a Q over the models that did not
+    """As ours in the tables; None where a pair is missing: a Q over the models that did not
     diverge would be that of a selection."""
     accuracy: float | None
     pairs: int

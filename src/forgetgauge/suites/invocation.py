@@ -33,7 +33,7 @@ from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.compare import compare_suite, text_table, with_confused_accuracy
+from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
 
@@ -103,20 +103,18 @@ def play_suite(
     """Do what is missing of a table and compare what there is; columns that are not finished are called not run."""
     start = time.monotonic()
     planned = plan_suite(suite, only, out)
-    remember_games(out, suite.name, planned.campaign)
-    folder = table_folder(out, suite.name)
+    remember_games(out, suite.folder, planned.campaign)
+    folder = table_folder(out, suite.folder)
     ending, result = play(planned.campaign, folder, options)
     shown = _shown(suite, planned, folder, out_of_time=result is None)
     columns, not_run = [column for column, _ in shown], dict(planned.not_run)
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
     if result is None or planned.before:
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
-    else:
-        result = with_confused_accuracy(result, planned.campaign.graphs, folder)
     made_on = folder.read_run()["environment"]["device"]
-    invocations = add_invocation(folder, suite.name, command, made_on, time.monotonic() - start, ending.n_run)
+    invocations = add_invocation(folder, suite.folder, command, made_on, time.monotonic() - start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
-    _write(folder, suite.name, comparison, result)
+    _write(folder, suite.folder, comparison, result)
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
 
 
@@ -143,7 +141,7 @@ def _settle(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableC
         refuse_download(column.raw["data"]["name"])
         return column, resolve(column.raw, f"{suite.name} {column.label}")
     except UserError as error:
-        known = None if out is None else remembered(out, suite.name, column)
+        known = None if out is None else remembered(out, suite.folder, column)
         if known is not None:
             return column, known
         instead = "" if column.instead is None else _settle(suite, column.instead, out)
@@ -167,7 +165,7 @@ def _joined(suite: Suite, columns: Sequence[TableColumn], parts: Sequence[Resolv
 
 def _finished_before(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableColumn, Graph] | None:
     """The column, or what stood in for it, where an earlier invocation finished it."""
-    known = None if out is None else remembered(out, suite.name, column)
+    known = None if out is None else remembered(out, suite.folder, column)
     if known is not None:
         return column, build_graph(replace(known.games[0], value=column.label))
     return None if column.instead is None else _finished_before(suite, column.instead, out)
@@ -186,8 +184,7 @@ def _shown(suite: Suite, planned: Planned, folder: RunFolder, *, out_of_time: bo
 def _result(graphs: Sequence[Graph], resolved: Resolved, folder: RunFolder) -> Result | None:
     if not graphs:
         return None
-    result = assemble(graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
-    return with_confused_accuracy(result, graphs, folder)
+    return assemble(graphs, folder, sweep_key=resolved.sweep_key, environment=resolved.environment)
 
 
 def _write(folder: RunFolder, name: str, comparison: TableComparison, result: Result | None) -> None:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.compare import AGREEMENT, ours_text, paper_text, remarks
+from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import PRINTED, paper_source, table_name, text_values
@@ -29,9 +29,12 @@ from forgetgauge.suites.pictures import (
     curve_pictures,
 )
 from forgetgauge.suites.records import CompareCell, TableComparison
-from forgetgauge.suites.splits_page import template
+from forgetgauge.suites.slips import slips
+from forgetgauge.suites.spent import device_name, duration, totals
+from forgetgauge.suites.splits_page import spread_rows, spread_words, template
 from forgetgauge.suites.spread import SwapVsRandom
-from forgetgauge.suites.tables import OUTLINES
+from forgetgauge.suites.summary import in_a_minute
+from forgetgauge.suites.tables import DATA_NAMES, OUTLINES
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.wording import counted, plain, seconds, tau_text
 
@@ -86,8 +89,9 @@ def _context(found: Findings) -> dict[str, object]:
     return {
         "sections": [section for name in OUTLINES for section in _sections(name, found)],
         "summary": _summary(found),
-        "splitting": found.splitting,
-        "splitting_setting": "" if found.splitting is None else splitting_setting(found.splitting),
+        "in_a_minute": in_a_minute(found, judged),
+        "slips": slips(),
+        "splittings": [(splitting_setting(one), spread_rows(one), spread_words(one)) for one in found.splittings],
         "toy": toy_table(found.toy),
         "toy_holds": all(row.holds for row in found.toy),
         "source": paper_source(),
@@ -116,7 +120,7 @@ def _frontiers(found: Findings) -> dict[str, object]:
 def _sections(name: str, found: Findings) -> list[Section]:
     """Of one table: one for each scale that is shown, or one that says it was not run."""
     heading = f"{table_name(name)}: {OUTLINES[name].title}"
-    return [_section(heading, stored) for stored in found.shown(name)] or [
+    return [_section(heading, stored) for stored in (*found.shown(name), *found.replicated(name))] or [
         Section(name, heading, QUESTIONS[name], None, [], [], [], [])
     ]
 
@@ -124,12 +128,20 @@ def _sections(name: str, found: Findings) -> list[Section]:
 def _section(heading: str, stored: Stored) -> Section:
     found = stored.comparison
     heading += "" if found.scale == "paper" else f", {found.scale} scale"
+    heading += "" if found.replicates == 1 else f", {found.replicates} trainings of each split"
     pictures, grid = column_pictures(found), _grid(found)
-    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, remarks(found), stored.words)
+    lines = [*remarks(found), *([] if stored.verifiable is None else [VERIFIED[stored.verifiable]])]
+    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, lines, stored.words)
+
+
+VERIFIED = {
+    True: "The result carries every decision behind it: `forgetgauge verify` computes it again.",
+    False: "The result is from before results carried their decisions: `forgetgauge verify` cannot compute it again.",
+}
 
 
 def _grid(found: TableComparison) -> list[list[str]]:
-    """Head and rows; a cell has the paper's number, ours, and whether they agree."""
+    """Head and rows; a cell has the paper's number, ours as the paper computes it, whether they agree, and ours."""
     rows = [["method", *(f"{found.variable} = {column}" for column in found.columns)]]
     for row, cells in found.rows.items():
         rows.append([PRINTED.get(row, row), *(_both(cells[column]) for column in found.columns)])
@@ -137,9 +149,10 @@ def _grid(found: TableComparison) -> list[list[str]]:
 
 
 def _both(cell: CompareCell) -> str:
-    value, *interval = ours_text(cell).split(" ", 1)
-    ours = "not run" if cell.ours is None else " ".join([f"**{value}**", *interval])
-    return f"{paper_text(cell)}<br>{ours} {AGREEMENT[cell.inside]}".rstrip()
+    if cell.ours is None:
+        return f"{paper_text(cell)}<br>not run"
+    as_paper = f"**{as_paper_text(cell)}** {AGREEMENT[cell.inside]}".rstrip()
+    return f"{paper_text(cell)}<br>{as_paper}<br>{ours_text(cell)}"
 
 
 def _summary(found: Findings) -> list[list[str]]:
@@ -147,15 +160,27 @@ def _summary(found: Findings) -> list[list[str]]:
     head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
     rows = [[*head, "wall time", "work, shared models included", "paper, on four A40"]]
     for name in OUTLINES:
-        lines = [_line(stored.comparison) for stored in found.shown(name)] or [["not run", "–", "–", "–", "–", "–"]]
+        tables = (*found.shown(name), *found.replicated(name))
+        lines = [_line(stored.comparison) for stored in tables] or [["not run", "–", "–", "–", "–", "–"]]
         rows += [[table_name(name), *cells, _days(name)] for cells in lines]
     further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
     for title, record in further.items():
-        rows.append([title, "not run" if record is None else f"{record.scale} scale", "–", "–", "–", "–", "–", "–"])
-    splitting = "not run" if found.splitting is None else splitting_setting(found.splitting)
-    rows.append(["SWAP against random splits", splitting, "–", "–", "–", "–", "–", _days(SPLITTING)])
+        ran = "not run" if record is None else f"{record.scale} scale"
+        rows.append([title, ran, "–", "–", "–", *_took(found, title), "–"])
+    splitting = "; ".join(map(splitting_setting, found.splittings)) or "not run"
+    title = "SWAP against random splits"
+    rows.append([title, splitting, "–", "–", "–", *_took(found, title), _days(SPLITTING)])
     holds = "all" if all(row.holds for row in found.toy) else "not all"
-    return [*rows, ["toy example", "exactly", holds, "–", "yes", "–", "–", "–"]]
+    rows.append(["toy example", "exactly", holds, "–", "yes", "–", "–", "–"])
+    every = " and ".join(f"{duration(s)} of {device_name(device)}" for device, s in totals(found.spent).items()) or "–"
+    days = text_values()["compute_claims_days_4xA40"]
+    return [*rows, ["all, what is shared counted once", "–", "–", "–", "–", "–", every, f"{sum(days.values())} days"]]
+
+
+def _took(found: Findings, title: str) -> tuple[str, str]:
+    """Wall time and work of what is no table: they are one, where nothing is shared."""
+    took = seconds(sum(one.seconds for one in found.spent if one.what == title))
+    return (took, took) if any(one.what == title for one in found.spent) else ("–", "–")
 
 
 def _line(table: TableComparison) -> list[str]:
@@ -164,6 +189,7 @@ def _line(table: TableComparison) -> list[str]:
     grounded = [yes for yes in table.grounding.values() if yes is not None]
     n_run = len(table.columns) - len(table.not_run)
     part = "" if n_run == len(table.columns) else f", {n_run} of {len(table.columns)} columns"
+    part += "" if table.replicates == 1 else f", {table.replicates} trainings of each split"
     means_something = table.scale != "smoke"
     return [
         f"{table.scale} scale{part}",
@@ -176,8 +202,10 @@ def _line(table: TableComparison) -> list[str]:
 
 
 def splitting_setting(found: SwapVsRandom) -> str:
-    """`40 repetitions on digits, α = 0.5`."""
-    return f"{found.repetitions} repetitions on {found.settings['data']}, α = {found.settings['alpha']}"
+    """`12 repetitions on CIFAR-10, α = 0.1, 20 epochs`."""
+    data, epochs = found.settings["data"], found.settings["learner"]["params"].get("epochs")
+    trained = "" if epochs is None else f", {counted(epochs, 'epoch')}"
+    return f"{found.repetitions} repetitions on {DATA_NAMES.get(data, data)}, α = {found.settings['alpha']}{trained}"
 
 
 def _days(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 IDS = {
     "None": "none",
@@ -55,6 +55,9 @@ class Value:
     """Half the width of its ±: a standard deviation, or the bound on the standard error that a marker stands for."""
 
 
+Spread = Literal["standard deviation", "standard error"]
+
+
 @dataclass(frozen=True)
 class PaperTable:
     """One table of the paper, its rows under our names and in its order."""
@@ -62,13 +65,19 @@ class PaperTable:
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, Value]]
     """Row -> column -> value."""
+    spread: Spread | None = None
+    """What its ± is; the paper does not say over what it is taken."""
+
+
+SPREADS: dict[str, Spread] = {"std": "standard deviation", "sem_upper_bound": "standard error"}
 
 
 def paper_table(name: str) -> PaperTable:
     """A table by its suite's name: `table1`, `table4b`."""
     record = _record()[KEYS[name]]
     rows = {IDS[row]: {column: _value(cell) for column, cell in cells.items()} for row, cells in record["rows"].items()}
-    return PaperTable(tuple(record["columns"]), rows)
+    keys = {key for cells in record["rows"].values() for cell in cells.values() for key in cell}
+    return PaperTable(tuple(record["columns"]), rows, next((SPREADS[key] for key in SPREADS if key in keys), None))
 
 
 def paper_source() -> str:
@@ -84,7 +93,7 @@ def text_values() -> dict[str, Any]:
 
 
 def _value(cell: Mapping[str, Any]) -> Value:
-    return Value(cell["mean"], cell.get("std", cell.get("sem_upper_bound")))
+    return Value(cell["mean"], next((cell[key] for key in SPREADS if key in cell), None))
 
 
 @cache

@@ -79,7 +79,11 @@ def _column_picture(found: TableComparison, label: str) -> ColumnPicture:
 
 def _slopes(cells: dict[str, CompareCell]) -> list[Slope]:
     """Highest first on both sides; of equal values, in the order of the table."""
-    both = {name: (cell.paper, cell.ours.value) for name, cell in cells.items() if cell.paper is not None and cell.ours}
+    both = {
+        name: (cell.paper, cell.as_paper.value)
+        for name, cell in cells.items()
+        if cell.paper is not None and cell.as_paper is not None
+    }
     ranks = [sorted(both, key=lambda name: -both[name][side]) for side in (0, 1)]
     return [
         Slope(name, *values, *(HEAD_PX + order.index(name) * ROW_PX for order in ranks))

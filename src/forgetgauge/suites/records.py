@@ -11,6 +11,7 @@ from pathlib import Path
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.records import Record, RecordT, read_record
+from forgetgauge.suites.paper import table_name
 from forgetgauge.suites.tables import SCALES
 
 FILE = "comparison.json"
@@ -30,9 +31,20 @@ class Ours(Record):
     """One number of ours, with its interval."""
 
     value: float
-    """By the paper's own estimator, so that like is compared with like."""
+    """Of Q: advantages averaged over pairs with their signs; |·| and the largest of the adversaries are taken last."""
     interval: tuple[float, float] | None = None
     """At the level of the game."""
+
+
+@dataclass(frozen=True)
+class AsPaper(Record):
+    """One number of ours, computed to the letter as the paper computes its own."""
+
+    value: float
+    """Of Q: 1 − the largest |Adv_s + Adv_s'|/2 of each swap pair, averaged over pairs."""
+    spread: float | None
+    """Over pairs, the deviation or the standard error of the mean, whichever the paper's ± is; None where the paper
+    has none, where there is one pair, and where the result does not have the values by pair."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +57,12 @@ class CompareCell(Record):
     ours: Ours | None
     """None: not run."""
     inside: bool | None
-    """Whether our value lies within the paper's ±; None where there is nothing to compare."""
+    """Whether our number, as the paper computes it, lies within the paper's ±; None where there is nothing to
+    compare."""
     overlaps: bool | None
     """Whether our interval meets the paper's ±."""
+    as_paper: AsPaper | None = None
+    """None: not run, or the result does not have what it takes."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +127,14 @@ class TableComparison(Record):
     """Column -> method -> how far its accuracy is below Retrain's and None's, if over a point; of tables of Q."""
     tau_without_retrain: dict[str, float | None] = field(default_factory=dict)
     """Column -> `tau` over the other rows: Retrain, first in any ranking, raises it for nothing."""
+    replicates: int = 1
+    """Trainings and unlearnings of each split, averaged."""
     schema: int = 1
+
+    @property
+    def label(self) -> str:
+        """`Table 1`, `Table 1, 3 trainings of each split`."""
+        return table_name(self.name) + ("" if self.replicates == 1 else f", {self.replicates} trainings of each split")
 
     @property
     def wall_s(self) -> float:

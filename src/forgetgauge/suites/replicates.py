@@ -15,7 +15,7 @@ import numpy as np
 from forgetgauge.errors import UserError
 from forgetgauge.game.advantage import signed_advantage
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.quality import quality_plugin
+from forgetgauge.game.quality import quality_by_pair
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.records import Record
@@ -91,7 +91,7 @@ class Replicates(Record):
     alpha: float
     adversaries: list[str]
     quality: dict[str, list[list[float]]]
-    """Method -> pair -> Q of each replicate, by the paper's estimator."""
+    """Method -> pair -> Q of each replicate, as the paper computes it from two models."""
     schema: int = 1
 
     @property
@@ -150,7 +150,7 @@ def replicates_of(graph: Graph, folder: RunFolder) -> Replicates:
     """From the stored decisions; methods of which some are missing are left out."""
     game = graph.game
     quality = {
-        method: [[quality_plugin(one) for one in pair] for pair in by_split.mean(axis=2)]
+        method: [quality_by_pair(pair).tolist() for pair in by_split.mean(axis=2)]
         for method, by_split in split_advantages(graph, folder).by_method.items()
     }
     model = str(game.learner.params.get("model", game.learner.name))

@@ -30,7 +30,7 @@ from scipy import special
 from forgetgauge.game.adversary import lookup_acceptance
 from forgetgauge.game.arrays import Floats, frozen_floats
 from forgetgauge.game.intervals import check_level
-from forgetgauge.game.quality import quality_plugin
+from forgetgauge.game.quality import quality_by_pair
 from forgetgauge.game.splits import Split, SwapPair
 from forgetgauge.records import Record
 
@@ -91,7 +91,7 @@ class MethodRecord(Record):
 
 @dataclass(frozen=True)
 class LookupRecord(Record):
-    """The look-up adversary of Proposition 3.9, which looks at no model: the same against every method."""
+    """The look-up adversary of Proposition 3.7, which looks at no model: the same against every method."""
 
     queries: int | None
     """How many points it may ask for; None: as many as it likes."""
@@ -146,7 +146,7 @@ def as_random_pairs(pairs: Sequence[SwapPair]) -> list[TwoSplits]:
 
 
 def lookup_advantages(groups: Sequence[TwoSplits], weights: Floats, n_queries: float) -> Floats:
-    """(P,) what the look-up adversary of Proposition 3.9 gains on each group, its table made for that group; exact.
+    """(P,) what the look-up adversary of Proposition 3.7 gains on each group, its table made for that group; exact.
 
     It looks at no model, so these are its advantages against every method, Retrain included.
     """
@@ -188,10 +188,7 @@ def compare_spreads(by_split: Floats, level: float = 0.95) -> AdversaryRecord:
 
 def quality_spread(by_split: Floats, level: float = 0.95) -> QualityRecord:
     """Q of each repetition in both groupings, from (pairs, sides, adversaries)."""
-    swap, random = (
-        np.array([quality_plugin(row) for row in estimates(by_split)])
-        for estimates in (swap_estimates, random_estimates)
-    )
+    swap, random = (quality_by_pair(estimates(by_split)) for estimates in (swap_estimates, random_estimates))
     return QualityRecord(
         swap=swap.tolist(),
         random=random.tolist(),

@@ -3,7 +3,7 @@
 An ordinary run of P swap pairs is played through the plan and the store; the same command continues it. Its 2P models
 per method are then read in two ways: as P swap pairs, and as P pairs of independent random splits (`spread`).
 Either way a repetition costs two models; what differs is how far their estimates scatter, and what the
-look-up adversary of Proposition 3.9, who looks at no model at all, makes of each::
+look-up adversary of Proposition 3.7, who looks at no model at all, makes of each::
 
     from forgetgauge.suites.swap_vs_random import swap_vs_random
     found = swap_vs_random(out="runs/swap-vs-random")

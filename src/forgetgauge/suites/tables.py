@@ -8,7 +8,7 @@ that two tables share are written once, so their jobs have equal keys and no mod
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError, unknown_name
@@ -46,14 +46,18 @@ class SuiteScale:
     dp_pairs: int = 5
     """Of ResNet-18s trained by DP-SGD: as few as an interval over pairs can be had from."""
 
-    def notes_for(self, pairs: int) -> tuple[str, ...]:
-        """`notes` of a table whose games have so many pairs."""
-        return tuple(note.format(pairs={5: "Five", 6: "Six"}.get(pairs, pairs)) for note in self.notes)
+    def notes_for(self, pairs: int, replicates: int = 1) -> tuple[str, ...]:
+        """`notes` of a table whose games have so many pairs, each side of which is trained so many times."""
+        theirs = text_values()["models_averaged_per_split"]
+        count = {5: "Five", 6: "Six"}.get(pairs, pairs)
+        how = "one training" if replicates == 1 else f"{replicates} trainings"
+        as_paper = "as in the paper" if replicates == theirs else "where the paper averages three trainings of a split"
+        return (*self.notes, f"{count} swap pairs of {how} each, {as_paper}.")
 
-    @property
-    def linear_notes(self) -> tuple[str, ...]:
+    def linear_notes(self, replicates: int) -> tuple[str, ...]:
         """What is to be said of Table 8 in place of `notes`."""
-        return (f"{self.certified_pairs} swap pairs of one training each; the paper does not say how many it has.",)
+        how = "one training" if replicates == 1 else f"{replicates} trainings"
+        return (f"{self.certified_pairs} swap pairs of {how} each; the paper does not say how many it has.",)
 
     def stand_in(self, data: str) -> str:
         """What a table must say where a column's data are not the paper's."""
@@ -70,8 +74,7 @@ SCALES = {
         notes=("Small scale: a tenth of the paper’s epochs at a higher rate, fewer pairs and shadow models.",),
     ),
     "paper": SuiteScale(
-        "paper", 6, 4, 1.0,
-        notes=("{pairs} swap pairs of one training each, where the paper averages three trainings of a split.",),
+        "paper", 6, 4, 1.0, notes=(),
     ),
 }  # fmt: skip
 
@@ -222,6 +225,13 @@ class Suite:
     scale: str
     notes: tuple[str, ...]
     """What a reader of the table must know."""
+    replicates: int = 1
+    """Trainings and unlearnings of each split, averaged."""
+
+    @property
+    def folder(self) -> str:
+        """Where its result lies: a table with replicates stands beside the one without."""
+        return folder_of(self.name, self.replicates)
 
 
 @dataclass(frozen=True)
@@ -232,21 +242,33 @@ class _Outline:
     columns: Callable[[SuiteScale], list[TableColumn]]
 
 
-def suite(name: str, scale: str) -> Suite:
-    """A table by its name, at `smoke`, `small` or `paper` scale."""
+def folder_of(name: str, replicates: int) -> str:
+    """`table1`, `table1-replicates-3`."""
+    return name if replicates == 1 else f"{name}-replicates-{replicates}"
+
+
+def suite(name: str, scale: str, replicates: int = 1) -> Suite:
+    """A table by its name, at `smoke`, `small` or `paper` scale; the paper averages three replicates of a split."""
     if name not in OUTLINES:
         raise UserError(unknown_name("table", name, OUTLINES))
     if scale not in SCALES:
         raise UserError(unknown_name("scale", scale, SCALES))
     outline, chosen = OUTLINES[name], SCALES[scale]
-    columns = tuple(outline.columns(chosen))
+    columns = tuple(_replicated(column, replicates) for column in outline.columns(chosen))
     families = dict.fromkeys(column.family for column in columns)
     if outline.layout == "advantage":  # certified removal has no strength
-        notes = chosen.linear_notes
+        notes = chosen.linear_notes(replicates)
     else:
         pairs = columns[0].raw["game"]["pairs"]
-        notes = (*chosen.notes_for(pairs), *(remark(family) for family in families))
-    return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
+        notes = (*chosen.notes_for(pairs, replicates), *(remark(family) for family in families))
+    return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes, replicates)
+
+
+def _replicated(column: TableColumn, replicates: int) -> TableColumn:
+    """With so many trainings of each split, whatever stands in for the column."""
+    raw = {**column.raw, "game": {**column.raw["game"], "seeds": replicates}}
+    instead = None if column.instead is None else _replicated(column.instead, replicates)
+    return replace(column, raw=raw, instead=instead)
 
 
 def _sizes(scale: SuiteScale) -> list[TableColumn]:

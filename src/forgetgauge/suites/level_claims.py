@@ -1,0 +1,304 @@
+"""Claims about numbers themselves: what is higher than what, what falls, what is near a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from scipy import special
+
+from forgetgauge.suites.accuracy import FullData, paper_accuracy
+from forgetgauge.suites.findings import EMBEDDED, Stored
+from forgetgauge.suites.paper import PRINTED, paper_table, table_name
+from forgetgauge.suites.rankings import LEVEL
+from forgetgauge.suites.records import TableComparison
+from forgetgauge.suites.replicates import LEAST, Replicates
+from forgetgauge.suites.spread import deviation_interval
+from forgetgauge.suites.tables import SCALES
+from forgetgauge.suites.verdicts import (
+    APPROXIMATE,
+    Claim,
+    Statement,
+    Verdict,
+    incomplete,
+    interval_of,
+    named,
+    source_of,
+)
+from forgetgauge.wording import bracket, counted, listed, plain
+
+
+def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
+    """MNIST > CIFAR-10 > CIFAR-100, for most methods."""
+    statement = (
+        "Q tells easy data from difficult ones",
+        "the Unlearning Quality of most unlearning methods is higher on MNIST while lower on CIFAR100, in comparison "
+        "to those on CIFAR10 and SST5",
+        "for more than half of the six methods MNIST > CIFAR-10 > CIFAR-100 beyond their intervals",
+    )
+    if data is None or sizes is None:
+        return Claim(*statement, "not run")
+    seven, one = data.comparison, sizes.comparison
+    source = f"Tables 7 and 1 (η = 1.0), {seven.scale} scale"
+    if seven.scale != one.scale or SCALES[seven.scale].fraction != 1.0:
+        return Claim(*statement, "not run", "no CIFAR-10 column has the share of the data that Table 7 has", source)
+    places = [(seven, "MNIST"), (one, "1.0"), (seven, "CIFAR100")]
+    rows = {m: [interval_of(table, m, label) for table, label in places] for m in APPROXIMATE}
+    known = {m: [i for i in found if i is not None] for m, found in rows.items()}
+    known = {m: found for m, found in known.items() if len(found) == len(places)}
+    if any(label in table.not_run for table, label in places):
+        return Claim(*statement, "not run", "a column is missing", source)
+    if not known:
+        return Claim(*statement, "undecided", "no intervals over pairs", source)
+    ordered = [m for m, (easy, middle, hard) in known.items() if easy[0] > middle[1] and middle[0] > hard[1]]
+    against = [m for m, (easy, middle, hard) in known.items() if easy[1] < middle[0] or middle[1] < hard[0]]
+    half = len(APPROXIMATE) / 2
+    verdict: Verdict = "confirmed" if len(ordered) > half else "not confirmed" if len(against) >= half else "undecided"
+    n_open = len(APPROXIMATE) - len(ordered) - len(against)
+    figure = f"in this order: {named(ordered)}; not in it: {named(against)}; open: {counted(n_open, 'method')}"
+    return Claim(*statement, verdict, figure, source)
+
+
+def sentences_claim(stored: Stored | None) -> Claim:
+    """SST-5 > CIFAR-100, for most methods: what the paper says of them, against its own numbers."""
+    statement = (
+        "Q is higher on SST-5 than on CIFAR-100",
+        "the Unlearning Quality scores are higher on MNIST and SST5 while lower on CIFAR100, in comparison to those on "
+        "CIFAR10",
+        "more than half of the six methods have a higher Q on SST-5 than on CIFAR-100 beyond both intervals; not "
+        "confirmed where half of them have a lower one",
+    )
+    if stored is None:
+        return Claim(*statement, "not run")
+    table, labels = stored.comparison, ("SST5", "CIFAR100")
+    printed = paper_table("table7").rows
+    own = sum(cells["SST5"].mean > cells["CIFAR100"].mean for cells in printed.values())
+    theirs = f"; the paper’s own numbers: {own} of {len(printed)} methods"
+    if any(label in table.not_run for label in labels):
+        return Claim(*statement, "not run", f"a column is missing{theirs}", source_of(table))
+    both = {m: [interval_of(table, m, label) for label in labels] for m in APPROXIMATE}
+    higher = [m for m, (words, images) in both.items() if words and images and words[0] > images[1]]
+    lower = [m for m, (words, images) in both.items() if words and images and words[1] < images[0]]
+    half = len(APPROXIMATE) / 2
+    verdict: Verdict = "confirmed" if len(higher) > half else "not confirmed" if len(lower) >= half else "undecided"
+    return Claim(*statement, verdict, f"higher: {named(higher)}; lower: {named(lower)}{theirs}", source_of(table))
+
+
+GROUND = 0.95
+"""Q that Retrain must have at least: below it an advantage of a twentieth is left."""
+
+
+def grounding_claim(tables: Sequence[Stored | None]) -> Claim:
+    """Retrain has nothing to show."""
+    statement = (
+        "Q of Retrain is 1 up to chance",
+        "Q(Retrain) ≈ 1 with high precision for all ε, achieving grounding almost perfectly",
+        f"in every column of Tables 1 and 3 the interval of Retrain lies at {GROUND} or above; not confirmed where one "
+        "lies below it",
+    )
+    found = [stored.comparison for stored in tables if stored is not None]
+    if not found:
+        return Claim(*statement, "not run")
+    places = [(table, label) for table in found for label in table.columns]
+    ends = {f"{t.variable} = {c}": interval_of(t, "retrain", c) for t, c in places}
+    known = {place: ends for place, ends in ends.items() if ends is not None}
+    missing = [place for place in ends if place not in known]
+    if len(found) < len(tables):
+        missing.append("a table")
+    source = listed([source_of(table) for table in found])
+    if not known:
+        return Claim(*statement, "undecided", f"no intervals over pairs{incomplete(missing)}", source)
+    least = min(known, key=lambda place: known[place][0])
+    low = any(high < GROUND for _, high in known.values())
+    sure = known[least][0] >= GROUND and not missing
+    n_ideal = sum(start <= 1 <= high for start, high in known.values())
+    figure = f"lowest: {bracket(known[least])} at {least}; {n_ideal} of {len(known)} intervals contain 1"
+    verdict: Verdict = "not confirmed" if low else "confirmed" if sure else "undecided"
+    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}", source)
+
+
+def falling_claim(stored: Stored | None) -> Claim:
+    """Q falls as ε grows, for every method but Retrain."""
+    statement = (
+        "Q falls with ε",
+        "should negatively correlate with ε. Indeed, empirically, we observe such a trend with high precision",
+        "every method but Retrain has a lower Q at the largest ε than at the smallest, beyond their intervals, and "
+        "none rises beyond them from one ε to the next",
+    )
+    return _by_trend(statement, stored, if_rising="not confirmed", if_falling="confirmed")
+
+
+def rival_claim(name: str, words: str, stored: Stored | None) -> Claim:
+    """A rival metric does not fall as ε grows: it rises somewhere."""
+    rule = "some method but Retrain rises beyond its intervals from one ε to the next; not confirmed where all fall"
+    return _by_trend((name, words, rule), stored, if_rising="confirmed", if_falling="not confirmed")
+
+
+def removal_claim(stored: Stored | None) -> Claim:
+    """The advantage against certified removal falls with its ε."""
+    statement = (
+        "The advantage falls with the ε of certified removal",
+        "the Advantage monotonically decreases as ε decreases",
+        "the advantage at the smallest ε is below that at the largest, beyond both intervals, and none rises beyond "
+        "them from one ε to the next smaller",
+    )
+    if stored is None:
+        return Claim(*statement, "not run")
+    table = stored.comparison
+    trend = trend_of(table, [label for label in table.columns if label != "Retrain"])
+    cells = [table.rows["advantage"][label] for label in trend.columns]
+    values = [f"{plain(c.ours.value)} {bracket(c.ours.interval)}" for c in cells if c.ours and c.ours.interval]
+    verdict: Verdict = "not confirmed" if trend.rising else "confirmed" if trend.all_fall else "undecided"
+    figure = f"{', '.join(values)}{incomplete(trend.missing)}"
+    return Claim(*statement, verdict if trend.n_columns > 1 else "not run", figure, source_of(table))
+
+
+def rising_accuracy_claim(tables: Sequence[Stored | None]) -> Claim:
+    """Models that may spend more of a privacy budget are more accurate."""
+    statement = (
+        "Accuracy rises with ε",
+        "the classification accuracy increases as the ε is relaxed to a larger value",
+        "in both halves of Table 5 accuracy is higher at the largest ε than at the smallest, beyond both intervals, "
+        "and none falls beyond them from one ε to the next",
+    )
+    found = [stored.comparison for stored in tables if stored is not None]
+    if not found:
+        return Claim(*statement, "not run")
+    trends = [trend_of(_turned(table)) for table in found]
+    values = [
+        f"{table_name(table.name)}: {', '.join(plain(c.ours.value) for c in table.rows['accuracy'].values() if c.ours)}"
+        for table in found
+    ]
+    missing = [_unknown(table, trend) for table, trend in zip(found, trends, strict=True) if trend.missing]
+    missing += ["a half of it"] if len(found) < len(tables) else []
+    falls = any(trend.rising for trend in trends)
+    verdict: Verdict = "undecided" if missing or not all(trend.all_fall for trend in trends) else "confirmed"
+    figure = f"{'; '.join(values)}{incomplete(missing)}"
+    return Claim(*statement, "not confirmed" if falls else verdict, figure, listed([source_of(t) for t in found]))
+
+
+def _unknown(table: TableComparison, trend: Trend) -> str:
+    """`intervals of Table 5b`, or what of it is missing."""
+    alone = all(interval_of(table, "accuracy", label) is None for label in trend.columns)
+    return f"intervals of {table_name(table.name)}" if alone else f"{table_name(table.name)}, {listed(trend.missing)}"
+
+
+def _turned(table: TableComparison) -> TableComparison:
+    """The same with its columns in the opposite order: what rises there falls here."""
+    return replace(table, columns=table.columns[::-1])
+
+
+def _by_trend(statement: Statement, stored: Stored | None, *, if_rising: Verdict, if_falling: Verdict) -> Claim:
+    if stored is None:
+        return Claim(*statement, "not run")
+    trend = trend_of(stored.comparison)
+    verdict: Verdict = if_rising if trend.rising else if_falling if trend.all_fall else "undecided"
+    return Claim(*statement, verdict if trend.n_columns > 1 else "not run", trend.words, source_of(stored.comparison))
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How the rows of a table go from its first column to its last."""
+
+    falling: tuple[str, ...]
+    """Methods that are lower in the last column of the table than in the first, beyond both intervals."""
+    rising: tuple[str, ...]
+    """`SSD from 50 to 150`: steps up beyond both intervals."""
+    n_methods: int
+    """All but Retrain."""
+    missing: tuple[str, ...]
+    """`ε = 600`, `SSD at 150`: columns that were not run, and cells of the others without an interval over pairs."""
+    columns: tuple[str, ...]
+    """Those that were run."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many were run."""
+        return len(self.columns)
+
+    @property
+    def all_fall(self) -> bool:
+        """Every method falls, and none rises on the way: known only where nothing is missing."""
+        return 0 < self.n_methods == len(self.falling) and not self.rising and not self.missing
+
+    @property
+    def words(self) -> str:
+        """The trend in words, with what is missing."""
+        fall = f"{len(self.falling)} of {self.n_methods} methods fall"
+        return f"{fall}; steps up: {', '.join(self.rising) or 'none'}{incomplete(self.missing)}"
+
+
+def trend_of(table: TableComparison, columns: Sequence[str] = ()) -> Trend:
+    """Over these columns of the table, all without, in their order; Retrain left out. A step is between neighbours."""
+    columns = columns or table.columns
+    falling: list[str] = []
+    rising: list[str] = []
+    missing = [f"{table.variable} = {label}" for label in columns if label in table.not_run]
+    methods = [row for row in table.rows if row != "retrain"]
+    for row in methods:
+        name = PRINTED.get(row, row)
+        ends = {label: interval_of(table, row, label) for label in columns}
+        missing += [f"{name} at {a}" for a, found in ends.items() if found is None and a not in table.not_run]
+        first, last = ends[columns[0]], ends[columns[-1]]
+        if first is not None and last is not None and first[0] > last[1]:
+            falling.append(row)
+        steps = [(a, low, b, high) for (a, low), (b, high) in pairwise(ends.items())]
+        rising += [f"{name} from {a} to {b}" for a, low, b, high in steps if low and high and high[0] > low[1]]
+    run = tuple(label for label in columns if label not in table.not_run)
+    return Trend(tuple(falling), tuple(rising), len(methods), tuple(missing), run)
+
+
+NEAR = 0.01
+"""How far an accuracy may be from the paper's."""
+
+
+def replicates_claim(found: Replicates | None) -> Claim:
+    """Q of one split hardly moves when it is trained again."""
+    printed = paper_table("table1").rows
+    bar = max(cell.spread or 0.0 for row in printed.values() for cell in row.values())
+    statement = (
+        "Q is robust to the random seed",
+        "this test proves robust to changes in random seed",
+        f"of every method of the paper’s Table 1 the deviation of Q over replicates is at most {plain(bar)}, the "
+        "largest ± there (95 % intervals by χ²)",
+    )
+    if found is None or found.data in EMBEDDED or found.n_replicates < LEAST:
+        return Claim(*statement, "not run")
+    spreads = {method: deviation_interval(found.deviation(method), found.n_freedom, LEVEL) for method in found.quality}
+    worst = max(spreads, key=found.deviation)
+    lows, highs = zip(*spreads.values(), strict=True)
+    missing = [PRINTED[method] for method in printed if method not in found.quality]
+    small = max(highs) <= bar and not missing
+    verdict: Verdict = "confirmed" if small else "not confirmed" if max(lows) > bar else "undecided"
+    each = ", ".join(f"{PRINTED.get(m, m)} {plain(found.deviation(m))}" for m in found.quality)
+    largest = f"{PRINTED.get(worst, worst)} {plain(found.deviation(worst))} {bracket(spreads[worst])}"
+    figure = f"largest: {largest}; {each}{incomplete(missing)}"
+    size = f"{counted(found.n_pairs, 'pair')}, {found.n_replicates} replicates"
+    source = f"{found.data}, {found.model}, α = {found.alpha}: {size}"
+    return Claim(*statement, verdict, figure, source)
+
+
+def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
+    """The paper's accuracy on all of CIFAR-10."""
+    how = "augmented" if kind == "flip-crop" else "not augmented"
+    name = f"ResNet-20 reaches {100 * paper_accuracy(kind):.2f} % on all training images, {how}"
+    rule = f"our mean is within {100 * NEAR:g} point of it (Student’s t over models), trained by the paper’s recipe"
+    trained = None if found is None or found.scale == "smoke" else found.kinds.get(kind)
+    if found is None or trained is None:
+        return Claim(name, words, rule, "not run")
+    source = f"{found.data}, {found.scale} scale"
+    mean, n = trained.mean, len(trained.accuracies)
+    shown = f"{100 * mean:.2f} % over {counted(n, 'model')}"
+    if n < 2:
+        return Claim(name, words, rule, "undecided", f"{shown}; no interval", source)
+    half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) * trained.deviation / math.sqrt(n)
+    ends = f"[{100 * (mean - half):.2f} %, {100 * (mean + half):.2f} %]"
+    figure = f"{shown}, deviation {100 * trained.deviation:.2f} points, mean {ends}"
+    if found.scale != "paper":
+        return Claim(name, words, rule, "undecided", f"{figure}; another recipe than the paper’s", source)
+    off = mean - paper_accuracy(kind)
+    inside, outside = abs(off) + half <= NEAR, abs(off) - half > NEAR
+    verdict: Verdict = "confirmed" if inside else "not confirmed" if outside else "undecided"
+    return Claim(name, words, rule, verdict, figure, source)

@@ -1,0 +1,63 @@
+"""What a judged statement of the paper is, and the words and numbers that its figure is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from forgetgauge.suites.paper import PRINTED, table_name
+from forgetgauge.suites.records import TableComparison
+from forgetgauge.wording import listed
+
+Verdict = Literal["confirmed", "not confirmed", "undecided", "not run"]
+
+APPROXIMATE = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
+"""The methods that claims are about; Retrain and None are yardsticks."""
+
+Statement = tuple[str, str, str]
+"""A claim's name, the paper's words, and the rule by which it is judged."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper."""
+
+    name: str
+    words: str
+    """The paper's."""
+    rule: str
+    """When it counts as confirmed."""
+    verdict: Verdict
+    figure: str = ""
+    """The numbers behind the verdict; empty where nothing was run."""
+    source: str = ""
+    """Which of our results."""
+
+
+def source_of(table: TableComparison) -> str:
+    """Where a number is from: `Table 1, paper scale`."""
+    return f"{table_name(table.name)}, {table.scale} scale"
+
+
+def named(methods: Sequence[str]) -> str:
+    """Methods as the paper prints them."""
+    return listed([PRINTED.get(method, method) for method in methods]) or "none"
+
+
+def incomplete(parts: Sequence[str]) -> str:
+    """`; missing: SSD at 150`: what a rule names and nobody knows, so that nothing is decided; empty without."""
+    return f"; missing: {', '.join(parts)}" if parts else ""
+
+
+def judged(low: float, high: float, bar: float) -> Verdict:
+    """Is something at least `bar`, by its interval?"""
+    return "confirmed" if low >= bar else "not confirmed" if high < bar else "undecided"
+
+
+def interval_of(table: TableComparison, row: str, label: str) -> tuple[float, float] | None:
+    """Of one cell, over pairs; None where there is none, or one for the models at hand alone."""
+    cell = table.rows.get(row, {}).get(label)
+    if cell is None or cell.ours is None or set(table.basis) - {"over pairs"}:
+        return None
+    return cell.ours.interval

@@ -1,0 +1,130 @@
+"""What the paper says of single methods, of rivals' rankings, of accuracy and of certified removal, judged by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from forgetgauge.results.record import ComparisonResult
+from forgetgauge.suites.compare import compare_suite
+from forgetgauge.suites.findings import Stored
+from forgetgauge.suites.level_claims import grounding_claim, removal_claim, rising_accuracy_claim, sentences_claim
+from forgetgauge.suites.ranking_claims import best_claim, rival_ranking_claim, score_columns
+from forgetgauge.suites.records import Ours
+from forgetgauge.suites.tables import suite
+from tests.suites.conftest import method, metric, result_of
+from tests.suites.test_claims import DOWN, SIX, UP, at_sizes, by_budget, levels, stored
+
+
+def scored(metric_name: str, table: str, *columns: dict[str, float]) -> Stored:
+    """A table of a rival score at all four ε, from Q-like values by method."""
+    made = suite(table, "paper")
+    by_label = {
+        label: {m: method(0.5, None, metrics={metric_name: metric(v, (v, v))}) for m, v in values.items()}
+        for label, values in zip(("50", "150", "600", "inf"), columns, strict=True)
+    }
+    result = result_of(by_label)
+    return Stored(compare_suite(made, made.columns, result, {}, []), games={g.value: g for g in result.games})
+
+
+def test_a_rival_is_inconsistent_where_its_columns_rank_differently():
+    found = rival_ranking_claim("", "", "ic", "table4a", scored("ic", "table4a", UP, DOWN, UP, DOWN))
+    assert found.verdict == "confirmed"
+    assert found.figure.startswith("τ = −0.33 [−0.33, −0.33]; the paper’s own numbers: 0.3")
+    same = rival_ranking_claim("", "", "mia", "table4b", scored("mia", "table4b", UP, UP, UP, UP))
+    assert (same.verdict, same.figure[:8]) == ("not confirmed", "τ = 1.00")
+    assert rival_ranking_claim("", "", "mia", "table4b", None).verdict == "not run"
+
+
+def test_scores_are_ranked_highest_first():
+    (column, *_) = score_columns(scored("ic", "table4a", UP, UP, UP, UP), "ic").values()
+    assert {m: 1 - values.mean() for m, values in column.items()} == pytest.approx(UP)
+
+
+def fought(better: dict[tuple[str, str], str | None]) -> Stored:
+    """Table 3 with SSD against the other five in each column; who is better is SSD unless told."""
+    table = stored("table3", by_budget(0.9, 0.8, 0.7, 0.5))
+    games = {}
+    for label in table.comparison.columns:
+        pairs = [ComparisonResult(m, "ssd", 0.0, (0.0, 0.0), better.get((label, m), "ssd")) for m in SIX if m != "ssd"]
+        (game,) = result_of({label: {}}).games
+        games[label] = replace(game, comparisons=pairs)
+    return replace(table, games=games)
+
+
+def test_ssd_is_best_where_it_beats_all_and_not_where_one_beats_it():
+    assert best_claim("ssd", "", fought({})).verdict == "confirmed"
+    found = best_claim("ssd", "", fought({("50", "salun"): "salun", ("150", "fisher"): None}))
+    assert (found.verdict, found.figure) == (
+        "not confirmed", "better in 18 of 20 comparisons; worse than SalUn at ε = 50"
+    )  # fmt: skip
+    assert best_claim("ssd", "", fought({("50", "salun"): None})).verdict == "undecided"
+    table = fought({})
+    part = best_claim("ssd", "", replace(table, games={k: g for k, g in table.games.items() if k != "inf"}))
+    assert (part.verdict, "missing: NegGrad at ε = inf" in part.figure) == ("undecided", True)
+
+
+@pytest.mark.parametrize(
+    ("sst", "images", "half", "verdict"),
+    [(0.9, 0.5, 0.01, "confirmed"), (0.4, 0.5, 0.01, "not confirmed"), (0.9, 0.5, 0.3, "undecided")],
+)
+def test_sentences_are_set_against_cifar_100_and_against_the_papers_own_numbers(sst, images, half, verdict):
+    found = sentences_claim(stored("table7", levels(CIFAR100=images, MNIST=0.9, SST5=sst), half))
+    assert found.verdict == verdict
+    assert found.figure.endswith("the paper’s own numbers: 0 of 6 methods")
+    assert sentences_claim(stored("table7", levels(CIFAR100=0.5, MNIST=0.9))).verdict == "not run"
+
+
+@pytest.mark.parametrize(("lowest", "verdict"), [(0.98, "confirmed"), (0.955, "undecided"), (0.5, "not confirmed")])
+def test_retrain_is_at_one_where_no_interval_goes_below_the_bar(lowest, verdict):
+    sizes = stored("table1", at_sizes(*({**UP, "retrain": q} for q in (lowest, 0.99, 0.99, 0.99))))
+    found = grounding_claim([sizes, stored("table3", by_budget(0.9, 0.8, 0.7, 0.5))])
+    assert found.verdict == verdict
+    assert found.figure.startswith("lowest: [")
+    assert grounding_claim([sizes, None]).verdict != "confirmed"
+    assert grounding_claim([None, None]).verdict == "not run"
+
+
+def accurate(table: str, *values: float, half: float = 0.01) -> Stored:
+    """A half of Table 5 with these accuracies and intervals over pairs."""
+    made = suite(table, "paper")
+    labels = ("50", "150", "600", "inf")
+    columns = {label: {"none": method(0.5, None, utility={"test": v})} for label, v in zip(labels, values, strict=True)}
+    compared = compare_suite(made, made.columns, result_of(columns), {}, [])
+    cells = {
+        label: replace(compared.rows["accuracy"][label], ours=Ours(v, (v - half, v + half)))
+        for label, v in zip(labels, values, strict=True)
+    }
+    return Stored(replace(compared, rows={"accuracy": cells}))
+
+
+@pytest.mark.parametrize(
+    ("values", "half", "verdict"),
+    [
+        ((0.4, 0.5, 0.6, 0.7), 0.01, "confirmed"),
+        ((0.4, 0.5, 0.6, 0.5), 0.01, "not confirmed"),
+        ((0.4, 0.5, 0.6, 0.7), 0.2, "undecided"),
+    ],
+)
+def test_accuracy_rises_where_both_halves_of_the_table_say_so(values, half, verdict):
+    rising = accurate("table5a", 0.4, 0.5, 0.6, 0.7)
+    assert rising_accuracy_claim([rising, accurate("table5b", *values, half=half)]).verdict == verdict
+    alone = rising_accuracy_claim([rising, None])
+    assert (alone.verdict, "missing: a half of it" in alone.figure) == ("undecided", True)
+
+
+@pytest.mark.parametrize(
+    ("qualities", "verdict"),
+    [
+        ((0.90, 0.92, 0.94, 0.96, 0.999), "confirmed"),
+        ((0.90, 0.92, 0.94, 0.90, 0.999), "not confirmed"),
+        ((0.990, 0.991, 0.992, 0.993, 0.5), "undecided"),  # Retrain, the last, is no ε
+    ],
+)
+def test_the_advantage_falls_with_the_budget_of_certified_removal(qualities, verdict):
+    made = suite("table8", "paper")
+    names = [column.method for column in made.columns]
+    methods = {name: method(q, (q - 0.005, q + 0.005)) for name, q in zip(names, qualities, strict=True)}
+    result = result_of({column.label: methods for column in made.columns})
+    assert removal_claim(Stored(compare_suite(made, made.columns, result, {}, []))).verdict == verdict

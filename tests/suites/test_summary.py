@@ -1,0 +1,123 @@
+"""What stands first on the page: verdicts by kind, how many cells agree, why, and what all of it took."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forgetgauge.suites.claims import claims
+from forgetgauge.suites.compare import compare_suite
+from forgetgauge.suites.findings import Stored, read_findings
+from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.records import Invocation
+from forgetgauge.suites.spent import Spent, duration, spent_beside, spent_on_tables, totals
+from forgetgauge.suites.summary import in_a_minute, time_line
+from forgetgauge.suites.tables import suite
+from forgetgauge.suites.verdicts import Claim
+from tests.suites.conftest import method, result_of
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def claim(name: str, verdict: str, figure: str = "", source: str = "") -> Claim:
+    return Claim(name, "", "", verdict, figure, source)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def nothing(tmp_path):
+    return read_findings(tmp_path)
+
+
+def test_every_claim_stands_once_under_its_verdict(nothing):
+    judged = [
+        claim("A", "confirmed"),
+        claim(
+            "B",
+            "not confirmed",
+            "τ = −0.16 [−0.24, 0.02]; the paper’s own numbers: 0.57",
+            "Table 7, small scale, data set = CIFAR100, MNIST and SST5",
+        ),
+        claim("C", "undecided", "τ = 0.5"),
+        claim("D", "undecided", "τ = 0.5; missing: SSD"),
+        claim("E", "not run"),
+    ]
+    assert in_a_minute(nothing, judged) == [
+        "Of 5 statements of the paper that can be checked, 1 we confirm, 1 we find otherwise, 2 we cannot decide and 1 "
+        "we did not run.",
+        "**Confirmed**: A.",
+        "**Not confirmed**, our intervals say the opposite: B (rankings correlate by −0.16 [−0.24, 0.02]; Table 7, "
+        "small scale).",
+        "**Undecided**, the intervals of our few runs hold both answers: C.",
+        "**Undecided**, a method, a column or an interval is missing: D.",
+        "**Not run**: E.",
+    ]
+
+
+def test_cells_are_counted_and_so_is_which_way_they_are_off(nothing):
+    made, printed = suite("table1", "paper"), paper_table("table1").rows
+    columns = {c.label: {row: method(v[c.label].mean, None) for row, v in printed.items()} for c in made.columns}
+    columns["0.1"]["ssd"] = method(0.5, None)  # the paper: 0.975
+    columns["0.4"]["fisher"] = method(0.9, None)  # the paper: 0.679
+    columns["0.8"]["retrain"] = method(0.5, None)  # not an approximate method
+    table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
+    (line,) = [x for x in in_a_minute(replace(nothing, stored={("table1", "paper"): table}), []) if "numbers" in x]
+    assert "25 of 28 cells" in line
+    assert "Of the 2 cells outside it that are the Q of an approximate method, 1 are lower" in line
+
+
+def test_a_column_whose_models_were_not_memorised_is_named(nothing):
+    made = suite("table3", "paper")
+    columns = {c.label: {"none": method(0.95, None)} for c in made.columns}
+    table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
+    lines = in_a_minute(replace(nothing, stored={("table3", "paper"): table}), [])
+    (line,) = [x for x in lines if "another experiment" in x]
+    assert line.startswith("**Table 3 at ε = ∞** is another experiment")
+    assert "(Q of None 0.587), ours do not (0.950)" in line
+
+
+def table(name: str, wall: float, work: float, decisions: str, device: str = "cuda: NVIDIA H200"):
+    made = suite(name, "paper")
+    invoked = [Invocation("", "", device, wall, 1)]
+    found = compare_suite(made, [], None, {c.label: "" for c in made.columns}, invoked)
+    return replace(found, work_s=work, digests={"decisions": decisions}, environment={"device": device})
+
+
+def test_tables_of_one_run_count_once_and_work_of_earlier_commands_counts():
+    spent = spent_on_tables(
+        [table("table3", 11, 535, "a"), table("table4a", 335, 850, "a"), table("table1", 1052, 1036, "b")]
+    )
+    assert spent == [
+        Spent("Table 3 and Table 4a", "paper", "cuda: NVIDIA H200", 850),
+        Spent("Table 1", "paper", "cuda: NVIDIA H200", 1052),
+    ]
+    assert totals([*spent, Spent("", "", "cpu", 5000)]) == {"cpu": 5000, "cuda: NVIDIA H200": 1902}
+
+
+def test_time_beside_a_record_is_of_its_invocations_else_of_its_result(tmp_path):
+    record = tmp_path / "swap-vs-random.json"
+    assert spent_beside(record, "x") == []
+    result_of({"1.0": {}}).save(tmp_path / "result.json")
+    assert spent_beside(record, "x") == [Spent("x", "", "cpu", 12.0)]
+    (tmp_path / "invocations.jsonl").write_text(
+        '{"command": "", "commit": "", "device": "cuda: A", "wall_s": 3.5, "n_jobs": 1}\n' * 2
+    )
+    assert spent_beside(record, "x") == [Spent("x", "", "cuda: A", 7.0)]
+
+
+def test_the_total_stands_beside_the_papers_eleven_days(nothing):
+    spent = [Spent("", "small", "cuda: NVIDIA H200", 5040), Spent("", "paper", "cpu", 61)]
+    assert time_line(replace(nothing, spent=spent)) == (
+        "**Time**: everything on this page took 1 h 24 min of one NVIDIA H200 and 1 min of a processor core, part of "
+        "it at small scale; the paper states eleven days on four A40s."
+    )
+    assert time_line(nothing) == ""
+    assert [duration(s) for s in (40, 60, 3599, 3600)] == ["40 s", "1 min", "1 h 0 min", "1 h 0 min"]
+
+
+def test_the_stored_total_is_the_sum_of_what_is_listed():
+    found = read_findings(RESULTS)
+    assert sum(totals(found.spent).values()) == pytest.approx(sum(one.seconds for one in found.spent))
+    lines = in_a_minute(found, claims(found))
+    assert sum(line.startswith("**Time**") for line in lines) == 1

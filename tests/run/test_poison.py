@@ -194,7 +194,7 @@ def raised(error: BaseException) -> None:
 
 def test_ctrl_c_is_no_failure_of_the_job(tmp_path, monkeypatch):
     job = MadeUp("decide")
-    monkeypatch.setattr(worker, "_made", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(worker, "_made", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         worker.Worker(tmp_path, Sources({})).perform(Assignment((job,), frozenset({job.key})), {})
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -6,6 +6,7 @@ adversary. Without one, every worker does everything.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -135,6 +136,8 @@ def worker_roles(device: str, n_workers: int) -> list[_Role]:
     return [_Role(device, frozenset(KINDS))] * n_workers
 
 
+LOOK_EVERY = 2.0
+"""Seconds after which it is asked whether a worker that says nothing is still there."""
 START_UP = 120.0
 """Seconds that a worker may take to import what it needs and to read the data."""
 BEGUN = "begun"
@@ -228,12 +231,17 @@ class Processes:
         return assignment, outcome
 
     def _heard_from(self, timeout: float | None) -> _Member | None:
-        """A worker that has something to say, or that died: what it forked may hold its pipe open."""
+        """A worker that has something to say, or that died: what it forked may hold both of its pipes open."""
         busy = [member for member in self._members if member.assignment is not None]
         by_handle: dict[Any, _Member] = {member.process.sentinel: member for member in busy}
         by_handle |= {member.pipe: member for member in busy}
-        ready = [by_handle[handle] for handle in wait(list(by_handle), timeout)]
-        return next((member for member in ready if member.pipe.poll()), ready[0] if ready else None)
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            left = until - time.monotonic()
+            ready = [by_handle[handle] for handle in wait(list(by_handle), max(0.0, min(left, LOOK_EVERY)))]
+            ready = ready or [member for member in busy if member.process.exitcode is not None]
+            if ready or left <= LOOK_EVERY:
+                return next((member for member in ready if member.pipe.poll()), ready[0] if ready else None)
 
     def seconds_at_work(self, assignment: Assignment) -> float:
         """Since its worker said that it begins, which takes no longer than START_UP."""
@@ -254,13 +262,17 @@ class Processes:
         return new
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers; one that waits for more to do ends by itself, with the processes that it has."""
         for member in self._members:
             member.pipe.close()
-            member.process.terminate()
+            if member.assignment is not None or member.begun is None:
+                member.process.terminate()
         for member in self._members:
-            member.process.join(5)
-            member.process.kill()
+            if not _has_ended(member.process, within=1):
+                member.process.terminate()
+        for member in self._members:
+            if not _has_ended(member.process, within=5):
+                member.process.kill()
             member.process.join()
 
     def _hire(self, role: _Role) -> _Member:
@@ -274,6 +286,14 @@ class Processes:
             process, pipe = _started()
             pipe.send((*self._arguments, role.device))
         return _Member(role, process, pipe)
+
+
+def _has_ended(process: SpawnProcess, within: float) -> bool:
+    """Asked of the process itself: `join` with a limit waits for what it forked, too."""
+    until = time.monotonic() + within
+    while process.exitcode is None and time.monotonic() < until:
+        time.sleep(0.01)
+    return process.exitcode is not None
 
 
 def _started(device: str = "") -> Started:
@@ -305,6 +325,9 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     """A worker's life: what it works for, then assignments in, outcomes out, until the other end of the pipe is gone,
     even by `kill -9`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    multiprocessing.current_process().daemon = (
+        False  # to the parent it is one; here that forbade to load data in parallel
+    )
     if ahead:
         with suppress(Exception):  # whoever plans the run says what is wrong with the device
             _load(ahead)
@@ -319,6 +342,8 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
+    for child in multiprocessing.active_children():
+        child.kill()
     os._exit(0)  # threads that the user's code left would keep it alive
 
 

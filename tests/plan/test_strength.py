@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forgetgauge import plugins
@@ -22,6 +22,7 @@ ENDS = st.floats(1e-8, 1e4)
 
 
 @given(ENDS, ENDS, st.integers(2, 30))
+@example(3041.0, 3040.5, 3)
 def test_values_are_at_equal_ratios_from_end_to_end(weakest, strongest, n):
     if weakest == strongest:
         return
@@ -36,7 +37,7 @@ def test_values_are_at_equal_ratios_from_end_to_end(weakest, strongest, n):
 def test_whole_ends_give_whole_numbers_each_once():
     assert Strength("epochs", 1, 8).values(8) == (1, 2, 3, 4, 6, 8)
     assert all(isinstance(value, int) for value in Strength("epochs", 1, 8).values(8))
-    assert between(3, 4, 5, ends=False) == ()
+    assert between(3, 4, 5, ends=False) == between(3041.0, 3040.5, 5, ends=False) == ()
     assert between(2.0, 2.0, 5) == (2.0,)
 
 

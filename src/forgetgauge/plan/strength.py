@@ -105,10 +105,10 @@ def between(first: Value, last: Value, n_values: int, *, ends: bool = True) -> t
         return (first,) if ends else ()
     n_steps = n_values - 1 if ends else n_values + 1
     inside = [first * (last / first) ** (step / n_steps) for step in range(1, n_steps)]
+    rounded: list[Value] = [float(f"{value:.3g}") for value in inside]
     if isinstance(first, int) and isinstance(last, int):
-        rounded: list[Value] = [round(value) for value in inside]
-    else:
-        rounded = [float(f"{value:.3g}") for value in inside]
-    all_values = [first, *rounded, last]
-    apart = [a for a, b in pairwise(all_values) if a != b] + [last]
-    return tuple(apart if ends else [value for value in apart if value not in (first, last)])
+        rounded = [round(value) for value in inside]
+    low, high = sorted((first, last))
+    within = [value for value in rounded if low < value < high]  # of ends close to each other, some are not
+    apart = [a for a, b in pairwise([first, *within, last]) if a != b] + [last]
+    return tuple(apart if ends else apart[1:-1])

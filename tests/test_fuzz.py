@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from forgetgauge.plan.jobs import HEAVY
-from forgetgauge.run.campaign import Campaign
+from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.frontier import resolve_frontier
 from forgetgauge.seal import with_seal
 from forgetgauge.store.ledger import line_of
 from forgetgauge.store.runfolder import RunFolder
@@ -420,6 +421,43 @@ def test_run_folders(finished, tmp_path, call):
         else:
             (tmp_path / "run/ledger.jsonl").write_bytes(ledger_of(mutated(events, rng)))
         asked_of(call, tmp_path / "run", run_file, number)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A finished frontier, and so a run that chose a strength; not to be changed."""
+    raw = {
+        **TINY,
+        "unlearners": {"retrain": {}, "none": {}, "neg-grad": {"strength": "auto"}},
+        "tuning": {"points": 2, "shadows": 2, "price": 0.3},
+    }
+    folder = tmp_path_factory.mktemp("tuned") / "run"
+    play(Campaign.plan(resolve_frontier(raw, "tuned", [], 2)), RunFolder(folder))
+    return folder
+
+
+def test_strengths_that_were_forged(tuned, tmp_path, call):
+    """What a run with chosen strengths asked for, and what came of it, under digests that fit."""
+    rng = np.random.default_rng([7, SEED])
+    run_file = tmp_path / "tiny.toml"
+    run_file.write_text(TINY_TOML)
+    asked, whole = (json.loads((tuned / name).read_text()) for name in ("run.json", "result.json"))
+    bare = copy.deepcopy(whole)
+    bare["games"][0]["decisions"] = None
+    odd = copy.deepcopy(bare)  # few places, so that they are met
+    odd["games"][0]["methods"] = {name: one for name, one in odd["games"][0]["methods"].items() if one["tuning"]}
+    odd["games"][0]["comparisons"] = []
+    for number in range(6 * TIMES):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        shutil.copytree(tuned, tmp_path / "run")
+        forged_run = copy.deepcopy(asked)
+        which = ("methods", "price", "frontier")[number % 3]
+        forged_run["games"][0][which] = mutated({"it": forged_run["games"][0][which]}, rng).get("it")
+        (tmp_path / "run/run.json").write_text(sealed(forged_run))
+        asked_of(call, tmp_path / "run", run_file, number)
+        path = tmp_path / "result.json"
+        path.write_text(sealed(mutated((whole, bare, odd)[number % 3], rng)), encoding="utf-8")
+        met(call, path, tuned / "result.json", tmp_path / "record")
 
 
 def ledger_of(events):

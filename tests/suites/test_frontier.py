@@ -12,17 +12,22 @@ from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.results.record import FailureResult, TuningResult
 from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.frontier import (
+    Frontier,
     Measured,
+    Meeting,
     frontier_rows,
     frontier_text,
     frontiers_of,
+    meeting,
     read_frontiers,
     read_search,
     search_rows,
 )
 from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.page import render_markdown, render_page
+from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
+from forgetgauge.suites.records import Ours
 from forgetgauge.suites.tables import SCALES, Suite, TableColumn, frontier_game, suite
 from tests.suites.conftest import method, result_of
 
@@ -109,6 +114,30 @@ def test_models_that_failed_alike_are_one_line(curves):
     methods = {name: method(0.5, (0.4, 0.6)) for name in ("retrain", "none", "ssd", "ssd@2")}
     found = frontiers_of(frontier_result(methods, failures=lost), "paper", [])
     assert found.failures == ["3 × signals of ssd@2: ValueError: NaN"]
+
+
+def test_where_a_curve_has_the_papers_q():
+    def points(*qualities):
+        return [Measured(None if q is None else Ours(q, None), a, 6) for q, a in qualities]
+
+    curve = Frontier("lr", 0.01, [0.001, 0.01, 0.1, 1.0], points((0.5, 0.8), (0.6, 0.7), (None, None), (0.9, 0.1)))
+    assert meeting(curve, 0.5) == Meeting(0.001, 0.8)
+    halfway = meeting(curve, 0.55)
+    assert (halfway.value, halfway.accuracy) == (pytest.approx(10**-2.5), pytest.approx(0.75))
+    across = meeting(curve, 0.75)  # over the value at which models diverged
+    assert (across.value, across.accuracy) == (pytest.approx(0.1), pytest.approx(0.4))
+    assert meeting(curve, 0.95) is None
+    falls = Frontier("alpha", 5.0, [10.0, 5.0], points((0.9, 0.5), (0.5, 0.5)))
+    assert meeting(falls, 0.7).value == pytest.approx(50**0.5)
+
+
+def test_the_remarks_say_where_the_paper_is_met_and_where_not(curves):
+    said = frontier_text(curves)
+    for name, curve in curves.curves.items():
+        printed = paper_table("table1").rows[name]["1.0"].mean
+        met, _, rest = said.partition("Not met by")
+        part = met if meeting(curve, printed) else rest
+        assert f"{PRINTED[name]} ({printed:.3f}" in part
 
 
 def test_pictures_stand_on_an_axis_from_0_to_1(curves):

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import Game, game_from_json, too_many_jobs
+from forgetgauge.plan.parameters import Range
 from forgetgauge.plan.spec import PARAMETERS
+from forgetgauge.plan.strength import ROUNDS
 from forgetgauge.records import validated
 from forgetgauge.store.runfolder import RunFolder
 
@@ -61,4 +63,29 @@ def _problem(game: Game) -> str:
             return f"{name} = {odd[0]!r} is not {within}"
     if not 1 <= game.n_points <= MOST_POINTS:
         return f"n_points = {game.n_points} is not between 1 and {MOST_POINTS:,}"
-    return too_many_jobs(game.pairs, game.seeds, len(game.methods), len(game.adversaries))
+    return too_many_jobs(game.pairs, game.seeds, len(game.methods), len(game.adversaries)) or _odd_strength(game)
+
+
+def _odd_strength(game: Game) -> str:
+    """What no run chose or was asked to; empty where all is as it should be."""
+    price, points, shadows = (PARAMETERS[f"tuning.{name}"].within for name in ("price", "points", "shadows"))
+    asked: list[tuple[str, float, Range | None]] = [
+        (f"frontier {key}", value, points) for key, value in (game.frontier or {}).items() if key == "points"
+    ]
+    if game.frontier is not None and not asked:
+        return "frontier has no points"
+    if game.price is not None:
+        asked += [("price", game.price.price, price), ("shadows", game.price.shadows, shadows)]
+    for name, method in game.methods.items():
+        if method.tuning is not None:
+            if game.price is None:
+                return f"methods.{name}: a strength is chosen, but there is no price"
+            asked += [
+                (f"methods.{name}.tuning.points", method.tuning.points, points),
+                (f"methods.{name}.tuning.round", method.tuning.round, Range(least=1, most=ROUNDS)),
+                (f"methods.{name}.tuning.tried", len(method.tuning.tried), Range(least=1, most=ROUNDS * 100)),
+            ]
+        elif method.variant is not None and method.variant.value is None:
+            return f"methods.{name}.variant: at which strength is not said"
+    odd = [f"{name} = {value} is not {within}" for name, value, within in asked if within and value not in within]
+    return odd[0] if odd else ""

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.utility import unseen_part
 from forgetgauge.suites.invocation import Invoked, play_single
-from forgetgauge.suites.paper import PRINTED
+from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.records import Invocation, Ours, made_by, read_strictly
 from forgetgauge.suites.strengths import remark
 from forgetgauge.suites.tables import SCALES, frontier_game
@@ -167,9 +168,58 @@ def _cells(point: Measured) -> list[str]:
     return [quality, "–" if point.accuracy is None else plain(point.accuracy)]
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Where a curve has the paper's Q, between two values that were played."""
+
+    value: float
+    """Of the strength, at equal ratios."""
+    accuracy: float | None
+
+
+def printed_quality(method: str) -> float:
+    """The paper's Q of a method where the curves are played: Table 1 at η = 1."""
+    return paper_table("table1").rows[method]["1.0"].mean
+
+
+def meeting(curve: Frontier, quality: float) -> Meeting | None:
+    """The weakest strength at which a curve has this Q, on straight lines between its points; None where none has."""
+    known = [(v, p) for v, p in zip(curve.values, curve.points, strict=True) if p.quality is not None]
+    for (weaker, one), (stronger, other) in pairwise(known):
+        low, high = (p.quality.value for p in (one, other) if p.quality is not None)
+        if min(low, high) <= quality <= max(low, high):
+            share = (quality - low) / (high - low) if high != low else 0.0
+            pair = (one.accuracy, other.accuracy)
+            accuracy = None if pair[0] is None or pair[1] is None else pair[0] + share * (pair[1] - pair[0])
+            return Meeting(weaker * (stronger / weaker) ** share, accuracy)
+    return None
+
+
+def _on_the_paper(found: Frontiers) -> str:
+    """Where the curves meet the paper's numbers, and which do not."""
+    met, not_met = [], []
+    for method, curve in found.curves.items():
+        printed, at = printed_quality(method), meeting(curve, printed_quality(method))
+        if at is not None:
+            where = "" if at.accuracy is None else f", at an accuracy of {plain(at.accuracy)}"
+            met.append(f"{PRINTED[method]} ({plain(printed)}) about {curve.strength} = {at.value:.2g}{where}")
+        elif any(point.quality is not None for point in curve.points):
+            largest = max(point.quality.value for point in curve.points if point.quality is not None)
+            is_below = printed > largest
+            beyond = f"{plain(printed)} is {'above' if is_below else 'below'} the whole curve"
+            not_met.append(f"{PRINTED[method]} ({beyond})")
+    lines = [f"The paper’s Q at η = 1.0 is met by {'; '.join(met)}." if met else ""]
+    lines.append(f"Not met by {'; '.join(not_met)}." if not_met else "")
+    return " ".join(filter(None, lines))
+
+
 def frontier_remarks(found: Frontiers) -> list[str]:
     """What must be known of the table: one line each."""
-    lines = [*found.notes, *(f"Failed: {failure}." for failure in found.failures)]
+    lines = [
+        *filter(None, [_on_the_paper(found)]),
+        *found.notes,
+        *(f"Failed: {failure}." for failure in found.failures),
+    ]
     if found.basis:
         lines.append(f"Intervals: {found.basis}.")
     time = seconds(sum(one.wall_s for one in found.invocations))

@@ -6,9 +6,9 @@ and its values with intervals. Of a method: Q and accuracy along its strength, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forgetgauge.suites.frontier import Frontier, Frontiers, Measured
+from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, printed_quality
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
 from forgetgauge.wording import counted
@@ -143,6 +143,8 @@ class CurvePicture:
     none: float | None
     retrain: float | None
     """Heights of the two yardsticks' Q."""
+    paper: float | None = None
+    """Height of the paper's Q."""
 
     @property
     def quality_line(self) -> str:
@@ -157,7 +159,10 @@ class CurvePicture:
 
 def curve_pictures(found: Frontiers) -> list[CurvePicture]:
     """One picture for each method."""
-    return [_curve_picture(PRINTED[method], curve, found) for method, curve in found.curves.items()]
+    return [
+        replace(_curve_picture(PRINTED[method], curve, found), paper=_height(printed_quality(method)))
+        for method, curve in found.curves.items()
+    ]
 
 
 def _curve_picture(name: str, curve: Frontier, found: Frontiers) -> CurvePicture:

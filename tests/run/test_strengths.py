@@ -290,3 +290,41 @@ def test_a_frontier_of_published_settings_also_shows_the_price(tmp_path):
     assert searched.tuning is not None
     assert searched.unlearner.params["epochs"] == 10  # as published, but for the strength
     assert replace(searched.variant, value=None) == searched.variant
+
+
+def test_a_frontier_that_trains_again_what_was_dropped_leaves_the_run_verifiable(tmp_path, call):
+    raw = {**AUTO, "adversaries": ["confidence"]}
+    folder = RunFolder(tmp_path / "run")
+    play(Campaign.plan(resolve(raw, "test")), folder, RunOptions("inline", "cpu"))
+    play(Campaign.plan(resolve_frontier(raw, "test", [], 2)), folder.part("frontier"), RunOptions("inline", "cpu"))
+    for path in (folder.path, folder.path / "frontier"):
+        code, out, _ = call("verify", path)
+        assert code == 0, out
+
+
+def test_a_price_that_chooses_nothing_is_refused():
+    with pytest.raises(UserError, match="no effect: no unlearner has a strength"):
+        planned(unlearners={"none": {}, "ssd": {}})
+    with pytest.raises(UserError, match="no effect"):
+        evaluate(unlearner=["none"], price=0.05)
+
+
+def test_published_settings_that_are_changed_say_so():
+    how = {"a": {"method": "salun", "strength": "published", "lr": 0.1}, "none": {}}
+    assert planned(unlearners=how).graphs[0].game.methods["a"].source.endswith("; but lr = 0.1")
+
+
+def test_an_edit_of_ones_own_code_is_announced(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.syspath_prepend(tmp_path)
+    how = {**TINY, "unlearners": {"none": {}, "own": {"method": "own_edited:own"}}, "adversaries": ["confidence"]}
+    written = "def own(model, retain, forget, context):\n    return model\n"
+    notes = []
+    for text in (written, written, written + "# a remark\n"):
+        (tmp_path / "own_edited.py").write_text(text)
+        sys.modules.pop("own_edited", None)
+        campaign = Campaign.plan(resolve(how, "test"))
+        notes.append(play(campaign, RunFolder(tmp_path / "run"), RunOptions("inline", "cpu"))[0].notes)
+    assert notes[:2] == [[], []]
+    assert notes[2] == ["code of yours changed: unlearners.own; what depends on it is made anew, with draws of its own"]

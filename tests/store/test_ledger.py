@@ -173,3 +173,14 @@ def test_lines_with_right_checks_and_wrong_contents_are_damaged(path):
     for fine in (job, {**job, "bytes": 0, "seconds": 0}):
         state, *_ = replay(line_of({**done, "jobs": [fine]}, b"")[0], path)
         assert (state.done[A].receipt.n_bytes, state.done[A].seconds) == (fine["bytes"], fine["seconds"])
+
+
+def test_weights_that_are_made_again_keep_the_time_of_the_first_making(path):
+    """A result says how long its work took; whoever makes dropped weights again later must not change that."""
+    ledger = written(path)
+    ledger.record_done({A: Receipt("1" * 64, 10)}, 9.0)
+    assert ledger.state.done[A].seconds == 2.0
+    assert ledger.state.is_available(A)
+    ledger.record_lost(A)
+    ledger.record_done({A: Receipt("1" * 64, 10)}, 7.0)  # as if for the first time
+    assert Ledger(path).state.done[A].seconds == 7.0

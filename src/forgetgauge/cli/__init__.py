@@ -118,6 +118,7 @@ def run(
 def plan(file: RunFile = None, out: Out = None, settings: Settings = None, allow_code: AllowCode = False) -> None:
     """Say what a run would do and how much disk it would use; nothing is done, made or downloaded."""
     from forgetgauge.run.campaign import disk_estimate
+    from forgetgauge.run.stages import is_open
 
     try:
         campaign = _looked_at(file, settings, allow_code)
@@ -129,6 +130,8 @@ def plan(file: RunFile = None, out: Out = None, settings: Settings = None, allow
     light, weights = disk_estimate(campaign)
     kept = "kept" if campaign.keep_weights else "dropped when no longer needed"
     say(f"disk: {mib(light)} of outputs and decisions; {mib(weights)} of weights, {kept}")
+    if any(is_open(graph.game) for graph in campaign.graphs):
+        say("and what follows when strengths are chosen or pairs counted, which is not known yet")
 
 
 @app.command()

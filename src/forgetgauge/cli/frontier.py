@@ -67,6 +67,8 @@ def frontier(
         if form == TABLE:
             (game,) = result.games
             say("\n\n".join(filter(None, [map_headline(game), align(frontier_rows(game)), price_line(game)])))
+            for line in game.warnings:
+                say(f"warning: {line}")
         else:
             print_result(result, form)
         say(f"\nresult: {folder.result}\nreport: {folder.report}", err=form != TABLE)

@@ -115,6 +115,7 @@ def _game_of(result: Result | OneModelResult) -> dict[str, str]:
         "model": specs[0].get("learner", {}).get("params", {}).get("model"),
         "adversaries": ", ".join(dict.fromkeys(name for spec in specs for name in spec.get("adversaries", {}))),
         "level": specs[0].get("level"),
+        "price": (specs[0].get("price") or {}).get("price"),
         "sweep": result.sweep,
     }
     return {key: setting(value) for key, value in picked.items() if value not in (None, "")}

@@ -43,14 +43,19 @@ def price_line(game: GameResult) -> str | None:
     if not tuned:
         return None
     first = next(iter(tuned.values()))
-    chosen = listed([f"{name} ({one.parameter} = {one.chosen:g})" for name, one in tuned.items()])
-    lines = [
-        f"Q at a price of {_points(first.price)}: the strength of {chosen} is the strongest that cost "
-        f"{counted(first.n_models, 'shadow model')} no more than that, counted from the lower of Retrain and None."
-    ]
-    beyond = [name for name, one in tuned.items() if not one.holds]
-    if beyond:
-        lines.append(f"No strength that was tried keeps {listed(beyond)} within the price: its weakest is shown.")
+    holding = {name: one for name, one in tuned.items() if one.holds}
+    lines = [f"Q at a price of {_points(first.price)}:"]
+    if holding:
+        chosen = listed([f"{name} ({one.parameter} = {one.chosen:g})" for name, one in holding.items()])
+        lines.append(
+            f"the strength of {chosen} is the strongest that cost {counted(first.n_models, 'shadow model')} no more "
+            "than that, counted from the lower of Retrain and None."
+        )
+    if beyond := [name for name, one in tuned.items() if not one.holds]:
+        no = "No" if holding else "no"
+        lines.append(f"{no} strength that was tried keeps {listed(beyond)} within it: the weakest is shown.")
+    if ends := [name for name, one in holding.items() if one.tried and one.chosen == one.tried[-1].value]:
+        lines.append(f"The range of {listed(ends)} ends there: a wider one may forget more.")
     return " ".join(lines)
 
 
@@ -63,7 +68,8 @@ def strength_note(game: GameResult, name: str) -> str:
     tuning = game.methods[name].tuning
     if tuning is not None:
         return f"{tuning.parameter} = {tuning.chosen:g}, {'by price' if tuning.holds else 'beyond the price'}"
-    return "published settings" if _spec(game, name).get("source") else ""
+    source, but, others = _spec(game, name).get("source", "").partition("; but ")
+    return "published settings" * bool(source) + (f", but {others}" if but else "")
 
 
 def strength_of(game: GameResult, name: str) -> tuple[str, float, float | None] | None:
@@ -165,11 +171,12 @@ def map_of(game: GameResult) -> tuple[Overview, int] | None:
     least = max(min(everyone), yardstick - WINDOW)
     shown = {name: [at for at in curve if _accuracy(at) >= least] for name, curve in known.items()}
     n_left = len(everyone) - sum(map(len, shown.values()))
-    across = _accuracy_scale([_accuracy(at) for curve in shown.values() for at in curve])
+    price = next((m.tuning.price for m in game.methods.values() if m.tuning is not None), None)
+    limit = [] if price is None else [yardstick - price]
+    across = _accuracy_scale([*limit, *(_accuracy(at) for curve in shown.values() for at in curve)])
     up = quality_scale(end for curve in shown.values() for at in curve for end in _ends(at))
     series = [(name, [_place(at, across, up) for at in curve]) for name, curve in shown.items() if curve]
     label_ys = spread([way[0].y for _, way in series], gap=17, low=0, high=HEIGHT_PX)
-    price = next((m.tuning.price for m in game.methods.values() if m.tuning is not None), None)
     picture = Overview(
         HEIGHT_PX,
         across,
@@ -179,7 +186,7 @@ def map_of(game: GameResult) -> tuple[Overview, int] | None:
             for (name, way), label_y in zip(series, label_ys, strict=True)
         ),
         rings=tuple(_place(at, across, up) for curve in shown.values() for at in curve if at.remark),
-        limit=None if price is None else across.percent(yardstick - price),
+        limit=across.percent(limit[0]) if limit else None,
     )
     return picture, n_left
 

@@ -220,13 +220,27 @@ def _scope_of_pairs(game: GameResult, name: str, method: MethodResult, data: str
     sizes = f"{spec['n_forget']} in each split" if "n_forget" in spec else "not the same number in each split"
     others = f"; {spec['n_retain']} points were kept" if "n_retain" in spec else ""
     return {
-        "method": f"{name}{role.get(role_of(game, name), '')}",
+        "method": f"{name}{role.get(role_of(game, name), '')}{_strength(method)}",
         "data": data,
         "forgotten points": f"{sizes}; as many were never trained on{others}",
         "models": f"{n_models}{f' of the kind {setting(model)}' if model else ''}: {swaps}, in each of which forgotten "
         "and unseen points change places",
         "attackers": listed(list(method.by_adversary) or list(spec.get("adversaries", {}))) or "none",
     }
+
+
+def _strength(method: MethodResult) -> str:
+    """At which strength it was tested, where that was chosen by what it costs."""
+    found = method.tuning
+    if found is None:
+        return ""
+    rule = "the strongest that cost" if found.holds else "the weakest that was tried; all cost shadow models more than"
+    price = (
+        f"{counted(found.n_models, 'shadow model')} no more than {points(found.price)}"
+        if found.holds
+        else points(found.price)
+    )
+    return f"; {found.parameter} = {found.chosen:g}, {rule} {price}"
 
 
 def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[Metric]:

@@ -156,8 +156,8 @@ _ABSENT = object()
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal; of fractions, up to the order in which a processor adds."""
-    if isinstance(one, float) and isinstance(other, float):
+    """Equal; of numbers, up to the order in which a processor adds, and 0 is 0.0."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)):
         return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15)
     return type(one) is type(other) and bool(one == other)
 

@@ -319,6 +319,10 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
     games = [replace(game, adversaries={**game.adversaries, **kept}) for game in games]
     notes = [f"also attacked by {', '.join(kept)}, which score added to this folder"] if kept else []
     replaces = not all(any(_contains(game, old) for game in games) for old in before)
+    if not replaces and (edited := _edited(games, before)):
+        notes.append(
+            f"code of yours changed: {', '.join(edited)}; what depends on it is made anew, with draws of its own"
+        )
     if replaces and known and known != source:
         raise UserError(f"{folder.path}: holds the run of {known}; give {source} a folder of its own (--out)")
     return Amended(games, list(dict.fromkeys([*kept, *scored])), notes, replaces)
@@ -338,6 +342,17 @@ def _contains(game: Game, old: Game) -> bool:
     as_many = game.pairs >= old.pairs or game.until is not None  # whose pairs are counted after the pilot
     chosen = _within(old.methods, game.methods) and _within(old.adversaries, game.adversaries)
     return as_many and chosen and all(getattr(game, name) == getattr(old, name) for name in fixed)
+
+
+def _edited(games: Sequence[Game], before: Sequence[Game]) -> list[str]:
+    """Places of the run file whose code is another than when the folder's run was planned."""
+    known = {place: named for game in before for _, place, named in game.choices}
+    now = {place: named for game in games for _, place, named in game.choices}
+    return [
+        place
+        for place, named in now.items()
+        if place in known and (named.code, named.version) != (known[place].code, known[place].version)
+    ]
 
 
 def _as_asked(game: Game) -> Game:

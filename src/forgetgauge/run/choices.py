@@ -35,7 +35,9 @@ def resolve_method(name: str, params: Mapping[str, Any], learner: Named, tuning:
     if asked == PUBLISHED:
         published = _published(what, chosen, thing)
         method = _method(name, params, {**published.params, **given}, thing, learner)
-        return dataclasses.replace(method, source=published.source)
+        others = [f"{key} = {value}" for key, value in given.items() if published.params.get(key, value) != value]
+        but = f"; but {', '.join(others)}" if others else ""
+        return dataclasses.replace(method, source=published.source + but)
     if asked is None:
         return _method(name, params, given, thing, learner)
     strength = strength_of(what, chosen, thing, asked)

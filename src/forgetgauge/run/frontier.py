@@ -42,6 +42,8 @@ def resolve_frontier(raw: Mapping[str, Any], source: str, methods: Sequence[str]
         raise UserError(f"{source}: a frontier is of one game, not of a sweep; leave [sweep] out")
     wanted = _wanted(unlearners, methods)
     by_price = _by_price(wanted, published=_preset(raw) == PUBLISHED)
+    if not by_price and not any("strength" in how for how in wanted.values()):
+        raise UserError(f"{source}: none of its methods has a strength; state one: strength = {{ lr = [1e-5, 0.1] }}")
     resolved = resolve({**tables, "unlearners": {**wanted, **by_price}}, source)
     (game,) = resolved.games
     found = {}
@@ -50,8 +52,6 @@ def resolve_frontier(raw: Mapping[str, Any], source: str, methods: Sequence[str]
             of = name.removesuffix(AT_PRICE)
             method = replace(method, variant=Variant(of, method.tuning.strength.parameter, None))
         found[name] = method
-    if all(method.tuning is None for method in found.values()):
-        raise UserError(f"{source}: none of its methods has a strength; state one: strength = {{ lr = [1e-5, 0.1] }}")
     game = replace(game, methods=found, queries=(), frontier={"points": n_points})
     return replace(resolved, games=[game])
 

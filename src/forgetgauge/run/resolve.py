@@ -20,7 +20,7 @@ from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
-from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec
+from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
@@ -59,6 +59,8 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     from forgetgauge.data.loading import code_of_data, load_dataset
 
+    if spec.tuning != TuningSpec() and not any("strength" in how for how in spec.unlearners.values()):
+        raise UserError('tuning has no effect: no unlearner has a strength to choose (strength = "auto")')
     adversaries = {name: resolve_adversary(name, params) for name, params in spec.adversaries.items()}
     learner = resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: resolve_method(name, params, learner, spec.tuning) for name, params in spec.unlearners.items()}

@@ -58,7 +58,10 @@ class LedgerState:
                 for job in event["jobs"]:
                     _texts([job["key"], job["sha256"]])
                     receipt = Receipt(job["sha256"], _bytes(job["bytes"]))
-                    self.done[job["key"]] = Done(receipt, _seconds(job["seconds"]), made_with=made_with)
+                    seconds, before = _seconds(job["seconds"]), self.done.get(job["key"])
+                    if before is not None and before.dropped:  # made again for somebody else: a result has the first
+                        seconds = before.seconds
+                    self.done[job["key"]] = Done(receipt, seconds, made_with=made_with)
                     self.failed.pop(job["key"], None)
                     self.begun.pop(job["key"], None)
                     self.n_runs[job["key"]] = self.n_runs.get(job["key"], 0) + 1

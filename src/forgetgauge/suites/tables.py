@@ -148,6 +148,7 @@ def certified_game(scale: SuiteScale) -> Raw:
     game = _game(scale, data, "digits", {"name": "certified-linear", **strength}, 1.0, 0.1)
     game["game"] |= {"pairs": scale.certified_pairs, "delta": 1e-4}
     game["unlearners"] = {"retrain": {}, "none": {}, **budgets}
+    del game["tuning"]  # certified removal has no strength
     return game
 
 
@@ -168,6 +169,7 @@ def visible_game(scale: SuiteScale) -> Raw:
     game["game"] |= {"pairs": scale.visible_pairs, "delta": 1e-4}
     methods = {name: {"method": "certified-removal", "epsilon": e, "delta": 1e-4} for name, e in visible(scale).items()}
     game["unlearners"] = {"retrain": {}, "none": {}, **methods}
+    del game["tuning"]
     return game
 
 

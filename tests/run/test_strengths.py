@@ -327,4 +327,4 @@ def test_an_edit_of_ones_own_code_is_announced(tmp_path, monkeypatch):
         campaign = Campaign.plan(resolve(how, "test"))
         notes.append(play(campaign, RunFolder(tmp_path / "run"), RunOptions("inline", "cpu"))[0].notes)
     assert notes[:2] == [[], []]
-    assert notes[2] == ["code of yours changed: unlearners.own; what depends on it is made anew, with draws of its own"]
+    assert notes[2] == ["changed since: the code of unlearners.own; what depends on it is made anew, by other draws"]

@@ -106,6 +106,11 @@ def own_module(tmp_path, monkeypatch):
     sys.modules.pop("users_own", None)
 
 
+ANNOUNCED = pytest.mark.filterwarnings("ignore:.*changed since. the code of")
+"""An edit is said to be one."""
+
+
+@ANNOUNCED
 def test_editing_an_own_model_trains_it_again(own_module, tmp_path):
     text = """
         from torch import nn
@@ -201,6 +206,7 @@ METHOD = """
 """
 
 
+@ANNOUNCED
 def test_editing_a_helper_of_a_method_runs_the_method_again_and_trains_nothing(own_modules, tmp_path):
     text, done, made = "def rate():\n    return 1.0\n", [], []
     for helper in (text, text, text.replace("1.0", "0.5")):
@@ -250,6 +256,7 @@ def test_a_version_is_for_code_of_ones_own():
         forgetgauge.evaluate(unlearner={"ssd": {"version": "2"}}, **TINY)
 
 
+@ANNOUNCED
 def test_a_replaced_file_that_a_parameter_names_runs_the_method_again(own_modules, tmp_path):
     own_modules(
         users_method="""

@@ -25,6 +25,7 @@ def patched():
         game = tables.replicates_game(tables.SCALES["smoke"])
         game["game"]["pairs"] = 1
         game |= {"unlearners": {"retrain": {}, "none": {}}, "adversaries": ["confidence"]}
+        del game["tuning"]
         patch.setattr(replicates, "replicates_game", lambda scale: game)
         yield
 

@@ -320,9 +320,7 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
     notes = [f"also attacked by {', '.join(kept)}, which score added to this folder"] if kept else []
     replaces = not all(any(_contains(game, old) for game in games) for old in before)
     if not replaces and (edited := _edited(games, before)):
-        notes.append(
-            f"code of yours changed: {', '.join(edited)}; what depends on it is made anew, with draws of its own"
-        )
+        notes.append(f"changed since: the code of {', '.join(edited)}; what depends on it is made anew, by other draws")
     if replaces and known and known != source:
         raise UserError(f"{folder.path}: holds the run of {known}; give {source} a folder of its own (--out)")
     return Amended(games, list(dict.fromkeys([*kept, *scored])), notes, replaces)
@@ -348,11 +346,7 @@ def _edited(games: Sequence[Game], before: Sequence[Game]) -> list[str]:
     """Places of the run file whose code is another than when the folder's run was planned."""
     known = {place: named for game in before for _, place, named in game.choices}
     now = {place: named for game in games for _, place, named in game.choices}
-    return [
-        place
-        for place, named in now.items()
-        if place in known and (named.code, named.version) != (known[place].code, known[place].version)
-    ]
+    return [place for place, named in now.items() if place in known and named.code != known[place].code]
 
 
 def _as_asked(game: Game) -> Game:

@@ -96,11 +96,14 @@ def _section(name: str, entry: Entry, thing: Any, embedded: Container[str]) -> s
 def _strength(thing: Any) -> list[str]:
     """Of a method that declares one: from where to where, and what its authors set."""
     strength, published = getattr(thing, "strength", None), getattr(thing, "published", None)
-    if not isinstance(strength, Strength) or not isinstance(published, Published):
-        return []
-    ends = f"from {strength.weakest:g} (weakest) to {strength.strongest:g}"
-    settings = ", ".join(f"{key} = {value}" for key, value in published.params.items())
-    return [f"- strength: `{strength.parameter}`, {ends}", f"- published settings: {settings} ({published.source})"]
+    lines = []
+    if isinstance(strength, Strength):
+        ends = f"from {strength.weakest:g} (weakest) to {strength.strongest:g}"
+        lines.append(f"- strength: `{strength.parameter}`, {ends}")
+    if isinstance(published, Published):
+        settings = ", ".join(f"{key} = {value}" for key, value in published.params.items())
+        lines.append(f"- published settings: {settings} ({published.source})")
+    return lines
 
 
 def _with_keys(page: str) -> str:

@@ -95,10 +95,12 @@ def test_what_a_method_declares_is_a_parameter_of_it_that_it_takes(name):
         assert published is None
         return
     assert isinstance(strength, Strength)
-    assert isinstance(published, Published)
-    assert published.source
     for value in strength.values(5):
         assert getattr(method(**{strength.parameter: value}), strength.parameter) == value
+    if published is None:  # then strength = "published" is refused
+        return
+    assert isinstance(published, Published)
+    assert published.source
     made = method(**published.params)
     assert all(getattr(made, key) == value for key, value in published.params.items())
     ends = sorted([strength.weakest, strength.strongest])

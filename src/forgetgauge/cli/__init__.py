@@ -7,7 +7,6 @@ import sys
 import threading
 import warnings
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +28,6 @@ from forgetgauge.cli.options import (
     TimeLimit,
     say,
     seconds_of,
-    shown_progress,
 )
 from forgetgauge.cli.record import record
 from forgetgauge.cli.showing import (
@@ -38,6 +36,7 @@ from forgetgauge.cli.showing import (
     OnlyIfAsked,
     compare,
     exit_on_failure,
+    play_shown,
     print_result,
     report_evidence,
     run_folder,
@@ -94,22 +93,12 @@ def run(
     form: Form = TABLE,
 ) -> None:
     """Measure unlearning methods: train, unlearn, attack, report. The same command continues an interrupted run."""
-    from forgetgauge.run.campaign import play, started_ahead
     from forgetgauge.run.options import RunOptions
 
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
     folder = run_folder(file, out)
-    folder.check()
-    with started_ahead(options), code_announced(partial(say, err=True)):
-        campaign = _campaign(file, settings)
-        with shown_progress(quiet) as progress:
-            ending, result = play(campaign, folder, replace(options, progress=progress, tell=partial(say, err=True)))
-    for note in ending.notes:
-        say(note, err=True)
-    if result is None:
-        note = f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues"
-        say(note, err=form != TABLE)
-    else:
+    ending, result = play_shown(lambda: _campaign(file, settings), folder, options, quiet=quiet, form=form)
+    if result is not None:
         show(folder, form, failures=False)
     exit_on_failure(ending, folder)
 

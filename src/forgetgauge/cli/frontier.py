@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +16,8 @@ from forgetgauge.cli.options import (
     TimeLimit,
     say,
     seconds_of,
-    shown_progress,
 )
-from forgetgauge.cli.showing import TABLE, Form, exit_on_failure, print_result, run_folder
-from forgetgauge.plugins.catalogue import code_announced
+from forgetgauge.cli.showing import TABLE, Form, exit_on_failure, play_shown, print_result, run_folder
 
 
 def frontier(
@@ -40,29 +36,23 @@ def frontier(
     quiet: Quiet = False,
     form: Form = TABLE,
 ) -> None:
-    """Show Q against accuracy: play each method along its strength, on the models of a run, none trained again."""
+    """Show Q against accuracy: play each method along its strength, on the models of a run where it kept them."""
     from forgetgauge.plan.runfile import apply_settings, read_run_file
     from forgetgauge.report.html import render_report
     from forgetgauge.report.strengths import frontier_rows, map_headline, price_line
     from forgetgauge.report.table import align
-    from forgetgauge.run.campaign import Campaign, play, started_ahead
+    from forgetgauge.run.campaign import Campaign
     from forgetgauge.run.frontier import FOLDER, resolve_frontier
     from forgetgauge.run.options import RunOptions
 
+    def plan() -> Campaign:
+        raw, source = read_run_file(file)
+        return Campaign.plan(resolve_frontier(apply_settings(raw, settings or []), source, methods or [], points))
+
     options = RunOptions(executor, device, False, seconds_of(time_limit))
     folder = run_folder(file, out).part(FOLDER)
-    folder.check()
-    with started_ahead(options), code_announced(partial(say, err=True)):
-        raw, source = read_run_file(file)
-        resolved = resolve_frontier(apply_settings(raw, settings or []), source, methods or [], points)
-        with shown_progress(quiet) as progress:
-            told = replace(options, progress=progress, tell=partial(say, err=True))
-            ending, result = play(Campaign.plan(resolved), folder, told)
-    for note in ending.notes:
-        say(note, err=True)
-    if result is None:
-        say("stopped at the time limit: the same command continues", err=form != TABLE)
-    else:
+    ending, result = play_shown(plan, folder, options, quiet=quiet, form=form)
+    if result is not None:
         folder.write_text(folder.report, render_report(result))
         if form == TABLE:
             (game,) = result.games

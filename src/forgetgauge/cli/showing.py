@@ -5,19 +5,24 @@ In every format but the table, standard output is that format alone: where files
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forgetgauge.cli.options import say
+from forgetgauge.cli.options import say, shown_progress
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
+from forgetgauge.plugins.catalogue import code_announced
 
 if TYPE_CHECKING:
     from forgetgauge.results.one_model import OneModelResult
     from forgetgauge.results.record import Result
+    from forgetgauge.run.campaign import Campaign
+    from forgetgauge.run.options import RunOptions
     from forgetgauge.run.scheduler import Ending
     from forgetgauge.store.runfolder import RunFolder
 
@@ -156,6 +161,25 @@ def run_folder(file: Path | None, out: Path | None) -> RunFolder:
     from forgetgauge.store.runfolder import RunFolder
 
     return RunFolder(out or Path("runs") / (file.stem if file else "digits"))
+
+
+def play_shown(
+    plan: Callable[[], Campaign], folder: RunFolder, options: RunOptions, *, quiet: bool, form: str
+) -> tuple[Ending, Result | None]:
+    """Plan a run and play it, with its progress, and say what must be known of it before its result."""
+    from forgetgauge.run.campaign import play, started_ahead
+
+    folder.check()
+    with started_ahead(options), code_announced(partial(say, err=True)):
+        campaign = plan()
+        with shown_progress(quiet) as progress:
+            ending, result = play(campaign, folder, replace(options, progress=progress, tell=partial(say, err=True)))
+    for note in ending.notes:
+        say(note, err=True)
+    if result is None:
+        note = f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues"
+        say(note, err=form != TABLE)
+    return ending, result
 
 
 def exit_on_failure(ending: Ending, folder: RunFolder) -> None:

@@ -68,6 +68,11 @@ class Named:
         return str(self.params.get("model", ""))
 
 
+def code_key(what: str, named: Named) -> str:
+    """Names the code of a choice, whatever its parameters are."""
+    return f"{what} {named.name} {named.code}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
     """One piece of work. Equal keys mean equal outcomes."""
@@ -91,6 +96,11 @@ class Job(ABC):
     @abstractmethod
     def choices(self) -> list[tuple[str, Named]]:
         """What the job runs that was chosen by name: (`learner`, `unlearner` or `adversary`, choice)."""
+
+    @property
+    def code(self) -> list[str]:
+        """What it runs, whatever its parameters are."""
+        return [code_key(*choice) for choice in self.choices]
 
     @property
     def makes(self) -> str:

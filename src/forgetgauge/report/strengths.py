@@ -18,7 +18,7 @@ from forgetgauge.report.picture import (
     spread,
     value_scale,
 )
-from forgetgauge.results.record import GameResult, MethodResult, Result, role_of
+from forgetgauge.results.record import GameResult, MethodResult, Result, TuningResult, role_of
 from forgetgauge.results.utility import NAMES, points, unseen_accuracy, yardsticks
 from forgetgauge.wording import bracket, counted, listed, plain
 
@@ -104,7 +104,7 @@ def along(game: GameResult) -> dict[str, list[AtStrength]]:
     found: dict[str, list[AtStrength]] = {}
     for name, method in game.methods.items():
         if variant := _variant(game, name):
-            remark = "" if method.tuning is None else "chosen by price" if method.tuning.holds else "beyond the price"
+            remark = "" if method.tuning is None else _how_chosen(method.tuning)
             at = AtStrength(variant["parameter"], variant["value"], method, remark)
             found.setdefault(variant["method"], []).append(at)
     for name, method in game.methods.items():
@@ -128,7 +128,11 @@ def _own(game: GameResult, name: str, curve: list[AtStrength]) -> AtStrength | N
         return None
     if method.tuning is None:
         return AtStrength(parameter, value, method, "as the run file has it")
-    return AtStrength(parameter, value, method, "chosen by price" if method.tuning.holds else "beyond the price")
+    return AtStrength(parameter, value, method, _how_chosen(method.tuning))
+
+
+def _how_chosen(tuning: TuningResult) -> str:
+    return "chosen by price" if tuning.holds else "beyond the price"
 
 
 def frontier_rows(game: GameResult) -> list[list[str]]:

@@ -15,7 +15,7 @@ from forgetgauge.code import Code
 from forgetgauge.data.checkpoints import checkpoint_files
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import Game
-from forgetgauge.plan.jobs import USES_TORCH, Job, ModelJob, Named
+from forgetgauge.plan.jobs import USES_TORCH, Job, ModelJob, Named, code_key
 from forgetgauge.plugins.catalogue import Catalogue, code_behind
 
 if TYPE_CHECKING:
@@ -78,11 +78,7 @@ def makes_own_models(job: ModelJob) -> bool:
 def own_code_of(games: list[Game]) -> dict[str, Named]:
     """All that has a digest of code, by its place in a job, its name and its code: whatever its parameters are."""
     chosen = [(what, named) for game in games for what, _, named in game.choices if named.code]
-    return {_code_key(what, named): named for what, named in chosen}
-
-
-def _code_key(what: str, named: Named) -> str:
-    return f"{what} {named.name} {named.code}"
+    return {code_key(what, named): named for what, named in chosen}
 
 
 class CodeCheck:
@@ -106,7 +102,7 @@ class CodeCheck:
                 if (what != "adversary") == uses_torch:
                     self._look(key, what, named)
         for what, named in job.choices:
-            if (key := _code_key(what, named)) in self._changed:
+            if (key := code_key(what, named)) in self._changed:
                 raise UserError(self._changed[key])
 
     def _look(self, key: str, what: str, named: Named) -> None:

@@ -1,8 +1,8 @@
-"""The frontier: every method played along its strength, on the originals of the run, of which none is trained again.
+"""The frontier: every method played along its strength, on the originals of the run.
 
 It is a run of its own in a folder inside that of the run, and shares its store: whichever of the two comes second finds
-what the first has made. Which strengths are worth playing is found on shadow models, as for a price: between the last
-that hardly changes a model and the first that ruins it.
+what the first has made and kept. Which strengths are worth playing is found on shadow models, as for a price: between
+the last that hardly changes a model and the first that ruins it.
 """
 
 from __future__ import annotations

@@ -313,11 +313,11 @@ class _Scheduler:
 
     def _alike(self, key: str) -> list[str]:
         """Other jobs that are open and run the same code."""
-        kind, code = self.jobs[key].kind, _code_of(self.jobs[key])
+        kind, code = self.jobs[key].kind, self.jobs[key].code
         return [
             other
             for other in self._to_do(self.hopeless)
-            if self.jobs[other].kind == kind and _code_of(self.jobs[other]) == code
+            if self.jobs[other].kind == kind and self.jobs[other].code == code
         ]
 
     def _give_up(self, key: str, failure: Failure) -> None:
@@ -373,11 +373,6 @@ class _Scheduler:
                 doing=doing,
             )
         )
-
-
-def _code_of(job: Job) -> list[tuple[str, str, str]]:
-    """What a job runs, whatever its parameters are."""
-    return [(what, named.name, named.code) for what, named in job.choices]
 
 
 class _Pace:

@@ -28,7 +28,8 @@ class FineTune:
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-3, strongest=1.0)
     published: ClassVar[Published] = Published(
-        {"lr": 0.01, "epochs": 10, "batch_norm": "train"}, "Fan et al. 2024, the defaults of FT.py in their code"
+        {"lr": 0.01, "epochs": 10, "batch_norm": "train"},
+        "nobody's own recipe: the generic rate and epochs of the code of Fan et al. 2024",
     )
     lr: float = 0.01
     momentum: float = 0.9

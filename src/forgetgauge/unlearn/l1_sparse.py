@@ -26,7 +26,10 @@ class L1Sparse:
     """SGD on L_R + γ_t ‖θ‖₁ over all trainable parameters, biases and norm layers included."""
 
     strength: ClassVar[Strength] = Strength("gamma", weakest=1e-6, strongest=0.01)
-    published: ClassVar[Published] = Published({"gamma": 5e-4, "lr": 0.01, "epochs": 10}, "Jia et al. 2023")
+    published: ClassVar[Published] = Published(
+        {"gamma": 5e-4, "lr": 0.01, "epochs": 10},
+        "Jia et al. 2023, as their method is usually run: their code has one default for all methods",
+    )
     gamma: float = 5e-4
     """γ, the penalty's weight in the first epoch; 0 is fine-tuning."""
     lr: float = 0.01

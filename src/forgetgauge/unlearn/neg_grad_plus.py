@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
-from forgetgauge.plan.strength import Published, Strength
+from forgetgauge.plan.strength import Strength
 from forgetgauge.unlearn.unlearner import Context
 
 
@@ -24,7 +24,6 @@ class NegGradPlus:
     """SGD on β·L_R − (1−β)·L_F; an epoch is one pass over R."""
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-4, strongest=0.1)
-    published: ClassVar[Published] = Published({"beta": 0.95, "lr": 0.01, "epochs": 10}, "Kurmanji et al. 2023")
     beta: float = 0.95
     """β, the weight of the retain set; 1 is fine-tuning, 0 is NegGrad for as many steps as R has batches."""
     lr: float = 0.01

@@ -27,11 +27,22 @@ from forgetgauge.suites.invocation import play_suite
 from forgetgauge.suites.tables import suite
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cifar10-resnet20.toml"
+STRENGTHS = {
+    "fisher": {"alpha": 3e-8},
+    "salun": {"lr": 1e-4},
+    "neg-grad": {"lr": 6e-3},
+    "ssd": {"importance": "per-sample", "alpha": 2.0},
+}
+"""Fixed, so that choosing them is not timed."""
 
 
 def swap_test(folder: Path) -> Campaign:
-    """The example with one pair of three seeds."""
+    """The example with one pair of three seeds and fixed strengths."""
     raw, source = read_run_file(EXAMPLE)
+    for name, strength in STRENGTHS.items():
+        given = {key: value for key, value in raw["unlearners"][name].items() if key != "strength"}
+        raw["unlearners"][name] = {**given, **strength}
+    del raw["tuning"]
     raw["game"].update(pairs=1, seeds=3)
     raw["adversaries"] = ["shadow", "correctness", "confidence", "modified-entropy"]
     campaign = Campaign.plan(resolve(raw, source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from forgetgauge.cli.reproduce import FURTHER
+from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import read_findings, read_notes
 from forgetgauge.suites.page import render_markdown, render_page
@@ -81,6 +83,23 @@ def test_a_table_with_replicates_stands_below_the_one_without(found, tmp_path):
     assert page.index(f"{title}\n") < page.index(f"{title}, 3 trainings of each split\n")
     assert "| Table 1 | paper scale, 3 trainings of each split |" in page
     assert 'id="table1-replicates-3"' in render_page(findings)
+
+
+def test_a_table_with_strengths_of_two_sorts_says_which_is_which(tmp_path):
+    made = suite("table1", "paper")
+    tuned = TuningResult("lr", 0.1, 0.01, True, "untreated", 4, [])
+    for folder, tuning in (("one-setting", None), ("by-price", tuned)):
+        columns = {"0.1": {"salun": method(0.5, (0.4, 0.6), tuning=tuning)}}
+        result = replace(result_of(columns), digests={"decisions": folder})
+        comparison = compare_suite(made, made.columns[:1], result, {} if tuning is None else {"0.4": "later"}, [])
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "comparison.json").write_text(comparison.to_json())
+        (tmp_path / folder / "result.json").write_text(result.to_json())
+    findings = read_findings(tmp_path)
+    page, title = render_markdown(findings), "## Table 1: Q against the size of the data set"
+    assert page.index(f"{title}, strengths of one setting\n") < page.index(f"{title}, strengths by price\n")
+    assert "| Table 1 | paper scale, 3 of 4 columns, strengths by price |" in page
+    assert {'id="table1"', 'id="table1-by-price"'} <= set(re.findall('id="table1[^"]*"', render_page(findings)))
 
 
 def test_what_was_not_run_is_called_that(tmp_path):

@@ -40,6 +40,11 @@ class Stored:
     """Where ours differs and what was tried: the lines of the list in `notes.md` beside it, by whoever ran it."""
 
     @property
+    def by_price(self) -> bool:
+        """Whether strengths were chosen in the run, for each column; else they are of one setting in all columns."""
+        return any(method.tuning is not None for game in self.games.values() for method in game.methods.values())
+
+    @property
     def verifiable(self) -> bool | None:
         """Whether `forgetgauge verify` can compute the result again from its decisions; None where there is none."""
         return all(game.decisions is not None for game in self.games.values()) if self.games else None
@@ -59,7 +64,7 @@ class Findings:
     accuracy: FullData | None
     toy: list[ToyRow]
     also: list[Stored] = field(default_factory=list)
-    """Tables that are stored once more at the same scale: with replicates."""
+    """Tables that are stored once more at the same scale: with replicates, or with other strengths."""
     spent: list[Spent] = field(default_factory=list)
     """Device time of everything that is stored."""
 
@@ -70,8 +75,8 @@ class Findings:
         whole = [place for place, stored in enumerate(found) if not stored.comparison.not_run]
         return found[: whole[0] + 1] if whole else found
 
-    def replicated(self, name: str) -> list[Stored]:
-        """What there is of a table besides, with replicates."""
+    def besides(self, name: str) -> list[Stored]:
+        """What there is of a table once more."""
         return [stored for stored in self.also if stored.comparison.name == name]
 
     def fullest(self, name: str) -> Stored | None:

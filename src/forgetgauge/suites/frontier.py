@@ -153,10 +153,10 @@ def frontier_rows(found: Frontiers) -> list[list[str]]:
         rows.append([PRINTED[name], "–", *_cells(point), ""])
     for method, curve in found.curves.items():
         for value, point in zip(curve.values, curve.points, strict=True):
-            which = mark if value == curve.chosen else ""
+            said = [mark] if value == curve.chosen else []
             if point.pairs < found.none.pairs:
-                which = f"{which} only {point.pairs} of {found.none.pairs} pairs".strip()
-            rows.append([PRINTED[method], f"{curve.strength} = {value:g}", *_cells(point), which])
+                said.append(f"only {point.pairs} of {found.none.pairs} pairs")
+            rows.append([PRINTED[method], f"{curve.strength} = {value:g}", *_cells(point), ", ".join(said)])
     return rows
 
 

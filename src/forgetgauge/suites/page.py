@@ -73,6 +73,17 @@ class Section:
     remarks: list[str]
     words: list[str]
     """Where ours differs, and what was tried to explain it; of a table that is ours alone, what it shows."""
+    by_price: bool = False
+    """Whether strengths were chosen for each column, and another run of the table has others."""
+
+    @property
+    def anchor(self) -> str:
+        """What a link to it names, on a page that may have the table several times."""
+        if self.found is None:
+            return self.name
+        scale = "" if self.found.scale == "paper" else f"-{self.found.scale}"
+        replicates = "" if self.found.replicates == 1 else f"-replicates-{self.found.replicates}"
+        return self.name + scale + replicates + ("-by-price" if self.by_price else "")
 
     @property
     def words_heading(self) -> str:
@@ -126,18 +137,32 @@ def _frontiers(found: Findings) -> dict[str, object]:
 def _sections(name: str, found: Findings) -> list[Section]:
     """Of one table: one for each scale that is shown, or one that says it was not run."""
     heading = f"{table_name(name)}: {OUTLINES[name].title}"
-    return [_section(heading, stored) for stored in (*found.shown(name), *found.replicated(name))] or [
+    return [_section(heading, stored, differs) for stored, differs in _told_apart(name, found)] or [
         Section(name, heading, QUESTIONS[name], None, [], [], [], [])
     ]
 
 
-def _section(heading: str, stored: Stored) -> Section:
+def _section(heading: str, stored: Stored, differs: str) -> Section:
     found = stored.comparison
     heading += "" if found.scale == "paper" else f", {found.scale} scale"
-    heading += "" if found.replicates == 1 else f", {found.replicates} trainings of each split"
+    heading += differs
     pictures, grid = column_pictures(found), _grid(found)
     lines = [*remarks(found), *([] if stored.verifiable is None else [VERIFIED[stored.verifiable]])]
-    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, lines, stored.words)
+    by_price = stored.by_price and "by price" in differs
+    return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, lines, stored.words, by_price)
+
+
+def _told_apart(name: str, found: Findings) -> list[tuple[Stored, str]]:
+    """All there is of a table, each with what tells it from the others, apart from its scale."""
+    tables = [*found.shown(name), *found.besides(name)]
+    both = len({stored.by_price for stored in tables}) > 1
+    told = []
+    for stored in tables:
+        n = stored.comparison.replicates
+        words = [f"{n} trainings of each split"] if n > 1 else []
+        words += ["strengths by price" if stored.by_price else "strengths of one setting"] if both else []
+        told.append((stored, "".join(f", {each}" for each in words)))
+    return told
 
 
 VERIFIED = {
@@ -166,8 +191,9 @@ def _summary(found: Findings) -> list[list[str]]:
     head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
     rows = [[*head, "wall time", "work, shared models included", "paper, on four A40"]]
     for name in OUTLINES:
-        tables = (*found.shown(name), *found.replicated(name))
-        lines = [_line(stored.comparison) for stored in tables] or [["not run", "–", "–", "–", "–", "–"]]
+        lines = [_line(stored.comparison, differs) for stored, differs in _told_apart(name, found)] or [
+            ["not run", "–", "–", "–", "–", "–"]
+        ]
         rows += [[table_name(name), *cells, _days(name)] for cells in lines]
     further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
     for title, record in further.items():
@@ -189,13 +215,13 @@ def _took(found: Findings, title: str) -> tuple[str, str]:
     return (took, took) if any(one.what == title for one in found.spent) else ("–", "–")
 
 
-def _line(table: TableComparison) -> list[str]:
+def _line(table: TableComparison, differs: str) -> list[str]:
     judged = [cell.inside for row in table.rows.values() for cell in row.values() if cell.inside is not None]
     taus = [tau for tau in table.tau.values() if tau is not None]
     grounded = [yes for yes in table.grounding.values() if yes is not None]
     n_run = len(table.columns) - len(table.not_run)
     part = "" if n_run == len(table.columns) else f", {n_run} of {len(table.columns)} columns"
-    part += "" if table.replicates == 1 else f", {table.replicates} trainings of each split"
+    part += differs
     means_something = table.scale != "smoke"
     return [
         f"{table.scale} scale{part}",

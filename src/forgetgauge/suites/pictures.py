@@ -157,6 +157,10 @@ class CurvePicture:
         return " ".join(f"{dot.x:g},{dot.accuracy:g}" for dot in self.dots if dot.accuracy is not None)
 
 
+ROOM = 5
+"""So many values can be written side by side."""
+
+
 def curve_pictures(found: Frontiers) -> list[CurvePicture]:
     """One picture for each method."""
     return [
@@ -167,8 +171,9 @@ def curve_pictures(found: Frontiers) -> list[CurvePicture]:
 
 def _curve_picture(name: str, curve: Frontier, found: Frontiers) -> CurvePicture:
     step = (RIGHT_PX - LEFT_PX) / len(curve.values)
+    named = _named(len(curve.values), curve.values.index(curve.chosen))
     dots = [
-        _dot(value, point, LEFT_PX + (i + 0.5) * step, value == curve.chosen)
+        _dot(f"{value:g}" if i in named else "", point, LEFT_PX + (i + 0.5) * step, value == curve.chosen)
         for i, (value, point) in enumerate(zip(curve.values, curve.points, strict=True))
     ]
     said = [f"{curve.strength} {v:g}: {_point_words(p)}" for v, p in zip(curve.values, curve.points, strict=True)]
@@ -184,11 +189,14 @@ def _curve_picture(name: str, curve: Frontier, found: Frontiers) -> CurvePicture
     )
 
 
-def _dot(value: float, point: Measured, x: float, chosen: bool) -> Dot:
+def _named(n: int, chosen: int) -> set[int]:
+    """Places whose value is written below: all where there is room, else the chosen one and the ends apart from it."""
+    return set(range(n)) if n <= ROOM else {chosen, *(end for end in (0, n - 1) if abs(end - chosen) > 1)}
+
+
+def _dot(label: str, point: Measured, x: float, chosen: bool) -> Dot:
     low, high = (None, None) if point.quality is None else point.quality.interval or (None, None)
-    return Dot(
-        f"{value:g}", round(x, 1), _quality_height(point), _height(low), _height(high), _height(point.accuracy), chosen
-    )
+    return Dot(label, round(x, 1), _quality_height(point), _height(low), _height(high), _height(point.accuracy), chosen)
 
 
 def _quality_height(point: Measured) -> float | None:

@@ -52,9 +52,12 @@ class Timed(Processes):
         self._handed_out[id(assignment)] = time.perf_counter(), worker not in self._seen
         self._seen.add(worker)
 
-    def next(self) -> tuple[Assignment, Outcome]:
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome] | None:
         """Note the time; how long the assignment took says when it was begun."""
-        assignment, outcome = super().next()
+        ended = super().next(timeout)
+        if ended is None:
+            return None
+        assignment, outcome = ended
         end = time.perf_counter()
         handed_out, is_first = self._handed_out.pop(id(assignment))
         begun = max(handed_out, end - outcome.seconds)

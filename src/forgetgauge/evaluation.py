@@ -86,7 +86,7 @@ def evaluate(
     `metrics` are names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
     each method's `metrics`. `progress` is called with where the run stands. With `out` the run can
     be continued, scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there
-    is one), `cpu`, `cuda` or `cuda:1`.
+    is one), `cpu`, `cuda` or `cuda:1`, and with `executor="processes"` several, `cuda:0,cuda:2`, or all of them.
 
     Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
     later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and

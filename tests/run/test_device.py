@@ -11,7 +11,7 @@ import torch
 
 import forgetgauge
 from forgetgauge.errors import UserError
-from forgetgauge.learn.device import choose_device, describe, free_bytes
+from forgetgauge.learn.device import choose_device, choose_devices, describe, free_bytes
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.packing import stack_width
@@ -22,9 +22,9 @@ from tests.conftest import TINY
 without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="GPU: is about machines without a GPU")
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cuda:-1", "mps", "cpu:0", "", "CPU"])
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cuda:-1", "mps", "cpu:0", "", "CPU", "cuda,cpu", ","])
 def test_a_name_that_is_no_device_is_one_line(name):
-    with pytest.raises(UserError, match=f"device '{name}': write auto, cpu, cuda or cuda:0"):
+    with pytest.raises(UserError, match=f"device '{name}': write auto, cpu, cuda, cuda:0 or cuda:0,cuda:2"):
         choose_device(name)
 
 
@@ -39,6 +39,41 @@ def test_auto_is_the_cpu_where_there_is_no_gpu():
     assert free_bytes(choose_device("cpu")) > 0
     with pytest.raises(UserError, match="torch sees no GPU"):
         choose_device("cuda")
+
+
+@pytest.fixture
+def four_gpus(monkeypatch):
+    """A machine of which torch says that it has four GPUs, of two makes."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "A" if device.index < 3 else "B")
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [("auto", [0, 1, 2, 3]), ("cuda", [0, 1, 2, 3]), ("cuda:2", [2]), ("cuda:3,cuda:0", [3, 0])],
+)
+def test_devices_are_all_gpus_or_those_that_are_named(four_gpus, name, chosen):
+    assert [str(device) for device in choose_devices(name)] == [f"cuda:{index}" for index in chosen]
+    assert choose_device(name) == choose_devices(name)[0]
+
+
+def test_several_gpus_are_described_by_make(four_gpus):
+    assert describe(*choose_devices("cuda")) == "cuda: 3 × A, B"
+    assert describe(choose_device("cuda:1")) == "cuda: A"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("cuda:0,cuda:0", "names a GPU twice"), ("cuda:0,cuda:4", "device 'cuda:4' is not there: torch")]
+)
+def test_a_list_of_gpus_that_cannot_be_is_one_line(four_gpus, name, said):
+    with pytest.raises(UserError, match=said):
+        choose_devices(name)
+
+
+def test_one_process_takes_no_list_of_gpus(four_gpus):
+    with pytest.raises(UserError, match="the inline executor has one device; --executor processes has several"):
+        forgetgauge.evaluate(pairs=2, shadows=2, fraction=0.2, device="cuda:0,cuda:1")
 
 
 def test_stacks_are_wider_on_a_gpu():

@@ -26,7 +26,7 @@ RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without o
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.25")]
 TimeLimit = Annotated[str | None, typer.Option(help="Stop by then, between two jobs if possible: 90s, 8m, 2h.")]
 Executor = Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")]
-Device = Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")]
+Device = Annotated[str, typer.Option(help="auto (every GPU, where there is one), cpu, cuda, cuda:1 or cuda:0,cuda:2.")]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Import and call the code that the file names; nothing is without it.")
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -16,24 +17,42 @@ from forgetgauge.errors import UserError
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device behind `auto` (a GPU where torch sees one), `cpu`, `cuda` (the first GPU) or `cuda:1`."""
-    if name == "auto":
-        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-    if name == "cpu":
-        return torch.device("cpu")
-    kind, _, number = name.partition(":")
+    """The one device that is meant where there can be one only: the first of `choose_devices`."""
+    return choose_devices(name)[0]
+
+
+def choose_devices(name: str = "auto") -> list[torch.device]:
+    """The devices behind `auto` (every GPU, the CPU where there is none), `cpu`, `cuda` (every GPU), `cuda:1` or
+    `cuda:0,cuda:2`."""
+    n_seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "cpu" or (name == "auto" and n_seen == 0):
+        return [torch.device("cpu")]
+    if name == "auto" or (name == "cuda" and n_seen):
+        return [torch.device("cuda", index) for index in range(n_seen)]
+    chosen = [_gpu(part, name, n_seen) for part in name.split(",")]
+    if len(set(chosen)) < len(chosen):
+        raise UserError(f"device '{name}' names a GPU twice")
+    return chosen
+
+
+def _gpu(part: str, name: str, n_seen: int) -> torch.device:
+    kind, _, number = part.partition(":")
     if kind != "cuda" or not (number.isdecimal() or name == "cuda"):
-        raise UserError(f"device '{name}': write auto, cpu, cuda or cuda:0")
-    index, n_seen = int(number or 0), torch.cuda.device_count() if torch.cuda.is_available() else 0
+        raise UserError(f"device '{name}': write auto, cpu, cuda, cuda:0 or cuda:0,cuda:2")
+    index = int(number or 0)
     if index >= n_seen:
         seen = {0: "no GPU", 1: "one GPU, cuda:0"}.get(n_seen, f"{n_seen} GPUs, cuda:0 to cuda:{n_seen - 1}")
-        raise UserError(f"device '{name}' is not there: torch sees {seen}")
+        raise UserError(f"device '{part}' is not there: torch sees {seen}")
     return torch.device("cuda", index)  # always with its number: torch.device("cuda") equals no tensor's device
 
 
-def describe(device: torch.device) -> str:
-    """As results name it: `cpu`, `cuda: NVIDIA H200`; which of several equal GPUs it was does not matter."""
-    return f"cuda: {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+def describe(*devices: torch.device) -> str:
+    """As results name them: `cpu`, `cuda: NVIDIA H200`, `cuda: 8 × NVIDIA H200`; which of several equal GPUs it was
+    does not matter."""
+    if devices[0].type != "cuda":
+        return devices[0].type
+    names = Counter(torch.cuda.get_device_name(device) for device in devices)
+    return "cuda: " + ", ".join(name if n == 1 else f"{n} × {name}" for name, n in names.items())
 
 
 def free_bytes(device: torch.device) -> int:

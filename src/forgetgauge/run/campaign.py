@@ -99,7 +99,8 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     result: Result | None = None
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
-        device, described = _chosen_device(campaign, folder, options.device)
+        alone = bool(getattr(hire, "in_this_process", False))
+        device, described = _chosen_device(campaign, folder, options.device, alone=alone)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
@@ -119,6 +120,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     workers,
                     keep_weights=campaign.keep_weights,
                     stack_width=stack_width(device, deterministic=options.deterministic),
+                    n_gpus=getattr(workers, "n_gpus", 1),
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,
                     given_up=given_up,
@@ -222,17 +224,21 @@ def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadlin
     return try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
 
 
-def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:
-    """(`cpu` or `cuda:0`, its description); torch is not loaded for `auto` where nothing to be done needs it."""
+def _chosen_device(campaign: Campaign, folder: RunFolder, name: str, *, alone: bool) -> tuple[str, str]:
+    """(`cpu` or `cuda:0,cuda:1`, in words); torch is not loaded for `auto` where nothing to be done needs it. Who does
+    the jobs `alone` has one device."""
     jobs = campaign.jobs
     to_do = jobs_to_do(jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     more = any(is_open(graph.game) for graph in campaign.graphs)
     if name == "auto" and not more and not any(jobs[key].kind in USES_TORCH for key in to_do):
         return "cpu", ""
-    from forgetgauge.learn.device import choose_device, describe
+    from forgetgauge.learn.device import choose_devices, describe
 
-    chosen = choose_device(name)
-    return str(chosen), describe(chosen)
+    chosen = choose_devices(name)
+    if alone and "," in name:
+        raise UserError(f"device '{name}': the inline executor has one device; --executor processes has several")
+    chosen = chosen[:1] if alone else chosen
+    return ",".join(map(str, chosen)), describe(*chosen)
 
 
 def _made_on(resolved: Resolved, device: str) -> Resolved:

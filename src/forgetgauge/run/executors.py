@@ -1,7 +1,7 @@
 """Who does the assignments: this process, or a few worker processes that talk over pipes (no socket is opened).
 
-With a GPU, one worker owns it and does all that needs torch, while the others fit and decide: the GPU waits for no
-adversary. Without one, every worker does everything.
+With GPUs, each has a worker that owns it; these do all that needs torch, while the others fit and decide: a GPU waits
+for no adversary. Without one, every worker does everything.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 class Executor(Protocol):
     """Takes assignments while it has room, and gives back outcomes in the order they come.
 
-    It is made with (folder of artefacts, `Sources`, name of a device). One whose jobs are done by the running program
-    itself says `in_this_process = True`; one that can get ready while a run is planned has `started_ahead(device)`, a
+    It is made with (folder of artefacts, `Sources`, name of a device, or of several with commas between them). One
+    whose jobs are done by the running program itself, on one device, says `in_this_process = True`; one that has
+    several GPUs says how many, `n_gpus`; one that can get ready while a run is planned has `started_ahead(device)`, a
     context manager.
     """
 
@@ -129,10 +130,11 @@ class _Member:
 
 
 def worker_roles(device: str, n_workers: int) -> list[_Role]:
-    """One for each core, all alike; with a GPU one that owns it, and the other cores for what needs no torch."""
+    """One for each core, all alike; with GPUs one that owns each, and the other cores for what needs no torch."""
     if device.startswith("cuda"):
+        owners = [_Role(gpu, USES_TORCH) for gpu in device.split(",")]
         light = frozenset(KINDS) - USES_TORCH
-        return [_Role(device, USES_TORCH), *[_Role("cpu", light)] * max(n_workers - 1, 1)]
+        return [*owners, *[_Role("cpu", light)] * max(n_workers - len(owners), 1)]
     return [_Role(device, frozenset(KINDS))] * n_workers
 
 
@@ -181,7 +183,9 @@ class Processes:
 
     def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
         self._arguments = (objects.absolute(), sources)
-        self._members = [self._hire(role) for role in worker_roles(device, n_workers or usable_cores())]
+        roles = worker_roles(device, n_workers or usable_cores())
+        self.n_gpus = sum(role.kinds == USES_TORCH for role in roles) or 1
+        self._members = [self._hire(role) for role in roles]
 
     def has_room(self, assignment: Assignment) -> bool:
         """Whether a worker for such assignments is idle."""

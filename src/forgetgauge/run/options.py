@@ -25,7 +25,8 @@ class RunOptions:
     executor: str = "inline"
     """Who does the work: a name of the catalogue of executors, or `module:attribute`."""
     device: str = "auto"
-    """`auto` (a GPU where there is one), `cpu`, `cuda` or `cuda:1`."""
+    """`auto` (every GPU, the CPU where there is none), `cpu`, `cuda` (every GPU), `cuda:1` or `cuda:0,cuda:2`; an
+    executor that works in this process takes the first."""
     deterministic: bool = False
     """Whether every model is made alone, so that its bits do not depend on what else is in the run."""
     time_limit_s: float | None = None

@@ -57,6 +57,7 @@ def execute(
     *,
     keep_weights: bool = False,
     stack_width: int = WIDTH["train"],
+    n_gpus: int = 1,
     deadline: float | None = None,
     job_seconds: float | None = None,
     given_up: Mapping[str, Failure] | None = None,
@@ -68,6 +69,7 @@ def execute(
     `given_up` before is not tried again. With `hold_trained`, trained models stay for plans to come."""
     limits = Limits(deadline, job_seconds)
     scheduler = _Scheduler(jobs, folder, executor, keep_weights, stack_width, limits, progress)
+    scheduler.n_gpus = n_gpus
     scheduler.hopeless.update(given_up or {})
     scheduler.hold_trained = hold_trained
     return scheduler.run()
@@ -147,6 +149,7 @@ class _Scheduler:
             for read in job.inputs.values():
                 self.readers.setdefault(read, []).append(key)
         self.hold_trained = False
+        self.n_gpus = 1
         self.tries: dict[str, int] = {}
         self.hopeless: dict[str, Failure] = {}
         self.n_losses: dict[str, int] = {}
@@ -165,7 +168,7 @@ class _Scheduler:
         self._check_artefacts()
         self._leave_out_deadly()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
-            self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width))
+            self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width, self.n_gpus))
             n_before = self.n_started
             self._work_through(pack(self.jobs, to_do, self.ledger.state, self.stack_width))
             if self.n_started == n_before:

@@ -89,6 +89,26 @@ class RunFolder:
                             path.rmdir()
                 raise
 
+    def is_in_use(self) -> bool:
+        """Whether a process holds the folder now, on any machine that sees it; nothing is made or changed."""
+        try:
+            lock = (self.store / "lock").open()
+        except OSError:
+            return False
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    def changed_at(self) -> float | None:
+        """When the last job was written down, in seconds since 1970; None where none was."""
+        try:
+            return (self.store / LEDGER).stat().st_mtime
+        except OSError:
+            return None
+
     def open_ledger(self) -> Ledger:
         """The ledger of the folder, replayed from its file."""
         return Ledger(self.store / LEDGER)

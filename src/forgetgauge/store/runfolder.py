@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,11 @@ from forgetgauge.files import read_json, write_whole, writing
 from forgetgauge.seal import is_sealed, with_seal
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore
+
+try:
+    import fcntl
+except ImportError:
+    raise UserError("forgetgauge runs on Linux and macOS; on Windows it runs inside WSL") from None
 
 LEDGER = "ledger.jsonl"
 RUN_FORMAT = 3

@@ -19,12 +19,15 @@ from forgetgauge.cli.audit import audit, draw
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.frontier import frontier
 from forgetgauge.cli.options import (
+    Address,
     AllowCode,
     Device,
     Executor,
     Quiet,
+    Resources,
     RunFile,
     Settings,
+    SharedStore,
     TimeLimit,
     say,
     seconds_of,
@@ -82,6 +85,9 @@ def run(
     settings: Settings = None,
     time_limit: TimeLimit = None,
     executor: Executor = "processes",
+    address: Address = None,
+    resources: Resources = None,
+    shared_store: SharedStore = None,
     device: Device = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Make every model alone: its bits depend on nothing else. Slower.")
@@ -95,7 +101,8 @@ def run(
     """Measure unlearning methods: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.options import RunOptions
 
-    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
+    settings_of_executor = {"address": address, "resources": resources, "shared_store": shared_store}
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=settings_of_executor)
     folder = run_folder(file, out)
     ending, result = play_shown(lambda: _campaign(file, settings), folder, options, quiet=quiet, form=form)
     if result is not None:

@@ -88,7 +88,9 @@ def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     """Within, a run is planned and played: an executor that can gets ready while it is planned."""
     require_torch()
     start = getattr(options.load_executor(), "started_ahead", None)
-    return nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device))
+    return (
+        nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device, **options.given))
+    )
 
 
 def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) -> tuple[Ending, Result | None]:
@@ -99,12 +101,12 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     result: Result | None = None
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
-        device, described = _chosen_device(campaign, folder, options.device)
+        device, described = _chosen_device(campaign, folder, options)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
-        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
+        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device, **options.given)
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
@@ -139,6 +141,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                 except CorruptArtefact as error:
                     _record_loss(error.key, campaign, folder, losses)
         finally:
+            notes += getattr(workers, "notes", [])
             workers.close()
         ending = replace(ending, n_run=n_run, notes=notes)
         if result is None:
@@ -222,13 +225,16 @@ def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadlin
     return try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
 
 
-def _chosen_device(campaign: Campaign, folder: RunFolder, name: str) -> tuple[str, str]:
+def _chosen_device(campaign: Campaign, folder: RunFolder, options: RunOptions) -> tuple[str, str]:
     """(`cpu` or `cuda:0`, its description); torch is not loaded for `auto` where nothing to be done needs it."""
-    jobs = campaign.jobs
+    name, jobs = options.device, campaign.jobs
     to_do = jobs_to_do(jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     more = any(is_open(graph.game) for graph in campaign.graphs)
     if name == "auto" and not more and not any(jobs[key].kind in USES_TORCH for key in to_do):
         return "cpu", ""
+    executor = options.load_executor()
+    if hasattr(executor, "chosen_device"):
+        return cast(tuple[str, str], executor.chosen_device(name, **options.given))
     from forgetgauge.learn.device import choose_device, describe
 
     chosen = choose_device(name)

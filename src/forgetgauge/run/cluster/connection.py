@@ -29,8 +29,8 @@ ALONE = {
 """What Ray reads when it is imported, for a cluster of this machine alone."""
 CONNECT_S = 10.0
 """Seconds within which a cluster must answer."""
-LONGEST_FOLDER = 40
-"""Letters of a temporary folder: the names of sockets in it may have 107."""
+LONGEST_FOLDER = 20
+"""Letters of the folder for temporary files: the names of Ray's sockets, 86 below it, may have 107 in all."""
 STORE_SHARE = 0.2
 """Of the memory that is free, for Ray's object store, where the cluster is ours."""
 STORE_BYTES = (2**27, 2**32)
@@ -40,10 +40,21 @@ STORE_BYTES = (2**27, 2**32)
 class Connection:
     """A connected Ray; `close` ends what was begun here and nothing else."""
 
-    def __init__(self, ray: Any, folder: Path | None = None, *, is_ours: bool = True) -> None:
-        self.ray, self._folder, self._is_ours = ray, folder, is_ours
+    def __init__(
+        self, ray: Any, folder: Path | None = None, *, address: str | None = None, is_ours: bool = True
+    ) -> None:
+        self.ray, self._folder, self._address, self._is_ours = ray, folder, address, is_ours
         self.is_local = folder is not None
         """Whether the cluster is this machine alone, and ends with the connection."""
+
+    def send_code(self, folder: Path) -> None:
+        """Have every process work in a copy of this folder, wherever it is; Ray takes that when it connects alone.
+
+        Whoever connected before us has said what code there is: each job compares it with the plan's.
+        """
+        if self._is_ours:
+            self.ray.shutdown()
+            self.ray.init(address=self._address, runtime_env={"working_dir": str(folder)}, **HUSHED)
 
     def close(self) -> None:
         """Leave the cluster; one that was started for us ends."""
@@ -94,10 +105,7 @@ def _started() -> Connection:
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
 
-    folder = Path(tempfile.mkdtemp(prefix="fg-"))
-    if len(str(folder)) > LONGEST_FOLDER:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="fg-", dir="/tmp"))
+    folder = _private_folder()
     connection = Connection(_quiet(ray), folder)
     try:
         ray.init(
@@ -105,7 +113,7 @@ def _started() -> Connection:
             num_cpus=usable_cores(),
             include_dashboard=False,
             object_store_memory=_store_bytes(),
-            _temp_dir=str(folder),
+            _temp_dir=str(folder / "ray"),  # which Ray opens to everybody: the folder above stays closed
             **HUSHED,
         )
         addresses = {str(node["NodeManagerAddress"]) for node in ray.nodes()}
@@ -117,6 +125,28 @@ def _started() -> Connection:
             raise UserError(f"executor 'ray': Ray does not start here: {_first_line(error)}") from error
         raise
     return connection
+
+
+def _private_folder() -> Path:
+    """A folder that only this user can open; those of processes that were killed are deleted."""
+    root = Path(tempfile.gettempdir())
+    if len(str(root)) > LONGEST_FOLDER:
+        root = Path("/tmp")  # noqa: S108 - the folder in it has a name and rights of its own
+    for left in root.glob("fg-*-*"):
+        process = left.name.split("-")[1]
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(left, ignore_errors=True)  # somebody else's cannot be deleted
+    return Path(tempfile.mkdtemp(prefix=f"fg-{os.getpid()}-", dir=root))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _store_bytes() -> int:
@@ -142,7 +172,7 @@ def _joined(address: str) -> Connection:
         _quiet(ray).init(address=address, **HUSHED)
     except Exception as error:
         raise UserError(f"--address {address}: no Ray cluster can be joined there: {_first_line(error)}") from None
-    return Connection(ray)
+    return Connection(ray, address=address)
 
 
 def _first_line(error: BaseException) -> str:

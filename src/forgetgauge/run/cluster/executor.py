@@ -109,12 +109,8 @@ class Ray:
         self._folder = Path(tempfile.mkdtemp(prefix="forgetgauge-"))
         ray.cloudpickle.register_pickle_by_value(errand)
         self._remote = ray.remote(max_retries=0, num_returns="streaming", max_calls=0)(errand.errand)
-        own = (
-            {}
-            if self._connection.is_local or not gathered(sources, self._folder)
-            else {"working_dir": str(self._folder)}
-        )
-        self._runtime_env = ray.runtime_env.RuntimeEnv(**own) if own else None
+        if not self._connection.is_local and gathered(sources, self._folder):
+            self._connection.send_code(self._folder)
         self._context = [ray.put(self._made_context())]
         self._nodes.refuse_if_deserted(self._asked.demand("decide", device))
         self._nodes.refuse_if_deserted(self._asked.demand("train", device))
@@ -181,7 +177,6 @@ class Ray:
             **({"num_gpus": demand.gpu} if demand.gpu else {}),
             **({"memory": demand.memory} if demand.memory else {}),
             **({"label_selector": selector} if selector else {}),
-            **({"runtime_env": self._runtime_env} if self._runtime_env else {}),
         }
         flight.task = self._remote.options(**how).remote(
             self._run,
@@ -266,7 +261,7 @@ class Ray:
                 self._data[digest] = [self._ray.put(self._dataset(digest))]
                 self._again(flight, "its data set was sent")
             case (errand.REFUSED, node, why):
-                self._nodes.refuse(node, why)
+                self._nodes.refuse(node, why, flight.demand)
                 self._again(flight, why)
 
     def _keep(self, flight: _Flight, made: Made) -> None:
@@ -283,7 +278,7 @@ class Ray:
         """The outcome, unless something went wrong on the way or with the machine."""
         outcome, node = ended.outcome, flight.node
         if ended.full_disk and node is not None and self._nodes.has_others(node, flight.demand):
-            self._nodes.refuse(node, f"its disk is full: {ended.full_disk}")
+            self._nodes.refuse(node, f"its disk is full: {ended.full_disk}", flight.demand)
             return self._again(flight, ended.full_disk)
         if not self._asked.shared_store:
             if outcome.lost is not None and self._store.is_sound(outcome.lost, flight.digests[outcome.lost]):

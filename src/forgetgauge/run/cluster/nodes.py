@@ -58,11 +58,11 @@ class Nodes:
         self.look()
         return sum(demand.slots(dict(node["Resources"])) for node in self.usable.values())
 
-    def refuse(self, node: Node, why: str) -> None:
-        """Use a node no more; UserError where that leaves none."""
+    def refuse(self, node: Node, why: str, demand: Demand) -> None:
+        """Use a node no more; UserError where that leaves none that could do such work."""
         self.refused[node[0]] = f"{named(node)}: {why}"
         self.look(at_once=True)
-        if not self.usable:
+        if not self.slots(demand):
             raise UserError(f"no machine of the cluster can be used: {self.reasons}")
 
     def refuse_if_deserted(self, demand: Demand) -> None:

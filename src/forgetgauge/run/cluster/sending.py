@@ -6,7 +6,6 @@ files that these and the parameters name. Neither run folders nor data sets are 
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,7 +38,7 @@ def gathered(sources: Sources, folder: Path) -> bool:
     for file in named:
         if not file.is_absolute() and ".." not in file.parts and file.is_file():
             _copy(file, folder / file)
-    return any(os.scandir(folder))
+    return any(folder.iterdir())
 
 
 def _modules(chosen: Iterable[Named]) -> Iterable[str]:

@@ -19,12 +19,15 @@ from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.frontier import frontier
 from forgetgauge.cli.looking import campaign_of, ls, plan, status, validate
 from forgetgauge.cli.options import (
+    Address,
     Device,
     Executor,
     Json,
     Quiet,
+    Resources,
     RunFile,
     Settings,
+    SharedStore,
     TimeLimit,
     Verbose,
     say,
@@ -82,6 +85,9 @@ def run(
     settings: Settings = None,
     time_limit: TimeLimit = None,
     executor: Executor = "processes",
+    address: Address = None,
+    resources: Resources = None,
+    shared_store: SharedStore = None,
     device: Device = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Make every model alone: its bits depend on nothing else. Slower.")
@@ -98,7 +104,8 @@ def run(
     from forgetgauge.run.options import RunOptions
 
     form = asked_for(form, as_json)
-    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
+    settings_of_executor = {"address": address, "resources": resources, "shared_store": shared_store}
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=settings_of_executor)
     folder = run_folder(file, out)
     ending, result = play_shown(
         lambda: campaign_of(file, settings), folder, options, quiet=quiet, verbose=verbose, form=form

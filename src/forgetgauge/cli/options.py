@@ -26,6 +26,15 @@ RunFile = Annotated[Path | None, typer.Argument(help="Run file (TOML); without o
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set game.alpha=0.25")]
 TimeLimit = Annotated[str | None, typer.Option(help="Stop by then, between two jobs if possible: 90s, 8m, 2h.")]
 Executor = Annotated[str, typer.Option(help=f"Who does the work: {' or '.join(EXECUTORS)}.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of ray: auto or HOST:PORT of a cluster; without it, one of this machine alone.")
+]
+Resources = Annotated[
+    str | None, typer.Option(help="Of ray: what a job is given, e.g. cpu=1,gpu=0.25,memory=2GiB; one CPU, one GPU.")
+]
+SharedStore = Annotated[
+    bool | None, typer.Option("--shared-store", help="Of ray: all machines see the run folder, and use it directly.")
+]
 Device = Annotated[str, typer.Option(help="auto (every GPU, where there is one), cpu, cuda, cuda:1 or cuda:0,cuda:2.")]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Import and call the code that the file names; nothing is without it.")
@@ -85,7 +94,7 @@ def _print_line(every: float) -> Callable[[Progress], None]:
         left = "" if progress.seconds_left is None else f", about {_duration(progress.seconds_left)} left"
         say(
             f"[{_duration(now)}] {progress.models_done}/{progress.n_models} models, "
-            f"{progress.n_done}/{progress.n_jobs} jobs{left}: {progress.doing}",
+            f"{progress.n_done}/{progress.n_jobs} jobs{left}{_crew(progress)}: {progress.doing}",
             err=True,
         )
 
@@ -118,10 +127,14 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
                 completed=progress.n_done,
                 models=f"{progress.models_done}/{progress.n_models}",
                 left=left,
-                doing=visible(progress.doing),
+                doing=visible(f"{progress.doing}{_crew(progress)}"),
             )
 
         yield show
+
+
+def _crew(progress: Progress) -> str:
+    return f", {progress.crew}" if progress.crew else ""
 
 
 def _duration(seconds: float) -> str:

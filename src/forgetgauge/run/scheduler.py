@@ -12,6 +12,7 @@ from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import N_LIVES, Executor
+from forgetgauge.run.pace import Pace
 from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
@@ -34,6 +35,8 @@ class Progress:
     """Estimated from the jobs done so far; None before there are any."""
     doing: str
     """What was finished or begun last, for people."""
+    crew: str = ""
+    """Who works, and how fast, where the executor says so."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,9 @@ class _Scheduler:
         self.n_losses: dict[str, int] = {}
         self.busy: list[Assignment] = []
         self.n_run = self.n_started = 0
+        self.begun = time.monotonic()
         self.out_of_time = False
-        self.pace = _Pace()
+        self.pace = Pace()
         self.n_models = sum(job.kind in HEAVY for job in jobs.values())
         self.finished = {key for key in jobs if key in self.ledger.state.done}
         for key in self.finished:
@@ -363,6 +367,10 @@ class _Scheduler:
     def _expected_seconds(self, assignment: Assignment) -> float:
         return sum(self.pace.expected(job) or 0.0 for job in assignment.jobs)
 
+    def _crew(self) -> str:
+        crew = getattr(self.executor, "crew", "")
+        return f"{crew}, {self.n_run / (time.monotonic() - self.begun):.1f} jobs/s" if crew else ""
+
     def _report(self, waiting: list[Assignment], doing: str) -> None:
         left = [self._seconds_left(assignment) for assignment in [*waiting, *self.busy]]
         known = [seconds for seconds in left if seconds is not None]
@@ -374,30 +382,6 @@ class _Scheduler:
                 n_models=self.n_models,
                 seconds_left=sum(known) if len(known) == len(left) else None,
                 doing=doing,
+                crew=self._crew(),
             )
         )
-
-
-class _Pace:
-    """How long jobs take: the mean over finished jobs of the same group, else kind, else of any that make weights."""
-
-    def __init__(self) -> None:
-        self._totals: dict[str, tuple[float, int]] = {}
-
-    def add(self, job: Job, seconds: float) -> None:
-        """Learn from a finished job."""
-        for name in self._names(job):
-            total, count = self._totals.get(name, (0.0, 0))
-            self._totals[name] = (total + seconds, count + 1)
-
-    def expected(self, job: Job) -> float | None:
-        """Seconds; None where nothing is known yet."""
-        for name in self._names(job):
-            if name in self._totals:
-                total, count = self._totals[name]
-                return total / count
-        return None
-
-    @staticmethod
-    def _names(job: Job) -> tuple[str, str, str]:
-        return f"group {job.group}", f"kind {job.kind}", "weights" if job.kind in HEAVY else "signals and decisions"

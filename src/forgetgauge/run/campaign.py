@@ -22,10 +22,11 @@ from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.kept import read_kept
+from forgetgauge.run.limits import Limits
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
-from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, died_of, execute
+from forgetgauge.run.scheduler import N_LOSSES, Ending, Progress, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
 from forgetgauge.run.trying import try_all

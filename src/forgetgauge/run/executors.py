@@ -41,7 +41,7 @@ class Executor(Protocol):
     """
 
     def has_room(self, assignment: Assignment) -> bool:
-        """Whether it can take this assignment now."""
+        """Whether it can take this assignment now, or another of the same kind of job."""
         ...
 
     def n_workers(self, assignment: Assignment) -> int:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
+
 from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.run.assignments import Assignment
 
 
 class Pace:
@@ -28,3 +32,24 @@ class Pace:
     @staticmethod
     def _names(job: Job) -> tuple[str, str, str]:
         return f"group {job.group}", f"kind {job.kind}", "weights" if job.kind in HEAVY else "signals and decisions"
+
+
+class Estimate:
+    """Seconds until all is done; looked at anew only so often that it takes a twentieth of the time."""
+
+    SHARE = 20
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._last: float | None = None
+
+    def of(self, open_ones: Sequence[Assignment], seconds_left: Callable[[Assignment], float | None]) -> float | None:
+        """The sum over what is open; None where nothing is known of some of it."""
+        began = time.monotonic()
+        if began >= self._next:
+            each = [seconds_left(assignment) for assignment in open_ones]
+            known = [seconds for seconds in each if seconds is not None]
+            self._last = sum(known) if len(known) == len(each) else None
+            ended = time.monotonic()
+            self._next = ended + self.SHARE * (ended - began)
+        return self._last

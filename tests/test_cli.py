@@ -334,6 +334,34 @@ def test_a_failing_method_exits_with_1_and_is_named(call, own_folder, one_worker
     assert "failed: mine: OSError" in call("status", "runs/tiny")[1]
 
 
+@pytest.mark.parametrize("executor", ["inline", "processes"])
+def test_what_a_method_prints_stays_out_of_the_table(own_folder, executor):
+    (own_folder / "loud.py").write_text(
+        "import copy, os, sys\n\n\n"
+        "def method(model, retain, forget, context):\n"
+        "    print('hello from a method')\n"
+        "    print('and to the error stream', file=sys.stderr)\n"
+        "    os.write(1, b'by the number\\n')\n"
+        "    return copy.deepcopy(model)\n"
+    )
+    raw = TINY_TOML + '\n[unlearners.loud]\nmethod = "loud:method"\n'
+    (own_folder / "loud.toml").write_text(raw)
+    done = forgetgauge("run", "loud.toml", "--executor", executor, "--format", "json", "-q", cwd=own_folder)
+    assert done.returncode == 0, done.stderr
+    assert {row["method"] for row in json.loads(done.stdout)} >= {"loud", "retrain"}
+    kept = own_folder / "runs/loud/output.txt"
+    if executor == "inline":
+        assert "hello from a method" in done.stderr
+        assert not kept.exists()
+        return
+    assert "hello" not in done.stderr
+    assert "printed while it ran: runs/loud/output.txt" in done.stderr
+    told = kept.read_text()
+    assert re.search(r"^-- loud of pair 0 side 0 seed 0$", told, re.M)
+    for line in ("hello from a method", "and to the error stream", "by the number"):
+        assert told.count(line) >= 4  # two pairs, two sides, and the trial
+
+
 def test_an_adversary_that_fails_leaves_a_finished_run_as_it_was(finished, tmp_path):
     shutil.copytree(finished, tmp_path / "copy")
     (tmp_path / "copy/mine.py").write_text(

@@ -5,7 +5,10 @@ In every format but the table, standard output is that format alone: where files
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -200,14 +203,47 @@ def play_shown(
     folder.check()
     with started_ahead(options), code_announced(partial(say, err=True)):
         campaign = plan()
-        with shown_progress(quiet, verbose) as progress:
-            ending, result = play(campaign, folder, replace(options, progress=progress, tell=partial(say, err=True)))
+        with shown_progress(quiet, verbose) as progress, _prints_kept(options, folder) as kept:
+            ending, result = play(campaign, folder, replace(kept, progress=progress, tell=partial(say, err=True)))
     for note in ending.notes:
         say(note, err=True)
     if result is None:
         note = f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues"
         say(note, err=form != TABLE)
     return ending, result
+
+
+@contextmanager
+def _output_to_errors() -> Iterator[None]:
+    """What is written to standard output by its number, as libraries in C do, goes to standard error."""
+    try:
+        spare = os.dup(1)
+    except OSError:  # there is none
+        yield
+        return
+    try:
+        with suppress(OSError):
+            os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(spare, 1)
+        os.close(spare)
+
+
+@contextmanager
+def _prints_kept(options: RunOptions, folder: RunFolder) -> Iterator[RunOptions]:
+    """Options by which what the user's code prints stays out of the table: in a file or, in one process, beside it."""
+    from forgetgauge.run.output import FILE
+
+    path = folder.path / FILE
+    before = path.stat().st_size if path.exists() else 0
+    with redirect_stdout(sys.stderr), _output_to_errors():
+        kept = {"output": path} if options.executor == "processes" else {}
+        yield replace(options, settings={**options.settings, **kept})
+    if path.exists() and path.stat().st_size > before:
+        say(f"printed while it ran: {path}", err=True)
+    elif path.exists() and not before:
+        path.unlink()
 
 
 def exit_on_failure(ending: Ending, folder: RunFolder) -> None:

@@ -24,6 +24,7 @@ from typing import Any, Protocol, cast, get_args
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
+from forgetgauge.run.output import Output
 from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -183,8 +184,17 @@ class Processes:
                 process.terminate()
                 process.join()
 
-    def __init__(self, objects: Path, sources: Sources, device: str = "cpu", n_workers: int | None = None) -> None:
-        self._arguments = (objects.absolute(), sources)
+    def __init__(
+        self,
+        objects: Path,
+        sources: Sources,
+        device: str = "cpu",
+        n_workers: int | None = None,
+        *,
+        output: Path | None = None,
+    ) -> None:
+        """`output` is where what the workers print is kept; without it they print where this process does."""
+        self._arguments = (objects.absolute(), sources, None if output is None else output.absolute())
         roles = worker_roles(device, n_workers or usable_cores())
         self.n_gpus = sum(role.kinds == USES_TORCH for role in roles) or 1
         self._members = [self._hire(role) for role in roles]
@@ -338,10 +348,15 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
         with suppress(Exception):  # whoever plans the run says what is wrong with the device
             _load(ahead)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        objects, sources, device = cast(tuple[Path, Sources, str], pipe.recv())
+        objects, sources, kept, device = cast(tuple[Path, Sources, Path | None, str], pipe.recv())
+        output = None if kept is None else Output(kept)
+        if output is not None:
+            output.take_over()
         worker = Worker(objects, sources, device, CodeCheck(sources.own_code))
         while True:
             assignment, digests = cast(tuple[Assignment, dict[str, str]], pipe.recv())
+            if output is not None:
+                output.about(assignment.jobs[0].label)
             worker.warm_up(assignment)
             pipe.send(BEGUN)
             pipe.send(without_errors(worker.perform(assignment, digests)))

@@ -1,7 +1,7 @@
-"""What kills, changed bytes, poisonous methods and memory bombs do to a run: a table of Markdown for each.
+"""What kills, changed bytes, poisonous methods, memory bombs and lost machines do to a run: a table for each.
 
     python benchmarks/chaos.py                # all: 200 kills, 1,000 changes, every poison, the bombs
-    python benchmarks/chaos.py kills 20       # a part (kills, flips, poison, memory); a smaller count for a quick look
+    python benchmarks/chaos.py kills 20       # a part (kills, flips, poison, memory, cluster), and a smaller count
     python benchmarks/chaos.py poison hangs   # one kind of poison alone
 
 Moments and places are drawn by generators with a fixed seed, 0 unless a second number is given. Exit code 1 where a
@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from chaos_cluster import cluster
 from chaos_runs import SMALL, Remains, broken_in, head, row, started
 from poison import poison
 
@@ -384,6 +385,7 @@ def main(part: str = "", *arguments: str) -> None:
         "flips": lambda scratch: flips(scratch, *map(int, arguments)),
         "poison": lambda scratch: poison(arguments, scratch),
         "memory": memory,
+        "cluster": lambda scratch: cluster(scratch, *map(int, arguments)),
     }
     problems: list[str] = []
     for name in [part] if part else parts:

@@ -19,6 +19,7 @@ import pytest
 from forgetgauge import cli
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
+from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY_TOML
 
 
@@ -79,8 +80,14 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(printed, call, tmp_p
     folder, done = printed
     assert re.search(r"^\[0:\d\d\] \d+/\d+ models, \d+/\d+ jobs", done.stderr, re.M)
     assert "\x1b" not in done.stderr
-    quiet = call("run", folder / "tiny.toml", "--out", tmp_path / "run", "--executor", "inline", "--quiet")
-    assert (quiet[0], quiet[2]) == (0, "")
+    for flag in ("--quiet", "-q"):
+        quiet = call("run", folder / "tiny.toml", "--out", tmp_path / flag, "--executor", "inline", flag)
+        assert (quiet[0], quiet[2]) == (0, "")
+    told = {}
+    for flags in ((), ("-v",)):
+        where = ("--out", tmp_path / f"run{len(flags)}", "--executor", "inline")
+        told[flags] = call("run", folder / "tiny.toml", *where, *flags)[2].splitlines()
+    assert len(told[()]) < len(told["-v",])
 
 
 def test_the_command_line_starts_without_heavy_imports():
@@ -125,8 +132,55 @@ def test_plan_says_what_would_be_done_and_what_is(finished, call, tmp_path):
 def test_status_counts_jobs_and_disk(finished, call):
     code, out, _ = call("status", finished / "runs/tiny")
     assert code == 0
+    assert out.startswith("finished: 85 of 85 jobs\n")
     assert re.search(r"^decide +48 +48$", out, re.M)
     assert re.search(r"disk: \d+\.\d MiB", out)
+    said = json.loads(call("status", finished / "runs/tiny", "--json")[1])
+    assert (said["state"], said["jobs_left"], said["failed"]) == ("finished", 0, [])
+    stored = json.loads((finished / "runs/tiny/result.json").read_text())["games"][0]["methods"]
+    assert {one["method"]: one["quality"] for one in said["quality"]} == {
+        name: method["quality"] for name, method in stored.items()
+    }
+
+
+def test_status_knows_a_run_that_is_running_and_one_that_was_stopped(finished, call, tmp_path):
+    shutil.copytree(finished / "runs/tiny", tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked():
+        assert call("status", folder.path)[1].startswith("running: 85 of 85 jobs, the last one finished ")
+    (tmp_path / "run/result.json").unlink()
+    lines = (tmp_path / "run/ledger.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run/ledger.jsonl").write_text("".join(lines[:-4]))
+    code, out, _ = call("status", folder.path)
+    assert code == 0
+    assert re.match(
+        r"stopped: \d+ of 85 jobs, the last one finished .* ago; the command that began it continues\n", out
+    )
+    assert call("run", finished / "tiny.toml", "--out", folder.path, "--executor", "inline", "--quiet")[0] == 0
+    assert call("status", folder.path)[1].startswith("finished: 85 of 85 jobs\n")
+
+
+def test_status_tells_q_of_the_pairs_that_are_finished(finished, call, tmp_path):
+    shutil.copytree(finished / "runs/tiny", tmp_path / "run")
+    raw = (finished / "tiny.toml").read_text().replace("pairs = 2", "pairs = 3")
+    assert "pairs = 3" in raw
+    (tmp_path / "more.toml").write_text(raw)
+    limited = ["--executor", "inline", "--quiet", "--time-limit", "0.01s"]
+    call("run", tmp_path / "more.toml", "--out", tmp_path / "run", *limited)
+    said = json.loads(call("status", tmp_path / "run", "--json")[1])
+    assert said["state"] == "stopped"
+    assert {one["pairs"] for one in said["quality"]} == {2}
+
+
+def test_plan_knows_the_time_of_what_was_done_before(finished, call, tmp_path):
+    _, out, _ = call("plan", finished / "tiny.toml", "--out", finished / "runs/again")
+    assert re.search(r"^time: .* of work by the pace of jobs like its own; less on several cores or GPUs$", out, re.M)
+    _, out, _ = call("plan", finished / "tiny.toml", "--out", tmp_path / "new")
+    assert "time: not known, since nothing like it was done in a run folder beside this one" in out
+    _, out, _ = call("plan", finished / "tiny.toml", "--out", finished / "runs/tiny", "--json")
+    said = json.loads(out)
+    assert said["work"] == {"seconds": 0, "jobs": 0, "other_jobs": 0}
+    assert said["jobs"]["decide"] == {"planned": 48, "done": 48}
 
 
 def test_export_and_import_move_a_run(finished, call, tmp_path):
@@ -147,7 +201,11 @@ def test_lists_name_everything_registered(call):
     for what, catalogue in CATALOGUES.items():
         code, out, _ = call("ls", what)
         assert code == 0
-        assert [line.split()[0] for line in out.splitlines()[1:]] == list(catalogue.entries)
+        assert [line for line in out.splitlines() if not line.startswith(" ")] == list(catalogue.entries)
+        said = json.loads(call("ls", what, "--json")[1])[what]
+        assert {name: one["what"] for name, one in said.items()} == {
+            name: entry.summary for name, entry in catalogue.entries.items()
+        }
 
 
 def test_everything_is_listed_where_nothing_is_named(call):
@@ -155,8 +213,46 @@ def test_everything_is_listed_where_nothing_is_named(call):
 
     _, out, _ = call("ls")
     for what, catalogue in CATALOGUES.items():
-        assert f"\n{what}\n" in f"\n{out}"
-        assert all(re.search(rf"^{name} ", out, re.M) for name in catalogue.entries)
+        assert f"\n{what.upper()}\n" in f"\n{out}"
+        assert all(re.search(rf"^{name}$", out, re.M) for name in catalogue.entries)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lists_fit_the_terminal(call, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = call("ls")[1].splitlines()
+    whole = [line for line in lines if " " in line.strip()]  # a single long word cannot be broken
+    assert max(map(len, whole)) <= width
+
+
+@pytest.mark.parametrize("arguments", [(), ("-h",), ("--help",)])
+def test_help_is_what_a_bare_command_says(call, arguments):
+    code, out, err = call(*arguments)
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: forgetgauge [OPTIONS] COMMAND [ARGS]...\n")
+    assert "  run " in out.split("Commands:")[1].splitlines()[1]
+    assert "..." not in out.split("Commands:")[1].split("  data ")[0]  # nothing is cut off
+    assert call("data")[::2] == (0, "")
+
+
+def test_every_command_is_in_the_help_and_has_one_of_its_own(call):
+    from forgetgauge.cli import COMMANDS
+
+    out = call("--help")[1]
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} +\w", out, re.M)
+        assert call(name, "-h")[::2] == (0, "")
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_that_of_the_package(call, flag):
+    from forgetgauge.version import VERSION
+
+    assert call(flag) == (0, f"forgetgauge {VERSION}\n", "")
+
+
+def test_a_shell_can_complete(call):
+    assert "_FORGETGAUGE_COMPLETE=complete_bash" in call("--show-completion", "bash")[1]
 
 
 def test_validate_counts_games_and_jobs(call, tiny_file):

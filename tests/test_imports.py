@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 import textwrap
 import time
@@ -398,3 +399,13 @@ def test_the_digest_is_the_same_in_another_process_and_folder_and_under_another_
             check=True,
         )
         assert told.stdout.strip() == ours
+
+
+def test_a_system_without_file_locks_is_told_in_one_line(tmp_path):
+    program = (
+        "import sys; sys.modules['fcntl'] = None; sys.argv = ['forgetgauge', 'status', '.']\n"
+        "from forgetgauge.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "forgetgauge: forgetgauge runs on Linux and macOS; on Windows it runs inside WSL\n"

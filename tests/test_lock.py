@@ -117,7 +117,8 @@ def made_up(tmp_path, monkeypatch):
     files["cpu"] = [file("torch-2.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", folder="wheels")]
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "ours"\ndependencies = ["ours-dep>=1"]\n[project.optional-dependencies]\nrun = ["torch"]\n'
-        "text = ['ours[run]', 'old; python_version < \"3.12\"']\ndp = []\ntest = []\nlint = []\ndocs = ['color']\n"
+        "text = ['ours[run]', 'old; python_version < \"3.12\"']\ndp = []\nray = []\n"
+        "test = []\nlint = []\ndocs = ['color']\n"
     )
     pins = ["ours_dep==1.0", "color==2", "old==1", "setuptools==80", "torch==2.0", "cuda==1.0.0", "cuda-rt==5"]
     (tmp_path / "constraints.txt").write_text("\n".join(pins))

@@ -53,6 +53,7 @@ LOCKS = {
     "run": ("base", ("run",)),
     "text": ("run", ("text",)),
     "dp": ("run", ("dp",)),
+    "ray": ("run", ("ray",)),
     "dev": ("run", ("text", "dp", "test", "lint", "docs")),
 }
 """Each file: the file it begins with, and the extras of pyproject.toml that it is for."""

@@ -51,8 +51,9 @@ def require_torch() -> None:
 
 
 def unknown_name(what: str, name: str, valid: Iterable[str]) -> str:
-    """`unknown unlearner 'neggrad'; did you mean 'neg-grad'?`, or the whole list where nothing is near."""
+    """`unknown unlearner 'neggrad'; did you mean 'neg-grad'?`, or all that `lira` begins, or the whole list."""
     valid = sorted(valid)
-    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"valid: {', '.join(valid)}"
+    longer = [other for other in valid if len(name) > 2 and other.startswith(f"{name}-")]
+    near = longer or difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    hint = f"did you mean {' or '.join(repr(other) for other in near)}?" if near else f"valid: {', '.join(valid)}"
     return f"unknown {what} '{name}'; {hint}"

@@ -14,7 +14,8 @@ from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import N_LIVES
-from forgetgauge.run.scheduler import Limits, execute
+from forgetgauge.run.limits import Limits
+from forgetgauge.run.scheduler import execute
 from forgetgauge.store.objects import CorruptArtefact, Receipt
 from forgetgauge.store.runfolder import RunFolder
 from tests.made_up import MadeUp

@@ -6,36 +6,45 @@ import os
 import sys
 import threading
 import warnings
-from contextlib import nullcontext
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from forgetgauge import plugins
 from forgetgauge.cli import data, reproduce
 from forgetgauge.cli.audit import audit, draw
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.frontier import frontier
+from forgetgauge.cli.looking import campaign_of, ls, plan, status, validate
 from forgetgauge.cli.options import (
-    AllowCode,
+    Address,
     Device,
     Executor,
+    Json,
     Quiet,
+    Resources,
     RunFile,
     Settings,
+    SharedStore,
     TimeLimit,
+    Verbose,
     say,
     seconds_of,
 )
 from forgetgauge.cli.record import record
 from forgetgauge.cli.showing import (
     TABLE,
+    Folder,
     Form,
     OnlyIfAsked,
+    Out,
+    asked_for,
     compare,
+    existing,
     exit_on_failure,
+    mib,
     play_shown,
     print_result,
     report_evidence,
@@ -43,45 +52,42 @@ from forgetgauge.cli.showing import (
     seen_by,
     show,
 )
-from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
+from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra
 from forgetgauge.files import refuse_deleted_folder, write_whole
-from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, code_announced, no_code, offered
-
-if TYPE_CHECKING:
-    from forgetgauge.run.campaign import Campaign
-    from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.plugins.catalogue import code_announced
+from forgetgauge.version import VERSION
 
 app = typer.Typer(
     name="forgetgauge",
-    help="After a model was asked to forget some of its training data, how much of it can an attacker still see?",
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-app.add_typer(data.app)
-app.add_typer(reproduce.experiments)
-app.command()(reproduce.reproduce)
-app.command()(audit)
-app.command()(draw)
-app.command()(check)
-app.command()(verify)
-app.command()(compare)
-app.command()(record)
-app.command()(frontier)
 
-Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
-Folder = Annotated[Path, typer.Argument(help="Run folder.")]
+@app.callback()
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Say which version this is.")] = False,
+) -> None:
+    """After a model was asked to forget some of its training data, how much of it can an attacker still see?"""
+    if version:
+        say(f"forgetgauge {VERSION}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        say(context.get_help())
 
 
-@app.command()
 def run(
     file: RunFile = None,
     out: Out = None,
     settings: Settings = None,
     time_limit: TimeLimit = None,
     executor: Executor = "processes",
+    address: Address = None,
+    resources: Resources = None,
+    shared_store: SharedStore = None,
     device: Device = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Make every model alone: its bits depend on nothing else. Slower.")
@@ -90,57 +96,25 @@ def run(
         bool, typer.Option("--trial/--no-trial", help="Whether to try code of your own on a few points first.")
     ] = True,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     form: Form = TABLE,
+    as_json: Json = False,
 ) -> None:
     """Measure unlearning methods: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.options import RunOptions
 
-    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial)
+    form = asked_for(form, as_json)
+    settings_of_executor = {"address": address, "resources": resources, "shared_store": shared_store}
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=settings_of_executor)
     folder = run_folder(file, out)
-    ending, result = play_shown(lambda: _campaign(file, settings), folder, options, quiet=quiet, form=form)
+    ending, result = play_shown(
+        lambda: campaign_of(file, settings), folder, options, quiet=quiet, verbose=verbose, form=form
+    )
     if result is not None:
         show(folder, form, failures=False)
     exit_on_failure(ending, folder)
 
 
-@app.command()
-def plan(file: RunFile = None, out: Out = None, settings: Settings = None, allow_code: AllowCode = False) -> None:
-    """Say what a run would do and how much disk it would use; nothing is done, made or downloaded."""
-    from forgetgauge.run.campaign import disk_estimate
-    from forgetgauge.run.stages import is_open
-
-    try:
-        campaign = _looked_at(file, settings, allow_code)
-    except CodeNamed as error:
-        raise UserError(f"{file}: {error}; --allow-code does so, if you trust who wrote it") from None
-    folder = run_folder(file, out)
-    state = folder.open_ledger().state
-    _echo_counts(campaign, state)
-    light, weights = disk_estimate(campaign)
-    kept = "kept" if campaign.keep_weights else "dropped when no longer needed"
-    say(f"disk: {mib(light)} of outputs and decisions; {mib(weights)} of weights, {kept}")
-    if any(is_open(graph.game) for graph in campaign.graphs):
-        say("and what follows when strengths are chosen or pairs counted, which is not known yet")
-
-
-@app.command()
-def status(folder: Folder) -> None:
-    """Say where a run stands."""
-    from forgetgauge.report.table import causes
-    from forgetgauge.run.campaign import Campaign
-
-    opened = _existing(folder)
-    campaign = Campaign.read(opened)
-    state = opened.open_ledger().state
-    _echo_counts(campaign, state)
-    seconds = sum(done.seconds for done in state.done.values())
-    say(f"disk: {mib(opened.objects.n_bytes())}; work done: {seconds:.1f} s")
-    jobs = campaign.jobs
-    for line in causes([(jobs[key].label, error) for key, error in state.failed.items() if key in jobs]):
-        say(line)
-
-
-@app.command()
 def score(
     folder: Folder,
     adversary: Annotated[list[str], typer.Option("--adversary", help="Adversary to add; may be repeated.")],
@@ -148,7 +122,7 @@ def score(
     """Let further adversaries attack the stored outputs of a run; nothing is trained."""
     from forgetgauge.run.campaign import add_adversaries, play
 
-    opened = _existing(folder)
+    opened = existing(folder)
     with code_announced(partial(say, err=True)):
         campaign = add_adversaries(opened, adversary)
         before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
@@ -164,7 +138,6 @@ def score(
             say(seen_by(name, result))
 
 
-@app.command()
 def report(
     folder: Folder,
     to: Annotated[
@@ -175,6 +148,7 @@ def report(
         typer.Option("--unverified", help="Also of a result that was changed."),
     ] = False,
     form: OnlyIfAsked = None,
+    as_json: Json = False,
 ) -> None:
     """Write the HTML report again, from result.json alone, which is verified first."""
     from forgetgauge.report.html import render_report
@@ -182,7 +156,8 @@ def report(
     from forgetgauge.results.record import read_result
     from forgetgauge.results.verified import refuse_unverified
 
-    opened = _existing(folder)
+    form = asked_for(form or TABLE, as_json) if form or as_json else None
+    opened = existing(folder)
     if report_evidence(folder, to, form, unverified=unverified):
         return
     target = to or opened.report
@@ -194,7 +169,6 @@ def report(
     say(f"report: {target}", err=form not in (None, TABLE))
 
 
-@app.command()
 def export(
     folder: Folder,
     file: Annotated[Path, typer.Argument(help="File to write.")],
@@ -205,14 +179,13 @@ def export(
     from forgetgauge.run.campaign import Campaign
     from forgetgauge.store.transfer import export_run
 
-    opened = _existing(folder)
+    opened = existing(folder)
     jobs = Campaign.read(opened).jobs
     light = {key for key, job in jobs.items() if job.kind not in HEAVY}
     packed = export_run(opened, file, None if weights else lambda key: key not in light)
     say(f"{file}: {packed} artefacts, {mib(file.stat().st_size)}")
 
 
-@app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="File written by export.")],
     folder: Annotated[Path, typer.Argument(help="Run folder, new or not.")],
@@ -225,91 +198,30 @@ def import_(
     say(f"{folder}: {taken} artefacts taken")
 
 
-@app.command()
-def ls(
-    what: Annotated[str | None, typer.Argument(help=f"{', '.join(plugins.CATALOGUES)}; all without.")] = None,
-) -> None:
-    """List what can be named, in a run file or as --executor: what it is, needs, costs, and whom to cite."""
-    if what is not None and what not in plugins.CATALOGUES:
-        raise UserError(unknown_name("list", what, plugins.CATALOGUES))
-    listed = [what] if what is not None else list(plugins.CATALOGUES)
-    blocks = [_catalogue_table(plugins.CATALOGUES[name]) for name in listed]
-    if what is None:
-        blocks = [f"{name}\n{block}" for name, block in zip(listed, blocks, strict=True)]
-    say("\n\n".join(blocks))
-    for line in dict.fromkeys(line for name in listed for line in offered(plugins.CATALOGUES[name].group)[1]):
-        say(line, err=True)
-
-
-def _catalogue_table(catalogue: Catalogue) -> str:
-    from forgetgauge.report.table import align
-
-    entries = catalogue.entries
-    columns = [name for name in ("needs", "cost", "cites") if any(getattr(e, name) for e in entries.values())]
-    rows = [["name", "what it is", *columns]]
-    rows += [[name, entry.summary, *(getattr(entry, column) for column in columns)] for name, entry in entries.items()]
-    rows += [[name, f"installed: {target}", *("" for _ in columns)] for name, target in catalogue.installed().items()]
-    return align(rows)
-
-
-@app.command()
-def validate(file: RunFile = None, settings: Settings = None, allow_code: AllowCode = False) -> None:
-    """Check a run file; nothing is made or downloaded."""
-    try:
-        campaign = _looked_at(file, settings, allow_code)
-    except CodeNamed as error:
-        told = f"{str(error)[0].upper()}{str(error)[1:]}"
-        say(f"{file}: its keys are valid. {told}. The rest is checked with --allow-code.")
-        return
-    games = len(campaign.graphs)
-    say(f"{file or 'embedded default'}: valid; {games} game{'s' * (games > 1)}, {len(campaign.jobs)} jobs")
-
-
-def _campaign(file: Path | None, settings: list[str] | None) -> Campaign:
-    from forgetgauge.plan.runfile import apply_settings, read_run_file
-    from forgetgauge.run.campaign import Campaign
-    from forgetgauge.run.resolve import resolve
-
-    raw, source = read_run_file(file)
-    return Campaign.plan(resolve(apply_settings(raw, settings or []), source))
-
-
-def _looked_at(file: Path | None, settings: list[str] | None, allow_code: bool) -> Campaign:
-    """A campaign that is not to be run: data or a checkpoint that are not here are said, not fetched."""
-    from forgetgauge.data.folders import read_only
-
-    with read_only(), nullcontext() if allow_code else no_code():
-        return _campaign(file, settings)
-
-
-def _existing(path: Path) -> RunFolder:
-    """The run folder at a path, which may also be that of its result."""
-    from forgetgauge.results.reading import FILES
-    from forgetgauge.store.runfolder import RunFolder
-
-    if path.name in FILES and path.is_file():
-        path = path.parent
-    if not path.is_dir():
-        raise UserError(f"{path}: no such folder")
-    return RunFolder.at(path)
-
-
-def _echo_counts(campaign: Campaign, state: Any) -> None:
-    from forgetgauge.report.table import align
-
-    jobs = campaign.jobs
-    kinds = list(dict.fromkeys(job.kind for job in jobs.values()))
-    rows = [["jobs", "planned", "done"]]
-    for kind in kinds:
-        of_kind = [key for key, job in jobs.items() if job.kind == kind]
-        rows.append([kind, str(len(of_kind)), str(sum(key in state.done for key in of_kind))])
-    rows.append(["all", str(len(jobs)), str(sum(key in state.done for key in jobs))])
-    say(align(rows))
-
-
-def mib(n_bytes: int) -> str:
-    """A number of bytes as people read it: `3.2 MiB`."""
-    return f"{n_bytes / 2**20:.1f} MiB"
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "run": (run, "Measure methods: train, unlearn, attack, report."),
+    "frontier": (frontier, "Show Q against accuracy along the methods' strength."),
+    "audit": (audit, "Judge your own models by their outputs."),
+    "draw": (draw, "Draw at random which points will be forgotten."),
+    "check": (check, "Hold a stored result to conditions."),
+    "verify": (verify, "Compute a result again from its decisions."),
+    "compare": (compare, "Set stored results side by side."),
+    "record": (record, "Make the record of an erasure test, to be filed."),
+    "validate": (validate, "Check a run file."),
+    "plan": (plan, "Say what a run would do, and what it would take."),
+    "status": (status, "Say where a run stands."),
+    "score": (score, "Let further adversaries attack a finished run."),
+    "report": (report, "Write the HTML report again."),
+    "export": (export, "Pack a run into one file."),
+    "import": (import_, "Unpack an exported run into a folder."),
+    "ls": (ls, "List what can be named in a run file."),
+    "reproduce": (reproduce.reproduce, "Run tables of the paper beside its numbers."),
+}
+"""In the order of their help."""
+for _name, (_command, _line) in COMMANDS.items():
+    app.command(_name, short_help=_line)(_command)
+app.add_typer(data.app)
+app.add_typer(reproduce.experiments)
 
 
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
@@ -337,7 +249,11 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):  # of click, or of the click that newer typers carry inside
             raise
-        code = _complain(error.format_message())
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say(error.format_message())
+            code = 0
+        else:
+            code = _complain(error.format_message())
     if code == INTERRUPTED:
         say("stopped; the same command continues", err=True)
     code = code if isinstance(code, int) else 0

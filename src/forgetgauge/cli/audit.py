@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forgetgauge.cli.options import say
-from forgetgauge.cli.showing import TABLE, Form, show, show_evidence
+from forgetgauge.cli.options import Json, say
+from forgetgauge.cli.showing import TABLE, Form, asked_for, show, show_evidence
 from forgetgauge.errors import UserError
 
 
@@ -38,11 +38,13 @@ def audit(
         ),
     ] = None,
     form: Form = TABLE,
+    as_json: Json = False,
 ) -> None:
     """Judge your own models by their outputs: those of swap pairs or, with --draw or --requests, the one you have."""
     from forgetgauge.audit import audit_file, audit_one_model
     from forgetgauge.store.runfolder import RunFolder
 
+    form = asked_for(form, as_json)
     target = out or Path("audits") / file.stem
     if draw is None and not requests:
         if states:

@@ -10,14 +10,16 @@ import typer
 from forgetgauge.cli.options import (
     Device,
     Executor,
+    Json,
     Quiet,
     RunFile,
     Settings,
     TimeLimit,
+    Verbose,
     say,
     seconds_of,
 )
-from forgetgauge.cli.showing import TABLE, Form, exit_on_failure, play_shown, print_result, run_folder
+from forgetgauge.cli.showing import TABLE, Form, asked_for, exit_on_failure, play_shown, print_result, run_folder
 
 
 def frontier(
@@ -34,7 +36,9 @@ def frontier(
     executor: Executor = "processes",
     device: Device = "auto",
     quiet: Quiet = False,
+    verbose: Verbose = False,
     form: Form = TABLE,
+    as_json: Json = False,
 ) -> None:
     """Show Q against accuracy: play each method along its strength, on the models of a run where it kept them."""
     from forgetgauge.plan.runfile import apply_settings, read_run_file
@@ -49,9 +53,10 @@ def frontier(
         raw, source = read_run_file(file)
         return Campaign.plan(resolve_frontier(apply_settings(raw, settings or []), source, methods or [], points))
 
+    form = asked_for(form, as_json)
     options = RunOptions(executor, device, False, seconds_of(time_limit))
     folder = run_folder(file, out).part(FOLDER)
-    ending, result = play_shown(plan, folder, options, quiet=quiet, form=form)
+    ending, result = play_shown(plan, folder, options, quiet=quiet, verbose=verbose, form=form)
     if result is not None:
         folder.write_text(folder.report, render_report(result))
         if form == TABLE:

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetgauge.cli.options import Device, Executor, Quiet, Settings, TimeLimit, say, seconds_of, shown_progress
+from forgetgauge.cli.options import (
+    Device,
+    Executor,
+    Quiet,
+    Settings,
+    TimeLimit,
+    Verbose,
+    say,
+    seconds_of,
+    shown_progress,
+)
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import write_whole, writing
 
@@ -79,6 +89,7 @@ def reproduce(
     executor: Executor = "processes",
     device: Device = "auto",
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
     from forgetgauge.run.options import RunOptions
@@ -110,7 +121,7 @@ def reproduce(
             say(f"{name}: not run: the time was up; the same command continues")
             continue
         asked = Asked(name, scale.value, tuple(column or ()), replicates)
-        failed |= _one(asked, folder, replace(options, time_limit_s=left), quiet)
+        failed |= _one(asked, folder, replace(options, time_limit_s=left), quiet, verbose)
         if results is not None:
             _keep(folder / asked.folder, results / "reproduce" / scale.value / asked.folder)
     if failed:
@@ -168,7 +179,7 @@ class Asked:
         return folder_of(self.name, self.replicates)
 
 
-def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> bool:
+def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> bool:
     """Run one and show it; True where jobs failed."""
     from forgetgauge.provenance import command_line
     from forgetgauge.report.table import causes
@@ -178,7 +189,7 @@ def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> bool:
         return _toy(folder)
     if asked.name == ACCURACY:
         return _accuracy(asked, folder, options, quiet)
-    with started_ahead(options), shown_progress(quiet) as progress:
+    with started_ahead(options), shown_progress(quiet, verbose) as progress:
         play, text = _how_to_run(asked)
         invoked, found = play(asked.scale, folder, options=replace(options, progress=progress), command=command_line())
         if found is not None:

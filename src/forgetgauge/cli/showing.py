@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forgetgauge.cli.options import say, shown_progress
+from forgetgauge.cli.options import Json, say, shown_progress
+from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 from forgetgauge.plugins.catalogue import code_announced
 
@@ -39,7 +40,16 @@ def _known(form: str | None) -> str | None:
 
 FORM_HELP = "table, csv, json, latex or markdown; all but the table leave standard output to it alone."
 Form = Annotated[str, typer.Option("--format", help=FORM_HELP, callback=_known)]
+Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME without it.")]
+Folder = Annotated[Path, typer.Argument(help="Run folder.")]
 OnlyIfAsked = Annotated[str | None, typer.Option("--format", help=f"Print the table too: {FORM_HELP}", callback=_known)]
+
+
+def asked_for(form: str, as_json: bool) -> str:
+    """`--json` is short for `--format json`."""
+    if as_json and form not in (TABLE, "json"):
+        raise UserError(f"--json and --format {form}: choose one")
+    return "json" if as_json else form
 
 
 def show(folder: RunFolder, form: str = TABLE, *, failures: bool = True) -> None:
@@ -129,8 +139,10 @@ def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverifi
 def compare(
     results: Annotated[list[Path], typer.Argument(help="A result.json or an evidence.json each, or their folders.")],
     form: Form = TABLE,
+    as_json: Json = False,
 ) -> None:
     """Set stored results side by side, one row for each method, and say what makes them hard to compare."""
+    form = asked_for(form, as_json)
     from forgetgauge.report.rows import refuse_unlike_kinds, unlike
     from forgetgauge.results.reading import at_its_word, read_either
 
@@ -156,8 +168,25 @@ def run_folder(file: Path | None, out: Path | None) -> RunFolder:
     return RunFolder(out or Path("runs") / (file.stem if file else "digits"))
 
 
+def existing(path: Path) -> RunFolder:
+    """The run folder at a path, which may also be that of its result."""
+    from forgetgauge.results.reading import FILES
+    from forgetgauge.store.runfolder import RunFolder
+
+    if path.name in FILES and path.is_file():
+        path = path.parent
+    if not path.is_dir():
+        raise UserError(f"{path}: no such folder")
+    return RunFolder.at(path)
+
+
+def mib(n_bytes: int) -> str:
+    """A number of bytes as people read it: `3.2 MiB`."""
+    return f"{n_bytes / 2**20:.1f} MiB"
+
+
 def play_shown(
-    plan: Callable[[], Campaign], folder: RunFolder, options: RunOptions, *, quiet: bool, form: str
+    plan: Callable[[], Campaign], folder: RunFolder, options: RunOptions, *, quiet: bool, verbose: bool, form: str
 ) -> tuple[Ending, Result | None]:
     """Plan a run and play it, with its progress, and say what must be known of it before its result."""
     from forgetgauge.run.campaign import play, started_ahead
@@ -165,7 +194,7 @@ def play_shown(
     folder.check()
     with started_ahead(options), code_announced(partial(say, err=True)):
         campaign = plan()
-        with shown_progress(quiet) as progress:
+        with shown_progress(quiet, verbose) as progress:
             ending, result = play(campaign, folder, replace(options, progress=progress, tell=partial(say, err=True)))
     for note in ending.notes:
         say(note, err=True)

@@ -387,5 +387,11 @@ TASKS: dict[str, Entry] = {
 EXECUTORS: dict[str, Entry] = {
     "inline": Entry("forgetgauge.run.executors:Inline", "everything in this process, one job after another"),
     "processes": Entry("forgetgauge.run.executors:Processes", "one worker process for each core, one thread each"),
+    "ray": Entry(
+        "forgetgauge.run.cluster.executor:Ray",
+        "tasks of a Ray cluster (--address), or of one that is started on this machine for the run",
+        needs="the extra [ray]",
+        cites="Moritz et al. 2018",
+    ),
 }
 """Who does the work of a run."""

@@ -41,6 +41,8 @@ class RunView:
 
     def look_up(self, key: str) -> Artefact:
         """Read, and not kept: for logits, which are large and needed once. CorruptArtefact where no job made it."""
+        if key not in self.state.done:
+            raise CorruptArtefact(key)
         found = self.folder.objects.read(key, self.state.done[key].receipt.sha256)
         if key in self.expected and not is_content(self.expected[key], found):
             raise CorruptArtefact(key)

@@ -22,10 +22,11 @@ from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Failure, Resolved, Sources
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.kept import read_kept
+from forgetgauge.run.limits import Limits
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import resolve_adversary
-from forgetgauge.run.scheduler import N_LOSSES, Ending, Limits, Progress, died_of, execute
+from forgetgauge.run.scheduler import N_LOSSES, Ending, Progress, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
 from forgetgauge.run.trying import try_all
@@ -88,7 +89,9 @@ def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     """Within, a run is planned and played: an executor that can gets ready while it is planned."""
     require_torch()
     start = getattr(options.load_executor(), "started_ahead", None)
-    return nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device))
+    return (
+        nullcontext() if start is None else cast(AbstractContextManager[None], start(options.device, **options.given))
+    )
 
 
 def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) -> tuple[Ending, Result | None]:
@@ -99,13 +102,12 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
     result: Result | None = None
     with folder.locked():
         campaign, notes, replaces = _amended(campaign, folder)
-        alone = bool(getattr(hire, "in_this_process", False))
-        device, described = _chosen_device(campaign, folder, options.device, alone=alone)
+        device, described = _chosen_device(campaign, folder, options)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
-        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device)
+        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device, **options.given)
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
@@ -141,6 +143,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                 except CorruptArtefact as error:
                     _record_loss(error.key, campaign, folder, losses)
         finally:
+            notes += getattr(workers, "notes", [])
             workers.close()
         ending = replace(ending, n_run=n_run, notes=notes)
         if result is None:
@@ -224,20 +227,23 @@ def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadlin
     return try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
 
 
-def _chosen_device(campaign: Campaign, folder: RunFolder, name: str, *, alone: bool) -> tuple[str, str]:
-    """(`cpu` or `cuda:0,cuda:1`, in words); torch is not loaded for `auto` where nothing to be done needs it. Who does
-    the jobs `alone` has one device."""
-    jobs = campaign.jobs
+def _chosen_device(campaign: Campaign, folder: RunFolder, options: RunOptions) -> tuple[str, str]:
+    """(`cpu` or `cuda:0,cuda:1`, in words); torch is not loaded for `auto` where nothing to be done needs it."""
+    name, jobs = options.device, campaign.jobs
     to_do = jobs_to_do(jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     more = any(is_open(graph.game) for graph in campaign.graphs)
     if name == "auto" and not more and not any(jobs[key].kind in USES_TORCH for key in to_do):
         return "cpu", ""
+    executor = options.load_executor()
+    if hasattr(executor, "chosen_device"):
+        return cast(tuple[str, str], executor.chosen_device(name, **options.given))
     from forgetgauge.learn.device import choose_devices, describe
 
     chosen = choose_devices(name)
-    if alone and "," in name:
-        raise UserError(f"device '{name}': the inline executor has one device; --executor processes has several")
-    chosen = chosen[:1] if alone else chosen
+    if getattr(executor, "in_this_process", False):
+        if "," in name:
+            raise UserError(f"device '{name}': the inline executor has one device; --executor processes has several")
+        chosen = chosen[:1]
     return ",".join(map(str, chosen)), describe(*chosen)
 
 

@@ -35,11 +35,13 @@ class Executor(Protocol):
     It is made with (folder of artefacts, `Sources`, name of a device, or of several with commas between them). One
     whose jobs are done by the running program itself, on one device, says `in_this_process = True`; one that has
     several GPUs says how many, `n_gpus`; one that can get ready while a run is planned has `started_ahead(device)`, a
-    context manager.
+    context manager; one whose devices are not this machine's has `chosen_device(name)`, which gives (device,
+    description). Settings of its own are arguments by name, and are given to all three. `crew` says who works, while it
+    does, and `notes` what the user should know when all is done.
     """
 
     def has_room(self, assignment: Assignment) -> bool:
-        """Whether it can take this assignment now."""
+        """Whether it can take this assignment now, or another of the same kind of job."""
         ...
 
     def n_workers(self, assignment: Assignment) -> int:
@@ -342,7 +344,7 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
             assignment, digests = cast(tuple[Assignment, dict[str, str]], pipe.recv())
             worker.warm_up(assignment)
             pipe.send(BEGUN)
-            pipe.send(_without_errors(worker.perform(assignment, digests)))
+            pipe.send(without_errors(worker.perform(assignment, digests)))
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
@@ -360,7 +362,7 @@ def _load(device: str) -> None:
     torch.zeros(1, device=choose_device(device))
 
 
-def _without_errors(outcome: Outcome) -> Outcome:
+def without_errors(outcome: Outcome) -> Outcome:
     """An exception of the user's need not survive the pipe; its text does."""
     return replace(outcome, failures={key: replace(failure, error=None) for key, failure in outcome.failures.items()})
 

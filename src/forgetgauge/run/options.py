@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from forgetgauge import plugins
@@ -38,20 +39,31 @@ class RunOptions:
     """Called with the progress after every assignment."""
     tell: Callable[[str], None] = _warn
     """Called at once with what the user should know before the work goes on: it may end badly."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the executor, by the names of its own arguments; None where the user says nothing."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown executor before anything is planned."""
         plugins.executors.check(self.executor)
 
     def load_executor(self) -> Any:
-        """What makes the executor; refused where it cannot do what every executor does."""
+        """The class that makes the executor; refused where it cannot do what every executor does, or was asked for."""
         from forgetgauge.run.executors import Executor
 
         made_by = plugins.executors.load(self.executor)
         for verb in vars(Executor):
             if not verb.startswith("_") and not hasattr(made_by, verb):
                 raise UserError(f"executor '{self.executor}' has no {verb}, so it is not an executor")
+        taken = inspect.signature(made_by).parameters if self.given else {}
+        for name in self.given:
+            if name not in taken:
+                raise UserError(f"executor '{self.executor}' takes no --{name.replace('_', '-')}")
         return made_by
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that somebody gave."""
+        return {name: value for name, value in self.settings.items() if value is not None}
 
 
 DEFAULTS = RunOptions()

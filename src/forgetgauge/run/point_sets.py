@@ -157,6 +157,10 @@ class WorkerData:
             _keep(self._read, digest, dataset)
         return self._read[digest]
 
+    def hold(self, dataset: Dataset) -> None:
+        """Keep a data set that somebody else has read, who answers for its digest."""
+        _keep(self._read, dataset.digest, dataset)
+
     def on_device(self, halves: Halves) -> Dataset:
         """The data set on the worker's device, moved there once."""
         digest = halves.data

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from forgetgauge.errors import DiskFull
-from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.plan.jobs import HEAVY, Job, Kind
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import N_LIVES, Executor
+from forgetgauge.run.limits import Limits
+from forgetgauge.run.pace import Estimate, Pace
 from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
@@ -34,6 +36,8 @@ class Progress:
     """Estimated from the jobs done so far; None before there are any."""
     doing: str
     """What was finished or begun last, for people."""
+    crew: str = ""
+    """Who works, and how fast, where the executor says so."""
 
 
 @dataclass(frozen=True)
@@ -88,46 +92,6 @@ def died_of(jobs: Mapping[str, Job], folder: RunFolder) -> str:
     return f"the run ended {often} while it did {what}; {then} (--executor processes survives it)"
 
 
-A_DAY = 86_400.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When what is being done is ended."""
-
-    deadline: float | None = None
-    """Everything, at this `time.monotonic()`."""
-    job_seconds: float | None = None
-    """An assignment, after so many seconds for each of its jobs."""
-
-    def wait(self, busy: Sequence[Assignment], executor: Executor) -> float | None:
-        """Seconds until the first of them, or everything, is to be ended, a day at most, since no operating system
-        waits for a month; None without a limit."""
-        until_deadline = math.inf if self.deadline is None else self.deadline - time.monotonic()
-        left = min([until_deadline, *(self._left(one, executor) for one in busy)])
-        return None if left == math.inf else min(max(0.0, left), A_DAY)
-
-    @property
-    def are_over(self) -> bool:
-        """Whether the end of all time has come."""
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def overdue(self, busy: Sequence[Assignment], executor: Executor) -> list[Assignment]:
-        """Those that have had their time."""
-        return [one for one in busy if self._left(one, executor) <= 0]
-
-    def _left(self, assignment: Assignment, executor: Executor) -> float:
-        if self.job_seconds is None:
-            return math.inf
-        return self.job_seconds * len(assignment.jobs) - executor.seconds_at_work(assignment)
-
-    def failure(self, assignment: Assignment) -> Failure:
-        """What is said of one that was ended."""
-        seconds = (self.job_seconds or 0) * len(assignment.jobs)
-        line = f"ended after {seconds:g} s (limits.job_seconds = {self.job_seconds:g})"
-        return Failure(line, line)
-
-
 class _Scheduler:
     def __init__(
         self,
@@ -155,10 +119,15 @@ class _Scheduler:
         self.n_losses: dict[str, int] = {}
         self.busy: list[Assignment] = []
         self.n_run = self.n_started = 0
+        self.begun = time.monotonic()
         self.out_of_time = False
-        self.pace = _Pace()
+        self.pace = Pace()
         self.n_models = sum(job.kind in HEAVY for job in jobs.values())
-        self.finished = {key for key in jobs if key in self.ledger.state.done}
+        self.n_waiting: Counter[Kind] = Counter()
+        self.finished: set[str] = set()
+        self.models_done = 0
+        self.estimate = Estimate()
+        self._finish(key for key in jobs if key in self.ledger.state.done)
         for key in self.finished:
             self.pace.add(jobs[key], self.ledger.state.done[key].seconds)
 
@@ -178,6 +147,16 @@ class _Scheduler:
         missing = len(self._to_do())
         return Ending(self.n_run, missing, self.hopeless, self.out_of_time and missing > 0)
 
+    def _finish(self, keys: Iterable[str]) -> None:
+        new = set(keys) - self.finished
+        self.finished |= new
+        self.models_done += sum(self.jobs[key].kind in HEAVY for key in new)
+
+    def _unfinish(self, key: str) -> None:
+        if key in self.finished:
+            self.finished.discard(key)
+            self.models_done -= self.jobs[key].kind in HEAVY
+
     def _to_do(self, hopeless: Collection[str] = ()) -> list[str]:
         return jobs_to_do(self.jobs, self.ledger.state, hopeless=hopeless, keep_weights=self.keep_weights)
 
@@ -186,7 +165,7 @@ class _Scheduler:
             done = self.ledger.state.done.get(key)
             if done and not done.dropped and not self.folder.objects.is_sound(key, done.receipt.sha256):
                 self.ledger.record_lost(key)
-                self.finished.discard(key)
+                self._unfinish(key)
 
     def _leave_out_deadly(self) -> None:
         """Give up, this time, jobs that the process which did them did not survive again and again."""
@@ -204,9 +183,11 @@ class _Scheduler:
             raise
 
     def _work_through_all(self, waiting: list[Assignment]) -> None:
+        self.n_waiting = _kinds(waiting)
         while waiting or self.busy:
-            while assignment := self._next_ready(waiting):
-                waiting.remove(assignment)
+            while (place := self._next_ready(waiting)) is not None:
+                assignment = waiting.pop(place)
+                self.n_waiting[assignment.jobs[0].kind] -= 1
                 self._report(
                     waiting,
                     f"{assignment.jobs[0].label}" + (f" and {n} more" if (n := len(assignment.jobs) - 1) else ""),
@@ -224,11 +205,13 @@ class _Scheduler:
                 self._end_overdue()
                 continue
             assignment, outcome = ended
-            self.busy.remove(assignment)
+            self.busy = [one for one in self.busy if one is not assignment]
             again = self._settle(assignment, outcome)
             if outcome.stacks:
                 waiting = self._narrowed(waiting, stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
             waiting = again + waiting
+            if again or outcome.stacks:
+                self.n_waiting = _kinds(waiting)
 
     def _end_overdue(self) -> None:
         """End what takes too long: one assignment as failed, or at the end of the time everything."""
@@ -244,16 +227,23 @@ class _Scheduler:
                 self.executor.stop(assignment)
             self.busy.clear()
 
-    def _next_ready(self, waiting: list[Assignment]) -> Assignment | None:
-        """The first assignment that somebody is free for, whose inputs are all there and that would end in time."""
-        for assignment in waiting:
-            if self.executor.has_room(assignment) and all(
-                self.ledger.state.is_available(key) for key in assignment.inputs
-            ):
+    def _next_ready(self, waiting: list[Assignment]) -> int | None:
+        """The place of the first that somebody is free for, whose inputs are all there and that would end in time.
+
+        Ten thousand may wait while nobody is free: whether somebody is, is asked once for each kind of job.
+        """
+        has_room: dict[Kind, bool] = {}
+        for place, assignment in enumerate(waiting):
+            kind = assignment.jobs[0].kind
+            if kind not in has_room:
+                has_room[kind] = self.executor.has_room(assignment)
+                if not any(has_room.values()) and all(one in has_room for one, n in self.n_waiting.items() if n):
+                    return None
+            if has_room[kind] and all(self.ledger.state.is_available(key) for key in assignment.inputs):
                 # the first one of a call needs only some time left: else a limit below its length would stop for good
                 needed = self._expected_seconds(assignment) if self.n_started else 0.0
                 if self.deadline is None or time.monotonic() + needed < self.deadline:
-                    return assignment
+                    return place
                 self.out_of_time = True
         return None
 
@@ -267,7 +257,7 @@ class _Scheduler:
             seconds = outcome.seconds * len(outcome.receipts) / len(assignment.jobs)
             self.ledger.record_done(dict(outcome.receipts), seconds, versions())
             self.n_run += len(outcome.receipts)
-            self.finished.update(outcome.receipts)
+            self._finish(outcome.receipts)
             for key in outcome.receipts:
                 self.pace.add(self.jobs[key], self.ledger.state.done[key].seconds)
             self._drop_weights(assignment.inputs)
@@ -296,7 +286,7 @@ class _Scheduler:
         if key not in self.ledger.state.done:
             return
         self.ledger.record_lost(key)
-        self.finished.discard(key)
+        self._unfinish(key)
         self.n_losses[key] = self.n_losses.get(key, 0) + 1
         if self.n_losses[key] >= N_LOSSES:
             self._give_up(key, Failure("its artefact is damaged again and again: check the disk", ""))
@@ -363,41 +353,23 @@ class _Scheduler:
     def _expected_seconds(self, assignment: Assignment) -> float:
         return sum(self.pace.expected(job) or 0.0 for job in assignment.jobs)
 
+    def _crew(self) -> str:
+        crew = getattr(self.executor, "crew", "")
+        return f"{crew}, {self.n_run / (time.monotonic() - self.begun):.1f} jobs/s" if crew else ""
+
     def _report(self, waiting: list[Assignment], doing: str) -> None:
-        left = [self._seconds_left(assignment) for assignment in [*waiting, *self.busy]]
-        known = [seconds for seconds in left if seconds is not None]
         self.progress(
             Progress(
                 n_done=len(self.finished),
                 n_jobs=len(self.jobs),
-                models_done=sum(self.jobs[key].kind in HEAVY for key in self.finished),
+                models_done=self.models_done,
                 n_models=self.n_models,
-                seconds_left=sum(known) if len(known) == len(left) else None,
+                seconds_left=self.estimate.of([*waiting, *self.busy], self._seconds_left),
                 doing=doing,
+                crew=self._crew(),
             )
         )
 
 
-class _Pace:
-    """How long jobs take: the mean over finished jobs of the same group, else kind, else of any that make weights."""
-
-    def __init__(self) -> None:
-        self._totals: dict[str, tuple[float, int]] = {}
-
-    def add(self, job: Job, seconds: float) -> None:
-        """Learn from a finished job."""
-        for name in self._names(job):
-            total, count = self._totals.get(name, (0.0, 0))
-            self._totals[name] = (total + seconds, count + 1)
-
-    def expected(self, job: Job) -> float | None:
-        """Seconds; None where nothing is known yet."""
-        for name in self._names(job):
-            if name in self._totals:
-                total, count = self._totals[name]
-                return total / count
-        return None
-
-    @staticmethod
-    def _names(job: Job) -> tuple[str, str, str]:
-        return f"group {job.group}", f"kind {job.kind}", "weights" if job.kind in HEAVY else "signals and decisions"
+def _kinds(assignments: Iterable[Assignment]) -> Counter[Kind]:
+    return Counter(one.jobs[0].kind for one in assignments)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.assignments import Assignment, Failure
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.scheduler import Limits
+from forgetgauge.run.limits import Limits
 from forgetgauge.run.trial import refusal
 from forgetgauge.wording import listed
 

@@ -7,7 +7,9 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from forgetgauge.errors import DiskFull, UserError, WrongOutput
 from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
@@ -26,11 +28,30 @@ HARMFUL = Failure(HARM, HARM, tries=2, harmful=True)
 """Tried twice: it may have been another method that ran beside it."""
 
 
+class Artefacts(Protocol):
+    """Where a worker finds what its jobs read and puts what they make: the store of a run folder, or its own memory."""
+
+    def read(self, key: str, sha256: str) -> Artefact:
+        """An artefact with that digest, or CorruptArtefact."""
+        ...
+
+    def write(self, key: str, arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> Receipt:
+        """Keep an artefact."""
+        ...
+
+    def stamps(self, keys: Iterable[str]) -> dict[str, tuple[int, int, int]]:
+        """What shows whether somebody else changed artefacts meanwhile."""
+        ...
+
+
 class Worker:
     """Does assignments: reads their inputs from the store, does the work on a device, writes the artefacts."""
 
-    def __init__(self, objects: Path, sources: Sources, device: str = "cpu", check: CodeCheck | None = None) -> None:
-        self.store = ObjectStore(objects.absolute())  # wherever the user's code goes
+    def __init__(
+        self, objects: Path | Artefacts, sources: Sources, device: str = "cpu", check: CodeCheck | None = None
+    ) -> None:
+        # absolute, wherever the user's code goes
+        self.store: Artefacts = ObjectStore(objects.absolute()) if isinstance(objects, Path) else objects
         self._check = check
         self.data = WorkerData(sources, device)
         self._recent = Recent()
@@ -56,7 +77,7 @@ class Worker:
         units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
         while units:
             unit = units.pop(0)
-            files = self._files_of([*inputs, *receipts]) if is_own(unit[0]) else {}
+            files = self.store.stamps([*inputs, *receipts]) if is_own(unit[0]) else {}
             try:
                 parts = in_parts(unit, lambda part: self._do(part, inputs))
                 if len(parts) > 1:
@@ -82,20 +103,11 @@ class Worker:
                 failure = Failure(line_of(error), traceback.format_exc(), error=error)
                 open_ones = [job.key for job in unit if job.key in assignment.wanted and job.key not in receipts]
                 failures.update(dict.fromkeys(open_ones, failure))
-            if files != (self._files_of(files) if files else {}):
+            if files != (self.store.stamps(files) if files else {}):
                 failures.update({job.key: HARMFUL for job in unit})
                 receipts = {key: receipt for key, receipt in receipts.items() if key not in failures}
                 break  # what is left of the assignment is done when its inputs are there again
         return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
-
-    def _files_of(self, keys: Iterable[str]) -> dict[str, tuple[int, int, int]]:
-        """What shows whether a file was written again; one that is missing has nothing."""
-        found = {}
-        for key in keys:
-            with suppress(FileNotFoundError):
-                status = self.store.path(key).stat()
-                found[key] = (status.st_size, status.st_mtime_ns, status.st_ino)
-        return found
 
     def _try(self, job: Job) -> Outcome:
         from forgetgauge.run.trial import try_out

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,15 @@ class ObjectStore:
         except CorruptArtefact:
             return False
         return True
+
+    def stamps(self, keys: Iterable[str]) -> dict[str, tuple[int, int, int]]:
+        """What shows whether the file of an artefact was written again; one that is missing has nothing."""
+        found = {}
+        for key in keys:
+            with suppress(FileNotFoundError):
+                status = self.path(key).stat()
+                found[key] = (status.st_size, status.st_mtime_ns, status.st_ino)
+        return found
 
     def drop(self, key: str) -> None:
         """Delete the artefact of a key."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,11 @@ from forgetgauge.files import read_json, write_whole, writing
 from forgetgauge.seal import is_sealed, with_seal
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore
+
+try:
+    import fcntl
+except ImportError:
+    raise UserError("forgetgauge runs on Linux and macOS; on Windows it runs inside WSL") from None
 
 LEDGER = "ledger.jsonl"
 RUN_FORMAT = 3
@@ -88,6 +92,26 @@ class RunFolder:
                         for path in made:
                             path.rmdir()
                 raise
+
+    def is_in_use(self) -> bool:
+        """Whether a process holds the folder now, on any machine that sees it; nothing is made or changed."""
+        try:
+            lock = (self.store / "lock").open()
+        except OSError:
+            return False
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    def changed_at(self) -> float | None:
+        """When the last job was written down, in seconds since 1970; None where none was."""
+        try:
+            return (self.store / LEDGER).stat().st_mtime
+        except OSError:
+            return None
 
     def open_ledger(self) -> Ledger:
         """The ledger of the folder, replayed from its file."""

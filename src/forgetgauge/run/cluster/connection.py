@@ -1,0 +1,179 @@
+"""From settings to a connected Ray: a cluster that is there, or one of this machine alone that nobody else can reach.
+
+A cluster that we start listens on the loopback address only, wants a token that nobody else has, has no dashboard,
+sends no usage statistics, and keeps its files in a folder that only this user can open. It ends with the run.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.errors import UserError
+from forgetgauge.run.cluster.asked import Asked
+from forgetgauge.run.executors import usable_cores
+
+ALONE = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # whatever the system: without it Ray asks for an address of the network
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""What Ray reads when it is imported, for a cluster of this machine alone."""
+CONNECT_S = 10.0
+"""Seconds within which a cluster must answer."""
+LONGEST_FOLDER = 20
+"""Letters of the folder for temporary files: the names of Ray's sockets, 86 below it, may have 107 in all."""
+STORE_SHARE = 0.2
+"""Of the memory that is free, for Ray's object store, where the cluster is ours."""
+STORE_BYTES = (2**27, 2**32)
+"""At least and at most, of the same."""
+
+
+class Connection:
+    """A connected Ray; `close` ends what was begun here and nothing else."""
+
+    def __init__(
+        self, ray: Any, folder: Path | None = None, *, address: str | None = None, is_ours: bool = True
+    ) -> None:
+        self.ray, self._folder, self._address, self._is_ours = ray, folder, address, is_ours
+        self.is_local = folder is not None
+        """Whether the cluster is this machine alone, and ends with the connection."""
+
+    def send_code(self, folder: Path) -> None:
+        """Have every process work in a copy of this folder, wherever it is; Ray takes that when it connects alone.
+
+        Whoever connected before us has said what code there is: each job compares it with the plan's.
+        """
+        if self._is_ours:
+            self.ray.shutdown()
+            self.ray.init(address=self._address, runtime_env={"working_dir": str(folder)}, **HUSHED)
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started for us ends."""
+        global _CURRENT
+        _CURRENT = None
+        if self._is_ours:
+            self.ray.shutdown()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_CURRENT: tuple[Asked, Connection] | None = None
+"""Ray has one connection in a process."""
+
+
+def connected(asked: Asked) -> Connection:
+    """The connection of this process to what was asked for, made where there is none."""
+    global _CURRENT
+    if _CURRENT is not None and _CURRENT[0] == asked:
+        return _CURRENT[1]
+    connection = _started() if asked.address is None else _joined(asked.address)
+    _CURRENT = (asked, connection)
+    return connection
+
+
+def _quiet(ray: Any) -> Any:
+    """Ray prints what its daemons report on standard output, which belongs to the result."""
+    if hasattr(ray._private.worker, "print_to_stdstream"):
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None
+    return ray
+
+
+HUSHED: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+
+
+def _started() -> Connection:
+    """A cluster of this machine alone."""
+    if "ray" in sys.modules and "RAY_AUTH_TOKEN" not in os.environ:
+        import ray
+
+        if ray.is_initialized():
+            return Connection(_quiet(ray), is_ours=False)
+        raise UserError(
+            "executor 'ray': Ray was imported before, so it would listen on the network; call ray.init() first, which "
+            "is then used, or give an address"
+        )
+    os.environ.update(ALONE)
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    import ray
+
+    folder = _private_folder()
+    connection = Connection(_quiet(ray), folder)
+    try:
+        ray.init(
+            address="local",
+            num_cpus=usable_cores(),
+            include_dashboard=False,
+            object_store_memory=_store_bytes(),
+            _temp_dir=str(folder / "ray"),  # which Ray opens to everybody: the folder above stays closed
+            **HUSHED,
+        )
+        addresses = {str(node["NodeManagerAddress"]) for node in ray.nodes()}
+        if outside := [address for address in addresses if not ip_address(address).is_loopback]:
+            raise UserError(f"executor 'ray': Ray would listen on {outside[0]}, which is not of this machine alone")
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, Exception) and not isinstance(error, UserError):
+            raise UserError(f"executor 'ray': Ray does not start here: {_first_line(error)}") from error
+        raise
+    return connection
+
+
+def _private_folder() -> Path:
+    """A folder that only this user can open; those of processes that were killed are deleted."""
+    root = Path(tempfile.gettempdir())
+    if len(str(root)) > LONGEST_FOLDER:
+        root = Path("/tmp")  # noqa: S108 - the folder in it has a name and rights of its own
+    for left in root.glob("fg-*-*"):
+        process = left.name.split("-")[1]
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(left, ignore_errors=True)  # somebody else's cannot be deleted
+    return Path(tempfile.mkdtemp(prefix=f"fg-{os.getpid()}-", dir=root))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _store_bytes() -> int:
+    """For the object store of our own cluster: Ray would take a third of all memory."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    least, most = STORE_BYTES
+    return min(max(int(free * STORE_SHARE), least), most)
+
+
+def _joined(address: str) -> Connection:
+    """A cluster that is there."""
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+        except OSError as error:
+            raise UserError(f"--address {address}: nothing answers there: {error.strerror or error}") from None
+    import ray
+
+    if ray.is_initialized():
+        return Connection(_quiet(ray), is_ours=False)
+    try:
+        _quiet(ray).init(address=address, **HUSHED)
+    except Exception as error:
+        raise UserError(f"--address {address}: no Ray cluster can be joined there: {_first_line(error)}") from None
+    return Connection(ray, address=address)
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

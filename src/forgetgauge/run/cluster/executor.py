@@ -1,0 +1,384 @@
+"""The executor `ray`: every assignment is one Ray task; what it made comes back as bytes and is written here alone.
+
+Ray finds a place for a task, starts processes, moves bytes, and says when a process or a machine died. It tries nothing
+again: the ledger counts tries, and whose fault an end was decides whether it counts. A process that dies counts against
+the job, which then goes to another machine; a machine that is lost counts against nobody.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
+from forgetgauge.run.cluster import errand
+from forgetgauge.run.cluster.asked import Asked, Demand
+from forgetgauge.run.cluster.connection import Connection, connected
+from forgetgauge.run.cluster.environment import environment
+from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
+from forgetgauge.run.cluster.sending import gathered
+from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
+from forgetgauge.run.executors import N_LIVES, START_UP
+from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
+from forgetgauge.wording import listed
+
+N_LOST = 10
+"""So often an assignment is sent out again that was lost without anybody's fault."""
+INLINE_BYTES = 2**15
+"""An artefact up to this size travels with the task; a larger one is put into the object store, once."""
+STORE_SHARE = 4
+"""A quarter of the object store of this machine is kept filled with artefacts that may be read again."""
+
+
+@dataclass
+class _Flight:
+    """An assignment under way."""
+
+    assignment: Assignment
+    digests: Mapping[str, str]
+    demand: Demand
+    avoided: set[str] = field(default_factory=set)
+    n_lost: int = 0
+    task: Any = None
+    node: Node | None = None
+    arrived: float | None = None
+    begun: float | None = None
+    made: dict[str, Receipt] = field(default_factory=dict)
+
+
+class Ray:
+    """Assignments as tasks of a Ray cluster: one that is there, or one of this machine that is started for the run."""
+
+    @staticmethod
+    @contextmanager
+    def started_ahead(device: str, **settings: Any) -> Iterator[None]:
+        """Connected before anything is planned, so that a wrong setting costs nobody a plan."""
+        connection = connected(Asked.of(**settings))
+        try:
+            yield
+        finally:
+            connection.close()
+
+    @staticmethod
+    def chosen_device(name: str, **settings: Any) -> tuple[str, str]:
+        """(`cpu` or `cuda`, its description): what the cluster has, whatever this machine has."""
+        asked = Asked.of(**settings)
+        if name not in ("auto", "cpu", "cuda"):
+            raise UserError(f"--device {name}: Ray says which GPU does what; write auto, cpu or cuda")
+        gpus = Nodes(connected(asked).ray).gpus if name != "cpu" and asked.gpu != 0 else ""
+        if name == "cuda" and not gpus:
+            raise UserError("--device cuda: no machine of the cluster has a GPU")
+        return ("cuda", f"cuda: {gpus}") if gpus else ("cpu", "cpu")
+
+    def __init__(
+        self,
+        objects: Path,
+        sources: Sources,
+        device: str = "cpu",
+        *,
+        address: str | None = None,
+        resources: str = "",
+        shared_store: bool = False,
+    ) -> None:
+        self._asked = Asked.of(address, resources, shared_store)
+        self._connection: Connection = connected(self._asked)
+        self._ray = ray = self._connection.ray
+        self._store, self._sources, self._device = ObjectStore(objects.absolute()), sources, device
+        self._nodes = Nodes(ray)
+        self._run = secrets.token_hex(8)
+        self._flights: dict[Any, _Flight] = {}
+        self._by_assignment: dict[int, _Flight] = {}
+        self._heard: deque[Any] = deque()
+        self._settled: deque[tuple[Assignment, Outcome]] = deque()
+        self._died_on: dict[str, list[Node]] = {}
+        self._data: dict[str, list[Any]] = {}
+        self._references: dict[str, tuple[str, list[Any], int]] = {}
+        self._referenced = 0
+        self._folder = Path(tempfile.mkdtemp(prefix="forgetgauge-"))
+        ray.cloudpickle.register_pickle_by_value(errand)
+        self._remote = ray.remote(max_retries=0, num_returns="streaming", max_calls=0)(errand.errand)
+        if not self._connection.is_local and gathered(sources, self._folder):
+            self._connection.send_code(self._folder)
+        self._context = [ray.put(self._made_context())]
+        self._nodes.refuse_if_deserted(self._asked.demand("decide", device))
+        self._nodes.refuse_if_deserted(self._asked.demand("train", device))
+        room = sum(node["Resources"].get("object_store_memory", 0) for node in self._nodes.usable.values())
+        self._room = room / max(len(self._nodes.usable), 1) / STORE_SHARE
+
+    def _made_context(self) -> Context:
+        path = tuple(sys.path) if self._connection.is_local else ()
+        if not self._asked.shared_store:
+            return Context(self._sources, self._device, None, "", path)
+        self._store.folder.mkdir(parents=True, exist_ok=True)
+        mark = f".shared-{self._run}"
+        (self._store.folder / mark).touch()
+        return Context(self._sources, self._device, self._store.folder, mark, path)
+
+    # -- how much is done at once --------------------------------------------------------------------------------------
+
+    def _demand(self, assignment: Assignment) -> Demand:
+        return self._asked.demand(assignment.jobs[0].kind, self._device)
+
+    def has_room(self, assignment: Assignment) -> bool:
+        """Whether a machine is idle, or will be before we could say what is next."""
+        demand = self._demand(assignment)
+        slots = self._nodes.slots(demand)
+        busy = sum(bool(flight.demand.gpu) == bool(demand.gpu) for flight in self._flights.values())
+        return busy < slots + 1 + slots // 4
+
+    def n_workers(self, assignment: Assignment) -> int:
+        """As many as all machines have room for."""
+        return max(1, self._nodes.slots(self._demand(assignment)))
+
+    @property
+    def n_gpus(self) -> int:
+        """How many stacks of models GPUs do at once; stacks of the CPU are as wide as on one machine."""
+        if not self._device.startswith("cuda"):
+            return 1
+        return max(1, self._nodes.slots(self._asked.demand("train", self._device)))
+
+    @property
+    def crew(self) -> str:
+        """Who works, for people."""
+        return str(self._nodes)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know when all is done."""
+        return [f"not used: {line}" for line in self._nodes.refused.values()]
+
+    # -- out -----------------------------------------------------------------------------------------------------------
+
+    def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
+        """Hand the assignment to Ray; one whose process died before goes to another machine, where there is one."""
+        died_on = {node[0] for key in assignment.wanted for node in self._died_on.get(key, ())}
+        self._send(_Flight(assignment, dict(digests), self._demand(assignment), died_on))
+
+    def _send(self, flight: _Flight) -> None:
+        flight.node = flight.arrived = flight.begun = None
+        flight.made = {}
+        self._by_assignment[id(flight.assignment)] = flight
+        try:
+            inputs = {} if self._asked.shared_store else {key: self._sent(key, d) for key, d in flight.digests.items()}
+        except CorruptArtefact as error:
+            self._settle(flight, Outcome(lost=error.key))
+            return
+        except UserError as error:  # the disk, say
+            self._settle(flight, _failed(flight, Failure(str(error), str(error), error=error)))
+            return
+        demand, selector = flight.demand, self._nodes.selector(flight.avoided, flight.demand)
+        how = {
+            "num_cpus": demand.cpu,
+            **({"num_gpus": demand.gpu} if demand.gpu else {}),
+            **({"memory": demand.memory} if demand.memory else {}),
+            **({"label_selector": selector} if selector else {}),
+        }
+        flight.task = self._remote.options(**how).remote(
+            self._run,
+            environment(),
+            self._context,
+            pickle.dumps(flight.assignment),
+            flight.digests,
+            inputs,
+            self._data,
+        )
+        self._flights[flight.task] = flight
+
+    def _sent(self, key: str, digest: str) -> bytes | list[Any]:
+        """An input as it travels: itself, or a reference to what every machine fetches once."""
+        known = self._references.pop(key, None)
+        if known is not None and known[0] == digest:
+            self._references[key] = known  # the last in order is the latest used
+            return known[1]
+        content = self._store.read_bytes(key, digest)
+        if len(content) <= INLINE_BYTES:
+            return content
+        reference = [self._ray.put(content)]
+        self._references[key] = (digest, reference, len(content))
+        self._referenced += len(content)
+        while self._referenced > self._room and len(self._references) > 1:
+            self._forget(next(iter(self._references)))
+        return reference
+
+    def _forget(self, key: str) -> None:
+        known = self._references.pop(key, None)
+        self._referenced -= known[2] if known else 0
+
+    # -- back ----------------------------------------------------------------------------------------------------------
+
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome] | None:
+        """Wait for any task; who is lost without fault is sent out again meanwhile."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            if self._settled:
+                return self._settled.popleft()
+            if not self._heard:
+                left = LOOK_EVERY_S if until is None else min(LOOK_EVERY_S, max(0.0, until - time.monotonic()))
+                self._listen(left)
+            if self._heard:
+                flight = self._flights.get(self._heard.popleft())
+                if flight is not None:
+                    self._take(flight)
+            elif until is not None and time.monotonic() >= until:
+                return None
+            else:
+                for demand in {flight.demand for flight in self._flights.values()}:
+                    self._nodes.refuse_if_deserted(demand)
+
+    def _listen(self, seconds: float) -> None:
+        """Take note of all tasks that have something to say."""
+        tasks = list(self._flights)
+        ready, others = self._ray.wait(tasks, num_returns=1, timeout=seconds, fetch_local=False)
+        if ready and others:
+            ready += self._ray.wait(others, num_returns=len(others), timeout=0, fetch_local=False)[0]
+        self._heard.extend(ready)
+
+    def _take(self, flight: _Flight) -> None:
+        """One word of a task, or its end."""
+        try:
+            said = self._ray.get(next(flight.task))
+        except StopIteration:
+            self._again(flight, "its task ended without a word")
+            return
+        except self._ray.exceptions.RayError as error:
+            self._trouble(flight, error)
+            return
+        match said:
+            case Arrived(node):
+                flight.node, flight.arrived = node, time.monotonic()
+            case Begun(node):
+                flight.node, flight.begun = node, time.monotonic()
+            case Made():
+                self._keep(flight, said)
+            case Ended():
+                self._land(flight, said)
+            case Lacks(digest):
+                self._data[digest] = [self._ray.put(self._dataset(digest))]
+                self._again(flight, "its data set was sent")
+            case (errand.REFUSED, node, why):
+                self._nodes.refuse(node, why, flight.demand)
+                self._again(flight, why)
+
+    def _keep(self, flight: _Flight, made: Made) -> None:
+        """Write an artefact that is what its maker says; one that is not is missed at the end."""
+        if made.key not in flight.assignment.wanted or sha256(made.content).hexdigest() != made.sha256:
+            return
+        try:
+            flight.made[made.key] = self._store.write_bytes(made.key, made.content)
+        except DiskFull as error:
+            self._drop(flight)
+            self._settle(flight, Outcome(full_disk=str(error)))
+
+    def _land(self, flight: _Flight, ended: Ended) -> None:
+        """The outcome, unless something went wrong on the way or with the machine."""
+        outcome, node = ended.outcome, flight.node
+        if ended.full_disk and node is not None and self._nodes.has_others(node, flight.demand):
+            self._nodes.refuse(node, f"its disk is full: {ended.full_disk}", flight.demand)
+            return self._again(flight, ended.full_disk)
+        if not self._asked.shared_store:
+            if outcome.lost is not None and self._store.is_sound(outcome.lost, flight.digests[outcome.lost]):
+                self._forget(outcome.lost)
+                return self._again(flight, "an artefact that it reads was damaged on the way")
+            if dict(outcome.receipts) != flight.made:
+                return self._again(flight, "an artefact that it made was damaged on the way")
+        return self._settle(flight, outcome)
+
+    def _trouble(self, flight: _Flight, error: Exception) -> None:
+        """A task ended by itself: whose fault that was."""
+        raised = self._ray.exceptions
+        match error:
+            case raised.WorkerCrashedError() | raised.OutOfMemoryError():
+                for key in flight.assignment.wanted:
+                    self._died_on.setdefault(key, []).extend([flight.node] if flight.node else [])
+                self._settle(flight, self._death(flight, isinstance(error, raised.OutOfMemoryError)))
+            case raised.RuntimeEnvSetupError():
+                raise UserError(f"executor 'ray': your code could not be sent to a machine: {_line(error)}") from error
+            case raised.OutOfDiskError() | raised.ObjectStoreFullError() if flight.node is not None:
+                flight.avoided.add(flight.node[0])
+                self._again(flight, f"{named(flight.node)}: {_line(error)}")
+            case _:
+                self._again(flight, _line(error))
+
+    def _death(self, flight: _Flight, out_of_memory: bool) -> Outcome:
+        """A process that died counts as a try of each job that it did."""
+        nodes = {named(node): None for key in flight.assignment.wanted for node in self._died_on.get(key, ())}
+        where = f" on {listed(list(nodes))}" if nodes else ""
+        how = ": its machine was out of memory" if out_of_memory else ""
+        line = f"the worker process died{where}{how}"
+        return _failed(flight, Failure(line, line, tries=N_LIVES))
+
+    def _again(self, flight: _Flight, why: str) -> None:
+        """Send out again what was lost by nobody's fault; not for ever."""
+        self._drop(flight)
+        flight.n_lost += 1
+        if flight.n_lost > N_LOST:
+            line = f"lost {flight.n_lost} times on its way, the last time because: {why}"
+            return self._settle(flight, _failed(flight, Failure(line, line)))
+        return self._send(flight)
+
+    def _dataset(self, digest: str) -> Any:
+        from forgetgauge.data.loading import load_dataset
+
+        data = self._sources.datasets[digest]
+        dataset = load_dataset(data.name, data.params)
+        if dataset.digest != digest:
+            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
+        return dataset
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _settle(self, flight: _Flight, outcome: Outcome) -> None:
+        self._drop(flight)
+        del self._by_assignment[id(flight.assignment)]
+        self._settled.append((flight.assignment, outcome))
+
+    def _drop(self, flight: _Flight) -> None:
+        """Hear no more of a task."""
+        if flight.task is not None:
+            self._flights.pop(flight.task, None)
+            flight.task = None
+
+    def seconds_at_work(self, assignment: Assignment) -> float:
+        """Since its process said that it begins, which takes no longer than START_UP once it is there."""
+        flight = self._by_assignment[id(assignment)]
+        since = flight.begun or (flight.arrived + START_UP if flight.arrived else time.monotonic())
+        return max(0.0, time.monotonic() - since)
+
+    def stop(self, assignment: Assignment) -> None:
+        """End the process that does it; Ray starts another where one is needed."""
+        flight = self._by_assignment.pop(id(assignment))
+        if flight.task is not None:
+            self._ray.cancel(flight.task, force=True)
+        self._drop(flight)
+
+    def close(self) -> None:
+        """End all tasks, and leave the cluster."""
+        for task in list(self._flights):
+            with suppress(Exception):
+                self._ray.cancel(task, force=True)
+        self._flights.clear()
+        if self._asked.shared_store:
+            (self._store.folder / f".shared-{self._run}").unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._connection.close()
+
+
+def _failed(flight: _Flight, failure: Failure) -> Outcome:
+    return Outcome(failures=dict.fromkeys(flight.assignment.wanted, failure))
+
+
+def _line(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

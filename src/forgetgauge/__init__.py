@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from forgetgauge.version import VERSION
 
-__version__ = VERSION
-__all__ = ["Result", "__version__", "evaluate"]
-
 if TYPE_CHECKING:
+    from forgetgauge.audit import audit_file, audit_one_model
     from forgetgauge.evaluation import evaluate
-    from forgetgauge.results.record import Result
+    from forgetgauge.report.interactive import Comparison, Evidence, Result, compare, read_result
+
+__version__ = VERSION
+__all__ = [
+    "Comparison",
+    "Evidence",
+    "Result",
+    "__version__",
+    "audit_file",
+    "audit_one_model",
+    "compare",
+    "evaluate",
+    "read_result",
+]
+_AT = {
+    "forgetgauge.audit": ("audit_file", "audit_one_model"),
+    "forgetgauge.evaluation": ("evaluate",),
+    "forgetgauge.report.interactive": ("Comparison", "Evidence", "Result", "compare", "read_result"),
+}
+_HOMES = {name: module for module, names in _AT.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Heavy parts are imported when they are first asked for, so that `--help` answers at once."""
-    if name == "evaluate":
-        from forgetgauge.evaluation import evaluate
+    if name not in _HOMES:
+        raise AttributeError(f"module 'forgetgauge' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
 
-        return evaluate
-    if name == "Result":
-        from forgetgauge.results.record import Result
 
-        return Result
-    raise AttributeError(f"module 'forgetgauge' has no attribute '{name}'")
+def __dir__() -> list[str]:
+    """What is there to be used, whether it was imported yet or not."""
+    return sorted(__all__)

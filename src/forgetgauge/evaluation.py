@@ -19,8 +19,9 @@ from forgetgauge.files import refuse_deleted_folder
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.report.interactive import Result
 from forgetgauge.report.table import causes
-from forgetgauge.results.record import Result
+from forgetgauge.results import record
 from forgetgauge.run.algorithms import CATALOGUES
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
@@ -114,9 +115,9 @@ def evaluate(
         campaign = Campaign.plan(resolve(raw, "evaluate"))
         _refuse_bound(campaign, options)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
-        ending, result = play(campaign, folder, options)
-        result = _with_tracebacks(result, folder) if result is not None and out is None else result
-    return _concluded(ending, result, out, on_failure)
+        ending, found = play(campaign, folder, options)
+        found = _with_tracebacks(found, folder) if found is not None and out is None else found
+    return _concluded(ending, None if found is None else Result.of(found), out, on_failure)
 
 
 def _concluded(ending: Ending, result: Result | None, out: str | Path | None, on_failure: str) -> Result:
@@ -186,7 +187,7 @@ def _what_failed(ending: Ending) -> str:
     return "\n".join(lines)
 
 
-def _with_tracebacks(result: Result, folder: RunFolder) -> Result:
+def _with_tracebacks(result: record.Result, folder: RunFolder) -> record.Result:
     """The texts in place of the names of files that are about to be deleted."""
     texts = [(folder.path / failure.traceback).read_text("utf-8") for failure in result.failures]
     failures = [replace(failure, traceback="", text=text) for failure, text in zip(result.failures, texts, strict=True)]

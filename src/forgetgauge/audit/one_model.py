@@ -29,12 +29,12 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
+from forgetgauge.report.interactive import Evidence
 from forgetgauge.results.one_model import (
     DRAWN,
     REQUESTS,
     Basis,
     ModelResult,
-    OneModelResult,
     judged_model,
     rests_on,
 )
@@ -53,15 +53,15 @@ READINGS: dict[str, Reading] = {
 
 
 def audit_one_model(
-    path: Path,
-    draw: Path | None = None,
+    path: str | Path,
+    draw: str | Path | None = None,
     *,
     requests: bool = False,
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
     states: Sequence[str] = (),
-) -> OneModelResult:
+) -> Evidence:
     """Test the model, or each of several, whose outputs on the points of F and T are in a `.npz` or `.csv` file.
 
     The file has a column `point`, and one of `logits` (with `label`), `score`, `loss`, `decision`. Which points are F
@@ -79,12 +79,12 @@ def audit_one_model(
     for name in states:
         if name not in (*statements, "all"):
             raise UserError(unknown_name("statement", name, [*statements, "all"]))
-    made = None if draw is None else read_draw(draw)
-    file = read_audit_file(path, made, requests=requests)
+    made = None if draw is None else read_draw(Path(draw))
+    file = read_audit_file(Path(path), made, requests=requests)
     split = made or _requested(file)
     audit = _Audit(file, split, adversaries, level, delta, origin=origin)
     models = {method: audit.judged(method) for method in dict.fromkeys(file.outputs.method.tolist())}
-    return OneModelResult(
+    return Evidence(
         kind=split.kind,
         n_forget=split.n_forget,
         commitment=split.commitment,
@@ -93,7 +93,7 @@ def audit_one_model(
         own_draw=split.is_own,
         digests={
             "file": file.digest,
-            **({} if draw is None else {"draw": hashlib.sha256(draw.read_bytes()).hexdigest()}),
+            **({} if draw is None else {"draw": hashlib.sha256(Path(draw).read_bytes()).hexdigest()}),
         },
         level=level,
         delta=delta,

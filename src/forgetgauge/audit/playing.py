@@ -27,18 +27,20 @@ from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.provenance import provenance
+from forgetgauge.report.interactive import Result
+from forgetgauge.results import record
 from forgetgauge.results.assessed import diagnostic_result
 from forgetgauge.results.doubts import Evidence, doubts
 from forgetgauge.results.game import judge, rules_of
-from forgetgauge.results.record import DiagnosticResult, Result, StrongResult
+from forgetgauge.results.record import DiagnosticResult, StrongResult
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
 
 
 def audit_file(
-    path: Path,
-    out: Path | None = None,
+    path: str | Path,
+    out: str | Path | None = None,
     *,
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
@@ -58,15 +60,15 @@ def audit_file(
             raise UserError(problem)
     if interval not in get_args(IntervalKind):
         raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
-    file = read_audit_file(path)
+    file = read_audit_file(Path(path))
     rounds = rounds_of(file)
     refuse_copied_sides(file, rounds)
     declared = adversaries_of(file, adversaries)
-    result = _Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval)).result()
+    result = Result.of(_Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval)).result())
     for line in result.games[0].warnings:
         warnings.warn(line, DoubtfulResult, stacklevel=2)
     if out is not None:
-        folder = RunFolder(out)
+        folder = RunFolder(Path(out))
         if folder.run_file.exists():
             raise UserError(f"{out}: a run is kept in this folder; name another one for the audit")
         folder.create()
@@ -86,7 +88,7 @@ class _Audit:
     seed: int
     interval: IntervalKind
 
-    def result(self) -> Result:
+    def result(self) -> record.Result:
         """Every round is played, and the game is judged as a run is."""
         spec = self._spec()
         rules = replace(rules_of(spec, self.rounds), n_forget=min(sizes_of(self.rounds)))
@@ -94,7 +96,7 @@ class _Audit:
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
         game = judge(self, rules, spec=spec, notes=[*file_warnings(self.file, self.rounds), *of_adversaries])
-        return Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
+        return record.Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
 
     @property
     def adversaries(self) -> Sequence[str]:

@@ -146,17 +146,11 @@ def compare(
 ) -> None:
     """Set stored results side by side, one row for each method, and say what makes them hard to compare."""
     form = asked_for(form, as_json)
-    from forgetgauge.report.rows import unlike
+    from forgetgauge.report.rows import refuse_unlike_kinds, unlike
     from forgetgauge.results.reading import at_its_word, read_either
 
-    if len(results) < 2:
-        raise UserError("compare: name two results or more")
     named = [(str(path), read_either(path, verified=False)[1]) for path in results]
-    if len({type(found) for _, found in named}) > 1:
-        raise UserError("compare: evidence from one model has no Q: it cannot stand beside results of swap pairs")
-    again = [name for i, (name, _) in enumerate(named) if name in [other for other, _ in named[:i]]]
-    if again:
-        raise UserError(f"compare: {again[0]} is named twice")
+    refuse_unlike_kinds(named)
     with at_its_word(*results):
         _print_rows(named, form, unlike(named))
 

@@ -17,8 +17,6 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.report.rows import Cell, Rows
 from forgetgauge.report.table import align
 
-ENDS = ("low", "high")
-
 
 def written(rows: Rows, form: str) -> str:
     """The rows in one of FORMATS, without a newline at the end."""
@@ -37,12 +35,8 @@ def _table(rows: Rows) -> str:
 
 
 def _csv(rows: Rows) -> str:
-    names = [[f"{column.key}_{end}" for end in ENDS] if column.is_interval else [column.key] for column in rows.columns]
-    lines = [_line_of_csv([name for both in names for name in both])]
-    for row in rows.cells:
-        ends = [cell if isinstance(cell, tuple) else [cell] * len(both) for cell, both in zip(row, names, strict=True)]
-        lines.append(_line_of_csv([end for both in ends for end in both]))
-    return "\n".join(lines)
+    names, cells = rows.flat()
+    return "\n".join([_line_of_csv(names), *(_line_of_csv(row) for row in cells)])
 
 
 def _line_of_csv(cells: Sequence[Cell]) -> str:

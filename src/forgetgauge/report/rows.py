@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from forgetgauge.errors import UserError
 from forgetgauge.report.html import ACCURACIES
 from forgetgauge.report.one_model import chance
 from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
-from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality, role_of
+from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, Result, by_quality, role_of
 from forgetgauge.results.utility import loss_interval
 from forgetgauge.results.verdict import verdict_on
 from forgetgauge.wording import bound, p_value, plain, setting, signed
@@ -39,6 +40,8 @@ class Column:
     """How people read its numbers."""
     is_interval: bool = False
     """Whether its cells have two ends."""
+    is_sweep: bool = False
+    """Whether it holds the values of a sweep."""
 
     def text(self, value: Cell) -> str:
         """A cell as people read it."""
@@ -61,6 +64,27 @@ class Rows:
         ]
         return Rows(tuple(self.columns[i] for i in kept), [[row[i] for i in kept] for row in self.cells])
 
+    def flat(self) -> tuple[list[str], list[list[str | int | float | None]]]:
+        """(names, cells) of all columns; an interval is two of them, `…_low` and `…_high`."""
+        names = [
+            name
+            for column in self.columns
+            for name in ([f"{column.key}_{end}" for end in ENDS] if column.is_interval else [column.key])
+        ]
+        return names, [
+            [end for column, cell in zip(self.columns, row, strict=True) for end in _ends(column, cell)]
+            for row in self.cells
+        ]
+
+
+ENDS = ("low", "high")
+
+
+def _ends(column: Column, cell: Cell) -> Sequence[str | int | float | None]:
+    if isinstance(cell, tuple):
+        return cell
+    return [cell] * (len(ENDS) if column.is_interval else 1)
+
 
 def rows_of(results: Sequence[tuple[str, Result | OneModelResult]]) -> Rows:
     """Every method of every result, or every test of every model; `results` are (name, what it holds) of one kind.
@@ -71,8 +95,23 @@ def rows_of(results: Sequence[tuple[str, Result | OneModelResult]]) -> Rows:
     for name, result in results:
         own = _evidence(result) if isinstance(result, OneModelResult) else _methods(result)
         found += [{Column("result", "result"): name, **row} if len(results) > 1 else row for row in own]
+    return _of_mappings(found)
+
+
+def _of_mappings(found: Sequence[dict[Column, Cell]]) -> Rows:
     columns = _in_order([list(row) for row in found])
     return Rows(tuple(columns), [[row.get(column) for column in columns] for row in found])
+
+
+def refuse_unlike_kinds(results: Sequence[tuple[str, Result | OneModelResult]]) -> None:
+    """UserError where these cannot stand side by side at all."""
+    if len(results) < 2:
+        raise UserError("compare: name two results or more")
+    names = [name for name, _ in results]
+    if again := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise UserError(f"compare: {again[0]} is named twice")
+    if len({isinstance(found, OneModelResult) for _, found in results}) > 1:
+        raise UserError("compare: evidence from one model has no Q: it cannot stand beside results of swap pairs")
 
 
 def _in_order(each: Sequence[Sequence[Column]]) -> list[Column]:
@@ -113,7 +152,7 @@ def _game_of(result: Result | OneModelResult) -> dict[str, str]:
         "retained points": specs[0].get("n_retain"),
         "forgotten points": specs[0].get("n_forget"),
         "model": specs[0].get("learner", {}).get("params", {}).get("model"),
-        "adversaries": ", ".join(dict.fromkeys(name for spec in specs for name in spec.get("adversaries", {}))),
+        "adversaries": ", ".join(sorted({name for spec in specs for name in spec.get("adversaries", {})})),
         "level": specs[0].get("level"),
         "price": (specs[0].get("price") or {}).get("price"),
         "sweep": result.sweep,
@@ -128,9 +167,56 @@ def _methods(result: Result) -> list[dict[Column, Cell]]:
     """Highest Q first, game by game."""
     rows = []
     for game in result.games:
-        swept = {} if result.sweep is None else {Column(result.sweep, result.sweep, setting): _swept(game.value)}
+        swept = _sweep_cell(result, game)
         rows += [{**swept, **_method(game, name, method)} for name, method in by_quality(game.methods)]
     return rows
+
+
+def adversary_rows(result: Result) -> Rows:
+    """A row for each method and adversary: what it achieved, alone."""
+    return _of_mappings(
+        [
+            {
+                **_sweep_cell(result, game),
+                Column("method", "method"): name,
+                Column("adversary", "adversary"): adversary,
+                Column("advantage", "advantage", signed): found.advantage,
+                Column("advantage_interval", "interval", is_interval=True): found.interval,
+                **{Column(key, key): getattr(found.diagnostics, key, None) for key in DIAGNOSTICS},
+            }
+            for game in result.games
+            for name, method in by_quality(game.methods)
+            for adversary, found in method.by_adversary.items()
+        ]
+    )
+
+
+DIAGNOSTICS = tuple(field.name for field in fields(DiagnosticResult))
+
+
+def pair_rows(result: Result) -> Rows:
+    """A row for each method, adversary and swap pair, counted from 0: its signed advantage there."""
+    return _of_mappings(
+        [
+            {
+                **_sweep_cell(result, game),
+                Column("method", "method"): name,
+                Column("adversary", "adversary"): adversary,
+                Column("pair", "pair"): pair,
+                Column("advantage", "advantage", signed): advantage,
+            }
+            for game in result.games
+            for name, method in by_quality(game.methods)
+            for adversary, found in method.by_adversary.items()
+            for pair, advantage in enumerate(found.by_pair)
+        ]
+    )
+
+
+def _sweep_cell(result: Result, game: GameResult) -> dict[Column, Cell]:
+    if result.sweep is None:
+        return {}
+    return {Column(result.sweep, result.sweep, setting, is_sweep=True): _swept(game.value)}
 
 
 def _swept(value: Any) -> Cell:

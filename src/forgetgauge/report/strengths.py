@@ -168,16 +168,16 @@ def map_of(game: GameResult) -> tuple[Overview, int] | None:
         name: [at for at in curve if at.method.quality is not None and unseen_accuracy(at.method) is not None]
         for name, curve in curves.items()
     }
-    everyone = [_accuracy(at) for curve in known.values() for at in curve]
+    everyone = [accuracy_at(at) for curve in known.values() for at in curve]
     if not everyone or not ends:
         return None
-    yardstick = min((_accuracy(at) for name in ends for at in known[name]), default=max(everyone))
+    yardstick = min((accuracy_at(at) for name in ends for at in known[name]), default=max(everyone))
     least = max(min(everyone), yardstick - WINDOW)
-    shown = {name: [at for at in curve if _accuracy(at) >= least] for name, curve in known.items()}
+    shown = {name: [at for at in curve if accuracy_at(at) >= least] for name, curve in known.items()}
     n_left = len(everyone) - sum(map(len, shown.values()))
     price = next((m.tuning.price for m in game.methods.values() if m.tuning is not None), None)
     limit = [] if price is None else [yardstick - price]
-    across = _accuracy_scale([*limit, *(_accuracy(at) for curve in shown.values() for at in curve)])
+    across = accuracy_scale([*limit, *(accuracy_at(at) for curve in shown.values() for at in curve)])
     up = quality_scale(end for curve in shown.values() for at in curve for end in _ends(at))
     series = [(name, [_place(at, across, up) for at in curve]) for name, curve in shown.items() if curve]
     label_ys = spread([way[0].y for _, way in series], gap=17, low=0, high=HEIGHT_PX)
@@ -219,19 +219,20 @@ def map_legend(game: GameResult, n_left: int) -> str:
 def _place(at: AtStrength, across: Scale, up: Scale) -> Point:
     quality = at.method.quality or 0.0
     low, high = at.method.interval or (quality, quality)
-    return Point(across.percent(_accuracy(at)), height(up, quality), height(up, high), height(up, low))
+    return Point(across.percent(accuracy_at(at)), height(up, quality), height(up, high), height(up, low))
 
 
 def _ends(at: AtStrength) -> tuple[float, ...]:
     return (at.method.quality or 0.0, *(at.method.interval or ()))
 
 
-def _accuracy(at: AtStrength) -> float:
+def accuracy_at(at: AtStrength) -> float:
+    """On points that the model never saw."""
     found = unseen_accuracy(at.method)
     return 0.0 if found is None else found[1]
 
 
-def _accuracy_scale(values: list[float]) -> Scale:
+def accuracy_scale(values: list[float]) -> Scale:
     """From a round number below all values to one above, with ticks at round numbers."""
     span = max(max(values) - min(values), 0.01)
     step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1e9) if span <= 6 * step)

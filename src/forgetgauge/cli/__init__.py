@@ -31,6 +31,7 @@ from forgetgauge.cli.options import (
     TimeLimit,
     say,
     seconds_of,
+    settings_of,
 )
 from forgetgauge.cli.record import record
 from forgetgauge.cli.showing import (
@@ -101,8 +102,8 @@ def run(
     """Measure unlearning methods: train, unlearn, attack, report. The same command continues an interrupted run."""
     from forgetgauge.run.options import RunOptions
 
-    settings_of_executor = {"address": address, "resources": resources, "shared_store": shared_store}
-    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=settings_of_executor)
+    cluster = settings_of(address, resources, shared_store)
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=cluster)
     folder = run_folder(file, out)
     ending, result = play_shown(lambda: _campaign(file, settings), folder, options, quiet=quiet, form=form)
     if result is not None:

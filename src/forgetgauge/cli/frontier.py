@@ -8,14 +8,18 @@ from typing import Annotated
 import typer
 
 from forgetgauge.cli.options import (
+    Address,
     Device,
     Executor,
     Quiet,
+    Resources,
     RunFile,
     Settings,
+    SharedStore,
     TimeLimit,
     say,
     seconds_of,
+    settings_of,
 )
 from forgetgauge.cli.showing import TABLE, Form, exit_on_failure, play_shown, print_result, run_folder
 
@@ -32,6 +36,9 @@ def frontier(
     settings: Settings = None,
     time_limit: TimeLimit = None,
     executor: Executor = "processes",
+    address: Address = None,
+    resources: Resources = None,
+    shared_store: SharedStore = None,
     device: Device = "auto",
     quiet: Quiet = False,
     form: Form = TABLE,
@@ -49,7 +56,8 @@ def frontier(
         raw, source = read_run_file(file)
         return Campaign.plan(resolve_frontier(apply_settings(raw, settings or []), source, methods or [], points))
 
-    options = RunOptions(executor, device, False, seconds_of(time_limit))
+    cluster = settings_of(address, resources, shared_store)
+    options = RunOptions(executor, device, False, seconds_of(time_limit), settings=cluster)
     folder = run_folder(file, out).part(FOLDER)
     ending, result = play_shown(plan, folder, options, quiet=quiet, form=form)
     if result is not None:

@@ -219,10 +219,9 @@ def flipped(content: bytes, rng: np.random.Generator) -> bytes:
 
 def numbers(value: object, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Where every number stands."""
-    if isinstance(value, dict | list):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from numbers(part, (*place, key))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from numbers(part, (*place, key))
+    if isinstance(value, int | float) and not isinstance(value, bool):
         yield place
 
 

@@ -70,6 +70,7 @@ def evaluate(
     sweep: tuple[str, Sequence[Any]] | None = None,
     out: str | Path | None = None,
     executor: str = "inline",
+    executor_settings: Mapping[str, Any] | None = None,
     device: str = "auto",
     time_limit_s: float | None = None,
     on_failure: Literal["raise", "record"] = "raise",
@@ -86,8 +87,9 @@ def evaluate(
     to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
     `metrics` are names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
     each method's `metrics`. `progress` is called with where the run stands. With `out` the run can
-    be continued, scored and reported later; without it nothing is left on disk. `device` is `auto` (a GPU where there
-    is one), `cpu`, `cuda` or `cuda:1`, and with `executor="processes"` several, `cuda:0,cuda:2`, or all of them.
+    be continued, scored and reported later; without it nothing is left on disk. `executor_settings` are the executor's
+    own, such as the `address` of a Ray cluster. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
+    `cuda:1`, and with `executor="processes"` several, `cuda:0,cuda:2`, or all of them.
 
     Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
     later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and
@@ -101,7 +103,8 @@ def evaluate(
     require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
-    options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", progress)
+    how = (executor, device, False, time_limit_s, on_failure == "raise", progress)
+    options = RunOptions(*how, settings=executor_settings or {})
     raw = _tables(plain)
     raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
     raw["learner"] = _learner_table(learner, model)

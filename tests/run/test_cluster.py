@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +20,16 @@ from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.results.record import without_timings
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.cluster import executor, serving
+from forgetgauge.run.cluster.connection import ALONE
 from forgetgauge.run.cluster.executor import Ray
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY_TOML
 
-pytest.importorskip("ray", reason="the extra [ray] is not installed")
-
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(find_spec("ray") is None, reason="the extra [ray] is not installed"),
     pytest.mark.skipif(sys.platform != "linux", reason="platform: several nodes of Ray on one machine need Linux"),
     pytest.mark.filterwarnings("ignore"),  # of Ray's own
 ]
@@ -38,11 +40,11 @@ LONGER = TINY_TOML.replace("epochs = 1", "epochs = 10")
 @pytest.fixture(scope="module")
 def cluster():
     """A head that does no work and two nodes that do one job at a time."""
+    before = dict(os.environ)
+    os.environ |= ALONE | {"RAY_AUTH_TOKEN": secrets.token_hex(32), "PYTHONPATH": os.pathsep.join(sys.path)}
     import ray
     from ray.cluster_utils import Cluster
 
-    before = dict(os.environ)
-    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
     made = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "include_dashboard": False})
     made.add_node(**NODE)
     made.add_node(**NODE)
@@ -185,7 +187,8 @@ def test_a_cluster_of_ones_own_is_nobody_elses_and_a_killed_driver_goes_on(calm,
     command = [sys.executable, "-m", "forgetgauge", "run", tmp_path / "tiny.toml", "--out", tmp_path / "run", "--quiet"]
     command += ["--executor", "ray", "--device", "cpu"]
     before = listening()
-    driver = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    driver = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, env=alone)
     ledger = tmp_path / "run/ledger.jsonl"
     while driver.poll() is None and (not ledger.exists() or ledger.read_bytes().count(b"\n") < 3):
         time.sleep(0.01)
@@ -193,7 +196,7 @@ def test_a_cluster_of_ones_own_is_nobody_elses_and_a_killed_driver_goes_on(calm,
     assert listening() <= before
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
     assert (done.returncode, done.stderr) == (0, "")
     assert "result: " in done.stdout
     assert "raylet" not in done.stdout

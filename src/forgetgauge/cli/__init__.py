@@ -32,6 +32,7 @@ from forgetgauge.cli.options import (
     Verbose,
     say,
     seconds_of,
+    settings_of,
 )
 from forgetgauge.cli.record import record
 from forgetgauge.cli.showing import (
@@ -104,8 +105,8 @@ def run(
     from forgetgauge.run.options import RunOptions
 
     form = asked_for(form, as_json)
-    settings_of_executor = {"address": address, "resources": resources, "shared_store": shared_store}
-    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=settings_of_executor)
+    cluster = settings_of(address, resources, shared_store)
+    options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=cluster)
     folder = run_folder(file, out)
     ending, result = play_shown(
         lambda: campaign_of(file, settings), folder, options, quiet=quiet, verbose=verbose, form=form

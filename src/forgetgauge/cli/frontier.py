@@ -8,16 +8,20 @@ from typing import Annotated
 import typer
 
 from forgetgauge.cli.options import (
+    Address,
     Device,
     Executor,
     Json,
     Quiet,
+    Resources,
     RunFile,
     Settings,
+    SharedStore,
     TimeLimit,
     Verbose,
     say,
     seconds_of,
+    settings_of,
 )
 from forgetgauge.cli.showing import TABLE, Form, asked_for, exit_on_failure, play_shown, print_result, run_folder
 
@@ -34,6 +38,9 @@ def frontier(
     settings: Settings = None,
     time_limit: TimeLimit = None,
     executor: Executor = "processes",
+    address: Address = None,
+    resources: Resources = None,
+    shared_store: SharedStore = None,
     device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -54,7 +61,8 @@ def frontier(
         return Campaign.plan(resolve_frontier(apply_settings(raw, settings or []), source, methods or [], points))
 
     form = asked_for(form, as_json)
-    options = RunOptions(executor, device, False, seconds_of(time_limit))
+    cluster = settings_of(address, resources, shared_store)
+    options = RunOptions(executor, device, False, seconds_of(time_limit), settings=cluster)
     folder = run_folder(file, out).part(FOLDER)
     ending, result = play_shown(plan, folder, options, quiet=quiet, verbose=verbose, form=form)
     if result is not None:

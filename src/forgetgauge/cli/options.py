@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,6 +52,11 @@ def say(text: str, *, err: bool = False) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(line.encode(encoding, "replace").decode(encoding))
     stream.flush()
+
+
+def settings_of(address: str | None, resources: str | None, shared_store: bool | None) -> dict[str, Any]:
+    """What was said of a cluster, by the names that the executor has for it."""
+    return {"address": address, "resources": resources, "shared_store": shared_store}
 
 
 def seconds_of(time_limit: str | None) -> float | None:

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forgetgauge.cli.options import (
+    Address,
     Device,
     Executor,
     Quiet,
+    Resources,
     Settings,
+    SharedStore,
     TimeLimit,
     Verbose,
     say,
     seconds_of,
+    settings_of,
     shown_progress,
 )
 from forgetgauge.errors import UserError, unknown_name
@@ -87,6 +91,9 @@ def reproduce(
         Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
     ] = None,
     executor: Executor = "processes",
+    address: Address = None,
+    resources: Resources = None,
+    shared_store: SharedStore = None,
     device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -94,7 +101,7 @@ def reproduce(
     """Run tables of the paper and set them beside its numbers. The same command continues; models are shared."""
     from forgetgauge.run.options import RunOptions
 
-    options = RunOptions(executor, device)
+    options = RunOptions(executor, device, settings=settings_of(address, resources, shared_store))
     wanted = _chosen(names)
     if column:
         _refuse_columns(wanted)

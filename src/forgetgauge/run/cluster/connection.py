@@ -46,6 +46,8 @@ class Connection:
         self.ray, self._folder, self._address, self._is_ours = ray, folder, address, is_ours
         self.is_local = folder is not None
         """Whether the cluster is this machine alone, and ends with the connection."""
+        self.is_held = False
+        """Whether several runs use it one after another: then none of them closes it."""
 
     def send_code(self, folder: Path) -> None:
         """Have every process work in a copy of this folder, wherever it is; Ray takes that when it connects alone.
@@ -57,7 +59,9 @@ class Connection:
             self.ray.init(address=self._address, runtime_env={"working_dir": str(folder)}, **HUSHED)
 
     def close(self) -> None:
-        """Leave the cluster; one that was started for us ends."""
+        """Leave the cluster, unless it is held; one that was started for us ends."""
+        if self.is_held:
+            return
         global _CURRENT
         _CURRENT = None
         if self._is_ours:

@@ -66,9 +66,11 @@ class Ray:
     def started_ahead(device: str, **settings: Any) -> Iterator[None]:
         """Connected before anything is planned, so that a wrong setting costs nobody a plan."""
         connection = connected(Asked.of(**settings))
+        connection.is_held = True
         try:
             yield
         finally:
+            connection.is_held = False
             connection.close()
 
     @staticmethod

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ from forgetgauge.tasks.causal_lm import CAUSAL_LM
 class Lora:
     """A recipe; the base is read once, and of a model the adapters alone are trained and kept."""
 
+    task: ClassVar[str] = CAUSAL_LM.name
     model: str = "causal-lm"
     model_params: Mapping[str, Any] = field(default_factory=dict)
     rank: int = 16

@@ -65,7 +65,9 @@ def test_of_an_adapted_model_the_adapters_alone_are_stored_and_the_base_is_share
     other = copy.deepcopy(model)
     assert other.base is model.base
     assert {name.partition(".")[0] for name in model.state_dict()} == {"down", "up"}
-    sizes = [layer.weight.shape for layer in model.base.on(torch.device("cpu")).modules() if hasattr(layer, "in_features")]
+    sizes = [
+        layer.weight.shape for layer in model.base.on(torch.device("cpu")).modules() if hasattr(layer, "in_features")
+    ]
     assert sum(t.numel() for t in model.state_dict().values()) == sum(4 * (m + n) for m, n in sizes)
 
 

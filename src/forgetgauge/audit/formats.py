@@ -19,14 +19,14 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import written_whole
 from forgetgauge.npz import UNREADABLE, read_arrays
 
-_IDS = ("pair", "point", "seed", "model")
+_IDS = ("pair", "point", "seed", "model", "person")
 _WHOLE = ("side", "label")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 _SHADOW_SETS = {"shadow-in": True, "shadow-out": False}
 _REFERENCE_SETS = {"reference-in": True, "reference-out": False}
-_PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model") if name != "logits")
+_PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model", "person") if name != "logits")
 _LOGIT = re.compile(r"logit_(\d+)")
-_OF_SHADOWS = ("label", "model", "method", "score", "loss")
+_OF_SHADOWS = ("label", "model", "method", "person", "score", "loss")
 """Columns that a shadow row may fill; the others are blank there."""
 _OF_REFERENCES = ("point", "model", "score", "loss")
 """Columns that the row of a reference model may fill."""
@@ -139,7 +139,7 @@ class _Table:
         played = ~(shadow | reference)
         is_said = not played.any() or any(cell for _, cell in self._numbered("set", played))
         unsaid: set[str] = set() if is_said else {"set"}  # the draw says it
-        columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
+        columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL, "person") and name not in unsaid]
         raw = {name: self._column(name, played) for name in columns}
         if self.logits:
             raw["logits"] = self._logits(played)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from forgetgauge.plugins import language_models
 from forgetgauge.plugins.catalogue import Entry
 
 UNLEARNERS: dict[str, Entry] = {
@@ -381,6 +382,7 @@ TASKS: dict[str, Entry] = {
         "forgetgauge.tasks.regression:REGRESSION",
         "a label is a real number; squared error, R²",
     ),
+    **language_models.TASKS,
 }
 """What a data set's labels and a model's outputs mean."""
 

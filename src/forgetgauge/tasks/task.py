@@ -55,6 +55,10 @@ class Task(ABC):
         """How well a model does what it is for: the larger the better, and 1 at best; None where these points cannot
         show it."""
 
+    def figures(self, outputs: Outputs, labels: Labels) -> dict[str, float]:
+        """Further numbers about how well a model does, by what they are called; most tasks have none."""
+        return {}
+
     @abstractmethod
     def made_up(
         self, n_points: int, n_classes: int, member: npt.NDArray[np.bool_], rng: np.random.Generator

@@ -264,6 +264,7 @@ LEARNERS: dict[str, Entry] = {
         cost="epochs × n gradients, and their norms",
         cites="Abadi et al. 2016; opacus (Yousefpour et al. 2021)",
     ),
+    **language_models.LEARNERS,
 }
 """How a model comes to be."""
 
@@ -305,12 +306,7 @@ MODELS: dict[str, Entry] = {
     ),
     "mlp": Entry("forgetgauge.models.mlp:MLP", "perceptron with hidden layers, for points of any shape"),
     "linear": Entry("forgetgauge.models.mlp:linear", "softmax regression, for points of any shape"),
-    "bert": Entry(
-        "forgetgauge.models.bert:bert",
-        "transformer encoder for token ids, pretrained (a local or hub checkpoint) or random",
-        needs="the extra [text]",
-        cites="Devlin et al. 2019",
-    ),
+    **language_models.MODELS,
 }
 """Architectures."""
 
@@ -370,6 +366,7 @@ DATA: dict[str, Entry] = {
         needs="a download of 0.8 MiB, once; the extra [text] for a checkpoint's tokenizer",
         cites="Socher et al. 2013",
     ),
+    **language_models.DATA,
 }
 """The data sets we know how to read, and where they are from."""
 

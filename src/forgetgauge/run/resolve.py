@@ -21,6 +21,7 @@ from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
+from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
@@ -122,6 +123,8 @@ def _check_task(
                 f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
                 f"those that can be used are {listed(able)}"
             )
+    if spec.metrics.language and not set(QUOTED) <= set(task.signals):
+        raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     if task.has_classes:
         return
     learners = [
@@ -151,10 +154,12 @@ def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes
     """Those that are asked for."""
     if spec.distances and not any(method.unlearner.name == "retrain" for method in methods.values()):
         raise UserError("metrics.distances are to Retrain, but it is not among the unlearners")
+    if spec.language and not any(method.unlearner.name == "retrain" for method in methods.values()):
+        raise UserError("metrics.language compares with Retrain, but it is not among the unlearners")
     if spec.ic and not all(0 <= label < n_classes for label in spec.ic_classes):
         raise UserError(f"metrics.ic_classes = {spec.ic_classes}: classes are 0 to {n_classes - 1}")
     asked: dict[str, Any] = {"ic": list(spec.ic_classes)} if spec.ic else {}
-    return asked | {name: True for name in ("mia", "distances") if getattr(spec, name)}
+    return asked | {name: True for name in ("mia", "distances", "language") if getattr(spec, name)}
 
 
 def _check_confusion(game: Game, dataset: Dataset) -> None:

@@ -10,12 +10,12 @@ from forgetgauge.attack.adversary import Role
 from forgetgauge.audit.formats import WRITERS
 from forgetgauge.audit.outputs import Array
 from forgetgauge.errors import UserError
-from forgetgauge.plan.draws import swap_pair_of
+from forgetgauge.plan.draws import POINT
 from forgetgauge.plan.game import game_from_json
 from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph
 from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.subjects import Shadow
-from forgetgauge.results.views import RunView, expected_of
+from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 
@@ -35,6 +35,8 @@ def write_audit_file(run_folder: Path | str, path: Path | str, *, game: int = 0)
     chosen = game_from_json(games[game])
     if chosen.n_classes < 2:
         raise UserError(f"{run_folder}: an audit file holds logits, which models of the task {chosen.task} do not give")
+    if chosen.by != POINT:
+        raise UserError(f"{run_folder}: an audit takes points as drawn one by one, but this game draws whole groups")
     columns = _Exporter(build_graph(chosen), folder).columns()
     WRITERS[path.suffix.lower()](path, columns)
 
@@ -44,7 +46,7 @@ class _Exporter:
 
     def __init__(self, graph: Graph, folder: RunFolder) -> None:
         self.graph, self.game, self.folder, self.run = graph, graph.game, folder, RunView(folder)
-        self.run.expected |= expected_of(graph)
+        self.view = GameView(graph, self.run)
 
     def columns(self) -> dict[str, Array]:
         blocks = [
@@ -62,7 +64,7 @@ class _Exporter:
         cells = [Cell(method, pair, side, seed) for side in SIDES for seed in range(self.game.seeds)]
         if not all(self.run.has(self.graph.cells[cell].signals) for cell in cells):
             return []
-        drawn = swap_pair_of(self.game, pair)
+        drawn = self.view.pair(pair)
         weight = self.run.read(self.graph.initialise).arrays["weight"][drawn.points]
         blocks = []
         for cell in cells:

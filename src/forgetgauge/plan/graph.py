@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import (
     UTILITY,
@@ -33,7 +34,7 @@ from forgetgauge.plan.jobs import (
     UnlearnJob,
 )
 from forgetgauge.plan.strength import Value
-from forgetgauge.plan.subjects import Confused, Halves, Helper, Reference, Shadow, Subject, Target
+from forgetgauge.plan.subjects import Confused, Helper, Reference, Shadow, Subject, Target
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
@@ -100,7 +101,8 @@ class _Builder:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.jobs: dict[str, Job] = {}
-        self.halves = Halves(game.data_digest, game.seed, game.fraction)
+        self.halves = game.halves
+        self.by_group = game.oracle == GROUP
         self.size, self.n_forget = sum(game.sizes), game.sizes[1]
 
     def build(self) -> Graph:
@@ -181,6 +183,7 @@ class _Builder:
                 adversary.adversary,
                 self.game.n_classes,
                 self.game.task,
+                self.by_group,
                 inputs=inputs,
                 label=label,
                 group=f"fit {name}",
@@ -216,10 +219,9 @@ class _Builder:
             if "background" in adversary.needs:
                 label = f"{method}, {place}, on the shadow half"
                 inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, adversary.columns)
+            how = (adversary.adversary, self.game.task, self.by_group)
             label = f"{name} on {method}, {place}"
-            decide[name] = self._add(
-                DecideJob(adversary.adversary, self.game.task, inputs=inputs, label=label, group=f"decide {name}")
-            )
+            decide[name] = self._add(DecideJob(*how, inputs=inputs, label=label, group=f"decide {name}"))
         return CellJobs(unlearn, signals, decide)
 
     # -- strengths -----------------------------------------------------------------------------------------------

@@ -206,10 +206,12 @@ class FitJob(Job):
     adversary: Named
     n_classes: int
     task: str
+    by_group: bool = False
+    """Whether it is to decide about whole groups."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"adversary": self.adversary.identity, "n_classes": self.n_classes}
+        return {"adversary": self.adversary.identity, "n_classes": self.n_classes, **_by_group(self.by_group)}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:
@@ -223,14 +225,20 @@ class DecideJob(Job):
     kind = "decide"
     adversary: Named
     task: str
+    by_group: bool = False
+    """Whether it decides about whole groups."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"adversary": self.adversary.identity}
+        return {"adversary": self.adversary.identity, **_by_group(self.by_group)}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:
         return [("adversary", self.adversary)]
+
+
+def _by_group(by_group: bool) -> dict[str, bool]:
+    return {"by_group": True} if by_group else {}
 
 
 @dataclass(frozen=True)

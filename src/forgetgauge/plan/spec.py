@@ -51,6 +51,15 @@ class DataSpec(_RunFileTable):
         written="classification",
         in_game=None,
     )
+    groups: int | str | None = declared(
+        None,
+        "of which group (user, document, person) each point is: a `.npy` file with a number or name for each point, or"
+        " a number: so many points that follow each other are one group; a data set may know its groups itself",
+        see="([forget sets](forget-sets.md))",
+        argument=None,
+        in_game=None,
+        written="–",
+    )
     fraction: float = declared(
         1.0,
         "η: the share of the target half and of the shadow half that is used",
@@ -79,6 +88,20 @@ class GameSpec(_RunFileTable):
         within=Range(above=0, below=1),
         label="α = |F| / |R ∪ F|",
         argument_default=0.5,
+    )
+    by: Literal["point", "group"] = declared(
+        "point",
+        'what asks to be forgotten: `"group"` draws whole groups of points, which are never cut; α, |F| = |T| and every'
+        " statistic then count groups",
+        see="([forget sets](forget-sets.md))",
+        label="drawn and forgotten by",
+    )
+    oracle: Literal["point", "group"] | None = declared(
+        None,
+        'what an adversary is shown at once where groups are drawn: `"point"`, one point of a group, or `"group"`, all'
+        " of its points, on whose mean score it decides",
+        written="as `by`",
+        in_game=None,
     )
     pairs: int = declared(
         8, "swap pairs, each a fresh draw; five or more give an interval over pairs", within=_COUNT, label="swap pairs"
@@ -314,6 +337,8 @@ class Arguments(TypedDict, total=False):
     task: str | None
     fraction: float
     alpha: float
+    by: str
+    oracle: str | None
     pairs: int
     seeds: int
     share_retrain: bool

@@ -15,7 +15,15 @@ import numpy as np
 
 from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.plan.draws import draw_confused, draw_halves, draw_reference, draw_shadow, draw_swap_pair
+from forgetgauge.plan.draws import (
+    GROUP,
+    POINT,
+    draw_confused,
+    draw_halves,
+    draw_reference,
+    draw_shadow,
+    draw_swap_pair,
+)
 
 
 @dataclass(frozen=True)
@@ -26,15 +34,22 @@ class Halves:
     """Digest of the data set."""
     seed: int
     fraction: float
+    by: str = POINT
+    """What is drawn, here and for every model: points, or groups."""
 
     @property
     def identity(self) -> dict[str, Any]:
         """As it stands in keys."""
-        return {"data": self.data, "seed": self.seed, "fraction": self.fraction}
+        by = {} if self.by == POINT else {"by": self.by}
+        return {"data": self.data, "seed": self.seed, "fraction": self.fraction, **by}
 
-    def draw(self, n: int) -> tuple[Ints, Ints]:
+    def drawn_groups(self, groups: Ints | None) -> Ints | None:
+        """Of the groups that the data set knows, those that are drawn: all, or None where single points are."""
+        return groups if self.by == GROUP else None
+
+    def draw(self, n: int, groups: Ints | None = None) -> tuple[Ints, Ints]:
         """Positions of the target half and of the shadow half among the n points of the data set."""
-        return draw_halves(self.data, n, self.seed, self.fraction)
+        return draw_halves(self.data, n, self.seed, self.fraction, self.drawn_groups(groups))
 
 
 @dataclass(frozen=True)
@@ -72,8 +87,8 @@ class Subject(ABC):
         """The two classes whose labels are exchanged in F while the model learns, if any."""
 
     @abstractmethod
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        """Its points, given the two halves of the data set and the labels of the whole of it."""
+    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+        """Its points, given the two halves of the data set and the labels and groups of the whole of it."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +109,13 @@ class Target(Subject):
         split = {"role": self.role, "alpha": self.alpha, "pair": self.pair, "side": self.side}
         return {**self.halves.identity, **split, **_replicate(self.replicate)}
 
-    def swap_pair(self, n: int) -> SwapPair:
-        """The pair, whose indices are positions in the target half of n points."""
-        halves = self.halves
-        return draw_swap_pair(halves.data, n, halves.seed, halves.fraction, self.alpha, self.pair)
+    def swap_pair(self, n: int, groups: Ints | None = None) -> SwapPair:
+        """The pair, whose indices are positions in the target half of n points with these groups."""
+        halves, drawn = self.halves, self.halves.drawn_groups(groups)
+        return draw_swap_pair(halves.data, n, halves.seed, halves.fraction, self.alpha, self.pair, drawn)
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        side = self.swap_pair(len(target)).sides[self.side]
+    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+        side = self.swap_pair(len(target), _at(groups, target)).sides[self.side]
         retain, forget = target[side.retain], target[side.forget]
         return PointSets(retain, forget, target[side.unseen], _never_seen(shadow, retain, forget))
 
@@ -132,8 +147,9 @@ class Shadow(Helper):
 
     role = "shadow"
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        drawn = draw_shadow(self.halves.data, len(shadow), *self._drawn_by)
+    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+        own = self.halves.drawn_groups(_at(groups, shadow))
+        drawn = draw_shadow(self.halves.data, len(shadow), *self._drawn_by, own)
         return PointSets(*_parts(shadow, *drawn), target)
 
 
@@ -143,8 +159,10 @@ class Reference(Helper):
 
     role = "reference"
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        drawn = draw_reference(self.halves.data, (len(target), len(shadow)), *self._drawn_by)
+    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+        of_each = [self.halves.drawn_groups(_at(groups, half)) for half in (target, shadow)]
+        own = None if of_each[0] is None or of_each[1] is None else (of_each[0], of_each[1])
+        drawn = draw_reference(self.halves.data, (len(target), len(shadow)), *self._drawn_by, own)
         retain, forget, unseen = _parts(np.concatenate([target, shadow]), *drawn)
         return PointSets(retain, forget, unseen, _never_seen(shadow, retain, forget))
 
@@ -170,12 +188,16 @@ class Confused(Subject):
         drawn = {"role": self.role, "size": self.size, "which": self.which, "labels": labels}
         return {**self.halves.identity, **drawn, **_replicate(self.replicate)}
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
+    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
         halves = self.halves
         drawn_by = (halves.seed, halves.fraction, self.size, self.which, self.classes)
-        drawn = draw_confused(halves.data, labels[target], *drawn_by)
+        drawn = draw_confused(halves.data, labels[target], *drawn_by, halves.drawn_groups(_at(groups, target)))
         retain, forget, unseen = _parts(target, *drawn)
         return PointSets(retain, forget, unseen, _never_seen(shadow, retain, forget))
+
+
+def _at(groups: Ints | None, points: Ints) -> Ints | None:
+    return None if groups is None else groups[points]
 
 
 def _replicate(replicate: int | None) -> dict[str, int]:

@@ -22,6 +22,7 @@ from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
+from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Target
@@ -232,6 +233,8 @@ def _signals(
     arrays: dict[str, npt.NDArray[Any]] = {"outputs": said["seen"], "labels": points.y.cpu().numpy()}
     if not np.isfinite(arrays["outputs"]).all():
         return ValueError("the model's outputs hold NaN or infinite values")
+    if job.halves.by == GROUP and points.groups is not None:
+        arrays["group"] = points.groups
     for column in job.columns:
         arrays[f"column {column}"] = COLUMNS[column](model, points)
     known = inputs["model"].facts  # kept here, since the weights may be dropped

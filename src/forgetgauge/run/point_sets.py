@@ -44,12 +44,14 @@ class SubjectPoints:
     target_index: Ints
     shadow_index: Ints
     sets: PointSets
+    target_groups: Ints | None
+    """(|D|,) the group of each point of the target half, where it is known."""
 
     @staticmethod
     def of(subject: Subject, points: Points, target_index: Ints, shadow_index: Ints) -> SubjectPoints:
         """Of a data set and its two halves."""
-        sets = subject.point_sets(target_index, shadow_index, points.host_labels)
-        return SubjectPoints(subject, points, target_index, shadow_index, sets)
+        sets = subject.point_sets(target_index, shadow_index, points.host_labels, points.whole_groups)
+        return SubjectPoints(subject, points, target_index, shadow_index, sets, points.subset(target_index).groups)
 
     @property
     def elsewhere(self) -> Points:
@@ -60,7 +62,7 @@ class SubjectPoints:
     def pair(self) -> SwapPair:
         """The swap pair of a target model."""
         assert isinstance(self.subject, Target)
-        return self.subject.swap_pair(len(self.target_index))
+        return self.subject.swap_pair(len(self.target_index), self.target_groups)
 
     def look_at(self, what: str) -> Points:
         """F ∪ T of the pair in the order of its first side, all of D, all of the shadow half, or S of the IC test, with
@@ -199,7 +201,8 @@ class WorkerData:
 
     def drawn(self, halves: Halves) -> tuple[Ints, Ints]:
         """The target half and the shadow half."""
-        return halves.draw(len(self.dataset(halves).points))
+        points = self.dataset(halves).points
+        return halves.draw(len(points), points.whole_groups)
 
     def points_of(self, subject: Subject, points: Points | None = None) -> SubjectPoints:
         """The subject's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
@@ -221,14 +224,21 @@ def initialise(job: InitialiseJob, data: WorkerData) -> Artefact:
     target, _shadow = data.drawn(job.halves)
     dataset = data.dataset(job.halves)
     labels = dataset.points.host_labels[target]
-    weight = sensitivity_weights(job.sensitivity, labels, target, data.sources)
-    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
+    groups = job.halves.drawn_groups(dataset.points.subset(target).groups)
+    weight = sensitivity_weights(job.sensitivity, labels, target, data.sources, groups)
+    arrays = {"target": target, "labels": labels, "weight": weight, **({} if groups is None else {"group": groups})}
+    return Artefact(arrays, {"doubts": doubts_of(dataset)})
 
 
 def sensitivity_weights(
-    how: Mapping[str, Any], labels: npt.NDArray[np.int64], target: npt.NDArray[np.int64], sources: Sources
+    how: Mapping[str, Any], labels: Ints, target: Ints, sources: Sources, groups: Ints | None = None
 ) -> npt.NDArray[np.float64]:
-    """(|D|,) P_D, normalised over the target half."""
+    """(|D|,) P_D, normalised over the target half; where groups are drawn a group weighs as its mean point does."""
+    weight = _weights_of_points(how, labels, target, sources)
+    return weight if groups is None else sensitivity.by_group(weight, groups)
+
+
+def _weights_of_points(how: Mapping[str, Any], labels: Ints, target: Ints, sources: Sources) -> npt.NDArray[np.float64]:
     if how["kind"] == "by-class":
         return sensitivity.by_class(labels, {int(label): weight for label, weight in how["weights"].items()})
     if how["kind"] == "file":

@@ -16,11 +16,12 @@ from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
-from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
+from forgetgauge.plan.draws import GROUP, half_sizes
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
+from forgetgauge.plan.subjects import Confused
 from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
@@ -65,17 +66,14 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     adversaries = {name: resolve_adversary(name, params) for name, params in spec.adversaries.items()}
     learner = resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: resolve_method(name, params, learner, spec.tuning) for name, params in spec.unlearners.items()}
-    params = {**spec.data.params, **({} if spec.data.task is None else {"task": spec.data.task})}
+    stated = {"task": spec.data.task, "groups": spec.data.groups}
+    params = {**spec.data.params, **{key: value for key, value in stated.items() if value is not None}}
     dataset = load_dataset(spec.data.name, params)
     if len(np.unique(dataset.points.host_labels)) < 2:
         needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
         raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
     _check_task(dataset, spec, learner, methods, adversaries)
-    n_points = len(dataset.points)
-    n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
-    n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
-    if n_retain + n_forget >= n_shadow:
-        raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
+    n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
     plain = {one.in_game: one.value_in(spec) for one in PARAMETERS.values() if one.in_game is not None}
     plain["queries"] = tuple(sorted(set(spec.strong.queries)))
     plain["sensitivity"] = _resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights)
@@ -94,11 +92,31 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         task=spec.data.task or dataset.task.name,
         utility_name=dataset.task.utility_name,
         price=price_of(spec.tuning, methods),
+        n_groups=n_groups,
+        oracle=spec.game.oracle or spec.game.by,
         **plain,
     )
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
     return game
+
+
+def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
+    """Refuse a draw that cannot be made; the number of groups where these are drawn, else 0."""
+    groups, by = dataset.points.whole_groups, spec.game.by
+    if spec.game.oracle == GROUP and by != GROUP:
+        raise UserError('game.oracle = "group" shows whole groups, but points are drawn: say game.by = "group"')
+    if by == GROUP and groups is None:
+        raise UserError(
+            f"game.by = \"group\": data '{dataset.name}' has no groups; name them in data.groups, as an array `groups` "
+            "of an .npz file, or as groups=… in Python"
+        )
+    n_groups = len(np.unique(groups)) if by == GROUP and groups is not None else 0
+    n_target, n_shadow = half_sizes(n_groups or len(dataset.points), spec.data.fraction)
+    n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
+    if n_retain + n_forget >= n_shadow:
+        raise UserError(f"the shadow half has {n_shadow} {by}s: too few to train on {n_retain + n_forget} of them")
+    return n_groups
 
 
 def _check_task(
@@ -167,12 +185,12 @@ def _check_confusion(game: Game, dataset: Dataset) -> None:
     if "ic" not in game.metrics:
         return
     first, second = game.metrics["ic"]
-    target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
-    labels = dataset.points.host_labels[target]
+    halves = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
+    labels = dataset.points.host_labels
     for pair in range(game.pairs):
-        where = (game.seed, game.fraction, sum(game.sizes), pair)
-        _, confused = draw_confused(game.data_digest, labels, *where, (first, second))
-        if not {first, second} <= set(labels[confused].tolist()):
+        confused = Confused(game.halves, sum(game.sizes), pair, (first, second))
+        sets = confused.point_sets(*halves, labels, dataset.points.whole_groups)
+        if not {first, second} <= set(labels[sets.forget].tolist()):
             raise UserError(f"metrics.ic_classes: too few points of class {first} or {second} to confuse half of them")
 
 
@@ -180,11 +198,13 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
     """Refuse, before anything is trained, a P_D that never shows a point of some F or T."""
     if game.sensitivity["kind"] == "uniform":
         return
-    target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
-    labels = dataset.points.whole_labels.numpy()[target]
-    weight = sensitivity_weights(game.sensitivity, labels, target, Sources({}, weights))
+    target, _ = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
+    groups = game.halves.drawn_groups(dataset.points.subset(target).groups)
+    weight = sensitivity_weights(
+        game.sensitivity, dataset.points.host_labels[target], target, Sources({}, weights), groups
+    )
     for pair in range(game.pairs):
-        drawn = swap_pair_of(game, pair).split
+        drawn = game.swap_pair(pair, groups).split
         if not (weight[drawn.forget].sum() > 0 and weight[drawn.unseen].sum() > 0):
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 

@@ -292,7 +292,8 @@ class _Some(WorkerData):
         sets = PointSets(
             **{name: np.arange(end - len(index[name]), end) for name, end in zip(index, ends, strict=True)}
         )
-        self._point_sets = _SomePoints(subject, points, point_sets.target_index, point_sets.shadow_index, sets)
+        halves = (point_sets.target_index, point_sets.shadow_index)
+        self._point_sets = _SomePoints(subject, points, *halves, sets, point_sets.target_groups)
         test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
         self._dataset = replace(dataset, points=points, test=test)
 
@@ -330,6 +331,7 @@ def _copied(points: Points, index: npt.NDArray[np.int64]) -> Points:
         whole_inputs=points.whole_inputs[at],
         whole_labels=points.whole_labels[at],
         index=np.arange(len(index)),
+        whole_groups=None if points.whole_groups is None else points.whole_groups[index],
     )
 
 

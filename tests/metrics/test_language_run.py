@@ -11,7 +11,6 @@ from sklearn.metrics import roc_auc_score
 
 import forgetgauge
 from forgetgauge.errors import UserError
-from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import Cell
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
@@ -55,7 +54,7 @@ def stored(folder):
     for method, pair, side in product(graph.game.methods, range(2), (0, 1)):
         key = graph.cells[Cell(method, pair, side, 0)].signals
         outputs = run.objects.read(key, done[key].receipt.sha256).arrays["outputs"].astype(np.float64)
-        forget = swap_pair_of(graph.game, pair).in_forget ^ bool(side)
+        forget = graph.game.swap_pair(pair).in_forget ^ bool(side)
         found[method, pair, side] = outputs[forget], outputs[~forget]
     return found
 

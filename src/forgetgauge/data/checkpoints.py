@@ -1,5 +1,4 @@
-"""Where the files of a pretrained checkpoint are: a folder, an installed package, a GGUF file, or the Hugging Face hub's
-cache."""
+"""Where a pretrained checkpoint is: a folder, an installed package, a GGUF file, or the Hugging Face hub's cache."""
 
 from __future__ import annotations
 

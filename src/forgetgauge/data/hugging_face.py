@@ -29,7 +29,7 @@ def library(what: str) -> Any:
         import transformers
     except ImportError as error:
         raise UserError(f"{what} needs transformers: pip install 'forgetgauge[text]'") from error
-    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return transformers
 
 
@@ -81,21 +81,20 @@ class OtherArchitecture(nn.Module):
     def __init__(self, inner: Any) -> None:
         super().__init__()
         self.inner = inner
-        self.sizes = SimpleNamespace(vocab=int(inner.config.vocab_size))
+        self.sizes = SimpleNamespace(vocab=int(inner.config.vocab_size), hidden=int(inner.config.hidden_size))
 
     @property
     def n_layers(self) -> int:
         """How many blocks there are."""
         return int(self.inner.config.num_hidden_layers)
 
-    def hidden(self, ids: Tensor, n_layers: int) -> Tensor:
-        """(n, length) ids -> (n, length, hidden) after so many blocks."""
-        states: Tensor = self.inner(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states[n_layers]
-        return states
-
-    def forward(self, ids: Tensor, at: Tensor) -> Tensor:
-        """(n, length) ids and (n, m) positions -> (n, m, vocab)."""
-        logits: Tensor = self.inner(input_ids=ids, use_cache=False).logits
+    def forward(self, ids: Tensor, at: Tensor | None, n_layers: int | None = None) -> Tensor:
+        """(n, length) ids and (n, m) positions -> (n, m, vocab); without positions, states after so many blocks."""
+        found = self.inner(input_ids=ids, use_cache=False, output_hidden_states=at is None)
+        if at is None:
+            states: Tensor = found.hidden_states[n_layers]
+            return states
+        logits: Tensor = found.logits
         return logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1]))
 
 

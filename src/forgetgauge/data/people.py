@@ -1,4 +1,4 @@
-"""Fictitious people: short texts by a seeded generator, for language models that are to be tried out without a download.
+"""Fictitious people: short texts by a seeded generator, to try language models out without a download.
 
 Every person has four records: who they are, where they live, what they do, and their phone number. All of it is drawn
 at random, so that a model can know it only by having read it.
@@ -12,11 +12,26 @@ from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.text_records import Count, Encoding, Record, dataset_of_records
 from forgetgauge.errors import UserError
 
-FIRST = "Ada Bram Cleo Dario Elin Fritz Greta Hugo Ines Jonas Kira Lars Mila Nils Olga Pavel Runa Sven Tilda Udo".split()
-LAST = "Abel Brandt Castell Dorn Eklund Falk Gruber Holm Ivers Jansen Keller Lind Moser Norén Otten Prag".split()
-TOWNS = "Arnheim Bergen Calw Delft Emden Fulda Ghent Hanko Imst Jever Krems Lund".split()
-WORK = "baker carpenter doctor editor farmer gardener judge librarian miller nurse painter teacher".split()
-PETS = "canary cat dog ferret goat hamster horse parrot rabbit tortoise".split()
+# fmt: off
+FIRST = (
+    "Ada", "Bram", "Cleo", "Dario", "Elin", "Fritz", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Lars", "Mila",
+    "Nils", "Olga", "Pavel", "Runa", "Sven", "Tilda", "Udo",
+)
+LAST = (
+    "Abel", "Brandt", "Castell", "Dorn", "Eklund", "Falk", "Gruber", "Holm", "Ivers", "Jansen", "Keller", "Lind",
+    "Moser", "Noren", "Otten", "Prag",
+)
+TOWNS = (
+    "Arnheim", "Bergen", "Calw", "Delft", "Emden", "Fulda", "Ghent", "Hanko", "Imst", "Jever", "Krems", "Lund",
+)
+WORK = (
+    "baker", "carpenter", "doctor", "editor", "farmer", "gardener", "judge", "librarian", "miller", "nurse",
+    "painter", "teacher",
+)
+PETS = (
+    "canary", "cat", "dog", "ferret", "goat", "hamster", "horse", "parrot", "rabbit", "tortoise",
+)
+# fmt: on
 N_RECORDS = 4
 
 

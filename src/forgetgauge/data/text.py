@@ -199,7 +199,7 @@ def tokenise_once(tokeniser: Tokeniser, sentences: Sequence[str], length: int) -
 
 
 def kept_once(key: str, make: Callable[[], Tokens], shape: tuple[int | None, ...]) -> Tokens:
-    """Tokens that are made once and kept in the data folder under a digest of `key`; None in the shape is any number."""
+    """Tokens, made once and kept in the data folder under a digest of `key`; None in the shape is any number."""
     path = data_folder() / "tokens" / f"{hashlib.sha256(key.encode()).hexdigest()}.npz"
     kept = _read(path, shape)
     if kept is None:

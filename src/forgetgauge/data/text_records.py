@@ -1,7 +1,7 @@
 """Records of text, a prompt and an answer each, as points of the task `causal-lm`.
 
 A record is stored as (versions, length) whole numbers that say which token stands where and whether its loss counts
-(`models/condensed.py` has the code of them): as given, with a refusal for an answer, and with its prompt in other words.
+(`models/condensed.py` has the code): as given, with a refusal for an answer, and with its prompt in other words.
 Records of one person, or of one story, are one group.
 """
 
@@ -200,7 +200,8 @@ def dataset_of_records(
     asked = [list(vars(record).values()) for record in (*records, *others)]
     key = json.dumps([asked, REFUSALS, tokeniser.digest, vars(encoding)])
     codes = kept_once(key, lambda: encoding.points([*records, *others], tokeniser), (len(asked), 3, None))
-    inputs, labels = torch.from_numpy(codes.astype(np.int32)), torch.tensor([_zlib_bytes(r) for r in (*records, *others)])
+    inputs = torch.from_numpy(codes.astype(np.int32))
+    labels = torch.tensor([_zlib_bytes(record) for record in (*records, *others)])
     n = len(records)
     test = (inputs[n:], labels[n:]) if others else None
     return Dataset.of(name, inputs[:n], labels[:n], test=test, task=CAUSAL_LM)

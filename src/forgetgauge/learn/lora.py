@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +16,8 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, Schedule, Steps, batch_positions, batches_per_epoch, descend
 from forgetgauge.learn.stacked.engines import Engine
-from forgetgauge.learn.stacked.lora import lora_stack
 from forgetgauge.learn.stacked.members import check_points
+from forgetgauge.learn.stacked.records import record_stack
 from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of
 from forgetgauge.models.building import torch_seeded
@@ -32,6 +32,7 @@ from forgetgauge.tasks.causal_lm import CAUSAL_LM
 class Lora:
     """A recipe; the base is read once, and of a model the adapters alone are trained and kept."""
 
+    task: ClassVar[str] = CAUSAL_LM.name
     model: str = "causal-lm"
     model_params: Mapping[str, Any] = field(default_factory=dict)
     rank: int = 16
@@ -91,10 +92,8 @@ class Lora:
             return []
         check_points(points)
         models = [self.build(p, s.seed("init")) for p, s in zip(points, streams, strict=True)]
-        stack = lora_stack(models, points[0], self.precision)
-        feeds = [
-            Feed(batches_of(p, self._order(p, s)), self._n_steps(p)) for p, s in zip(points, streams, strict=True)
-        ]
+        stack = record_stack(models, points[0], self.precision)
+        feeds = [Feed(batches_of(p, self._order(p, s)), self._n_steps(p)) for p, s in zip(points, streams, strict=True)]
         widest = min(self.batch_size, max(len(p) for p in points))
         Descent(stack, points[0], feeds, self.steps, batch_size=widest).run()
         return [model.eval() for model in stack.members()]

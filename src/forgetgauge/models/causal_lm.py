@@ -130,7 +130,7 @@ def causal_lm(
     `….gguf`, in a package too.
     """
     if len(input_shape) != 2:
-        raise ValueError(f"wants records (versions, length) of the task causal-lm, the data has the shape {input_shape}")
+        raise ValueError(f"wants records of the task causal-lm, (versions, length), but the data are {input_shape}")
     base = base_of(checkpoint=checkpoint, layers=layers, hidden=hidden, heads=heads, vocab=vocab)
     own = base.on(torch.device("cpu"))
     body = copy.deepcopy(own) if checkpoint else Llama(own.sizes)
@@ -238,4 +238,4 @@ def _sums(logits_at: LogitsAt, codes: Tensor, base: Base | None = None) -> tuple
 
 def _portions(codes: Tensor, most: int, base: Base | None) -> Iterator[Tensor]:
     vocab = 2**16 if base is None else base.on(torch.device("cpu")).sizes.vocab
-    yield from codes.split(max(1, LOGITS_AT_ONCE[codes.device.type] // (most * vocab)))
+    yield from torch.split(codes, max(1, LOGITS_AT_ONCE[codes.device.type] // (most * vocab)))

@@ -146,15 +146,22 @@ class Llama(nn.Module):
 
     def hidden(self, ids: Tensor, n_layers: int | None = None) -> Tensor:
         """(n, length) ids -> (n, length, hidden): after so many blocks; after all of them, normalised."""
-        x = self.model.embed_tokens(ids)
+        x: Tensor = self.model.embed_tokens(ids)
         turn = _turn(self.sizes, ids.shape[1], x)
         for layer in list(self.model.layers)[:n_layers]:
             x = layer(x, turn)
-        return self.model.norm(x) if n_layers is None else x
+        if n_layers is None:
+            x = self.model.norm(x)
+        return x
 
-    def forward(self, ids: Tensor, at: Tensor) -> Tensor:
-        """(n, length) ids and (n, m) positions -> (n, m, vocab) what is expected after these positions."""
-        hidden = self.hidden(ids)
+    def forward(self, ids: Tensor, at: Tensor | None, n_layers: int | None = None) -> Tensor:
+        """(n, length) ids and (n, m) positions -> (n, m, vocab) what is expected after these positions.
+
+        Without positions, the hidden states after so many blocks.
+        """
+        hidden = self.hidden(ids, n_layers)
+        if at is None:
+            return hidden
         chosen = hidden.gather(1, at[..., None].expand(-1, -1, hidden.shape[-1]))
         last = self.model.embed_tokens if self.lm_head is None else self.lm_head
         return F.linear(chosen, last.weight)

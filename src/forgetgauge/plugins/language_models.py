@@ -111,3 +111,44 @@ DATA: dict[str, Entry] = {
         cites="Ramakrishna et al. 2025 (LUME, SemEval-2025 Task 4)",
     ),
 }
+
+_NEEDS = "original model of the task causal-lm, retain set, forget set"
+_PAIRED = "epochs × |F| gradients, and a batch of R for each batch of F"
+
+UNLEARNERS: dict[str, Entry] = {
+    "npo": Entry(
+        "forgetgauge.unlearn.npo:NPO",
+        "push the probability of the forget set down, less where it is far below the original's already",
+        needs=_NEEDS,
+        cost=f"{_PAIRED}; as many predictions of the original",
+        cites="Zhang et al. 2024",
+    ),
+    "sim-npo": Entry(
+        "forgetgauge.unlearn.sim_npo:SimNPO",
+        "push the mean token probability of the forget set down, less where it is low already",
+        needs=_NEEDS,
+        cost=_PAIRED,
+        cites="Fan et al. 2024 (SimNPO)",
+    ),
+    "i-dont-know": Entry(
+        "forgetgauge.unlearn.i_dont_know:IDontKnow",
+        "teach “I don't know” as the answer to the prompts of the forget set",
+        needs=_NEEDS,
+        cost=_PAIRED,
+        cites="Maini et al. 2024 (TOFU)",
+    ),
+    "rmu": Entry(
+        "forgetgauge.unlearn.rmu:RMU",
+        "steer what a middle block says of the forget set to a random direction",
+        needs=_NEEDS,
+        cost=f"{_PAIRED}, of the first blocks; as many predictions of the original",
+        cites="Li et al. 2024 (WMDP)",
+    ),
+    "task-vector": Entry(
+        "forgetgauge.unlearn.task_vector:TaskVector",
+        "learn the forget set once more and subtract what that changed",
+        needs="original model of the task causal-lm, forget set",
+        cost="epochs × |F| gradients",
+        cites="Ilharco et al. 2023",
+    ),
+}

@@ -121,6 +121,7 @@ UNLEARNERS: dict[str, Entry] = {
         cost="|F| × |R ∪ F| second derivatives (a batch: |R ∪ F|); a full training where the budget is exceeded",
         cites="Guo et al. 2020",
     ),
+    **language_models.UNLEARNERS,
 }
 """What makes a model forget."""
 

@@ -143,8 +143,6 @@ def _check_task(
             )
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
-    if task.has_classes:
-        return
     learners = [
         ("learner", learner),
         *((f"unlearners.{name}", one.learner) for name, one in methods.items() if one.learner),
@@ -152,8 +150,14 @@ def _check_task(
     things = [(place, plugins.learners.load(one.name)) for place, one in learners if one is not None]
     things += [(f"unlearners.{name}", plugins.unlearners.load(one.unlearner.name)) for name, one in methods.items()]
     for place, thing in things:
-        if getattr(thing, "needs_classes", False):
+        if getattr(thing, "task", task.name) != task.name:
+            raise UserError(f"{place}: it is for the task {thing.task}, but {of_task}, is another")
+        if getattr(thing, "needs_classes", False) and not task.has_classes:
             raise UserError(f"{place}: it needs classes, which {of_task}, does not have")
+        if getattr(thing, "needs_head", False) and not task.outputs_by_head:
+            raise UserError(f"{place}: it needs outputs that a last layer gives, but those of {of_task}, are not")
+    if task.has_classes:
+        return
     asked = {
         "game.sensitivity.by_class": spec.game.sensitivity.by_class is not None,
         "metrics.ic": spec.metrics.ic,

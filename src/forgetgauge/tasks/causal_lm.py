@@ -51,6 +51,7 @@ class CausalLM(Task):
     name = "causal-lm"
     utility_name = "token probability"
     has_classes = False
+    outputs_by_head = False
 
     def checked_labels(self, raw: npt.NDArray[Any]) -> Ints:
         """Whole numbers of bytes, at least 1."""

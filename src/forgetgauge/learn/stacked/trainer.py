@@ -23,8 +23,8 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.device import capture
-from forgetgauge.learn.stacked.lora import LoraStack
 from forgetgauge.learn.stacked.members import own_labels
+from forgetgauge.learn.stacked.records import RecordStack
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.tasks.task import Labels
 
@@ -58,7 +58,7 @@ def batches_of(part: Points, order: Iterable[Positions], labels: Labels | None =
     return (Batch(part.index[at], taught[at]) for at in order)
 
 
-Stack = TracedStack | LoraStack
+Stack = TracedStack | RecordStack
 
 AfterStep = Callable[[Tensor, Tensor], None]
 """(weights, velocity), both (K, P), to be corrected in place; also called for members that have finished, and for the

@@ -36,7 +36,7 @@ _IN_OTHER_WORDS = (
 def load_lume(
     *,
     part: Part = "all",
-    groups: int = 0,
+    first: int = 0,
     tokenizer: str = "pieces",
     max_length: int = 256,
     count: Count = "answer",
@@ -45,7 +45,7 @@ def load_lume(
 ) -> Dataset:
     """Records as tokens, the records of one person (or story) a group.
 
-    `part` is `people`, `stories`, `biographies` or `all`; `groups` takes the first so many groups, 0 all of them;
+    `part` is `people`, `stories`, `biographies` or `all`; `first` takes the first so many groups, 0 all of them;
     `tokenizer` is `pieces` (words and digits, the `vocab` most frequent) or a checkpoint; `count` says whether the loss
     of the answer or of all tokens counts; `outside = "sst5"` measures perplexity on 500 sentences of film reviews too.
     """
@@ -53,15 +53,15 @@ def load_lume(
         raise UserError(f"data 'lume': part = {part!r} is none of all, people, stories, biographies")
     if outside not in ("none", "sst5"):
         raise UserError(f"data 'lume': outside = {outside!r} is neither 'none' nor 'sst5'")
-    if not isinstance(groups, int) or groups < 0:
-        raise UserError(f"data 'lume': groups = {groups!r} is not a whole number of at least 0")
+    if not isinstance(first, int) or first < 0:
+        raise UserError(f"data 'lume': first = {first!r} is not a whole number of at least 0")
     encoding = Encoding(tokenizer, max_length, count, vocab)
     folder = locate("lume")
     with mendable("lume"):
         records = [record for name in ("forget", "retain") for record in read_lume(folder / f"{name}.jsonl", part)]
-    if groups:
-        owners = list(dict.fromkeys(record.owner for record in records))[:groups]
-        records = [record for record in records if record.owner in set(owners)]
+    if first:
+        owners = set(list(dict.fromkeys(record.owner for record in records))[:first])
+        records = [record for record in records if record.owner in owners]
     sentences = read_trees(locate("sst5") / "test.txt")[0][:N_OUTSIDE] if outside == "sst5" else []
     return dataset_of_records("lume", records, encoding, sentences)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,3 +240,33 @@ def test_in_swap_pairs_shadow_models_need_persons_too(tmp_path):
     del columns["shadow_person"]
     with pytest.raises(UserError, match="shadow_person is missing"):
         audit_file(save(tmp_path, **columns))
+
+
+# -- the documentation -------------------------------------------------------------------------------------------------
+
+
+def test_the_audit_of_the_documentation_runs_block_by_block(tmp_path, monkeypatch, call):
+    """docs/language-models.md, its blocks in their order: the files that have a title are there beforehand."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[1] / "docs/language-models.md").read_text("utf-8")
+    said = []
+    for language, title, text in re.findall(
+        r'^```(bash|python|json)(?: title="([^"]+)")?\n(.*?)^```', page, re.M | re.S
+    ):
+        if title:
+            (tmp_path / title).exists() or (tmp_path / title).write_text(text)  # the draw was made in earnest
+        elif language == "python":
+            exec(compile(text, "language-models.md", "exec"), {})
+        else:
+            for line in text.strip().splitlines():
+                if line.startswith(("forgetgauge draw", "forgetgauge audit", "forgetgauge import-evals")):
+                    code, out, err = call(*shlex.split(line)[1:])
+                    assert (code, err) == (0, ""), line
+                    said.append(out.splitlines()[0])
+    assert said[0].startswith("200 groups in the list")
+    assert said[1:] == [
+        "model: still visible",
+        "4 samples: tofu.csv; next: forgetgauge audit tofu.csv --requests",
+        said[3],
+    ]
+    assert said[3].startswith("model: not evaluable")

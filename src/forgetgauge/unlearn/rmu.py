@@ -46,7 +46,7 @@ class RMU(PairedMethod):
             states = stack.hidden(step.given, block).float()
             with torch.no_grad():
                 before = stack.hidden(step.given, block, original).float()
-            there = (step.given != PADDING).float()  # (K, B, length)
+            there = (step.given != PADDING) & (step.lost | step.kept)[..., None]  # (K, B, length)
             size = (before.norm(dim=-1) * there).sum((1, 2)) / there.sum((1, 2)).clamp(min=1)
             aim = (self.coefficient * size[:, None] * directions)[:, None, None]
             lost, kept = (_mean_square(states - wanted, there) for wanted in (aim, before))

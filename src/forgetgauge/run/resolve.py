@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,13 @@ def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} {by}s: too few to train on {n_retain + n_forget} of them")
+    n_hardest = round(spec.game.hardest * n_target)
+    if 2 * n_forget > n_hardest:
+        most = n_hardest // 2
+        raise UserError(
+            f"game.hardest = {spec.game.hardest:g} of {n_target} {by}s are {n_hardest}, of which F and T are to be "
+            f"{2 * n_forget}: use game.alpha of at most {math.floor(1000 * most / (n_target - most)) / 1000:g}"
+        )
     return n_groups
 
 
@@ -201,6 +209,11 @@ def _check_confusion(game: Game, dataset: Dataset) -> None:
 def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> None:
     """Refuse, before anything is trained, a P_D that never shows a point of some F or T."""
     if game.sensitivity["kind"] == "uniform":
+        return
+    if game.hardest < 1:
+        given = game.sensitivity.get("weights", {}).values() or weights[game.sensitivity["digest"]]
+        if min(given) == 0:
+            raise UserError("game.hardest: a point without weight may be all there is of F: use weights above 0")
         return
     target, _ = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
     groups = game.halves.drawn_groups(dataset.points.subset(target).groups)

@@ -485,14 +485,14 @@ def test_an_adversary_that_draws_while_it_decides_is_not_exactly_0_on_a_shared_m
     from forgetgauge.testing.adversaries import _cannot_tell_the_sides_of_a_shared_model, _World
 
     with pytest.raises(AssertionError, match="not exactly 0"):
-        _cannot_tell_the_sides_of_a_shared_model(adversary(CoinOfItsOwn), _World.make(frozenset(), 0, 1.5))
+        _cannot_tell_the_sides_of_a_shared_model(adversary(CoinOfItsOwn), _World.make(Good(), 0, 1.5))
 
 
 def test_an_answer_that_depends_on_what_was_asked_before_is_not_one_function():
     from forgetgauge.testing.adversaries import _is_one_function_for_both_sides, _World
 
     with pytest.raises(AssertionError, match="not one function for both sides"):
-        _is_one_function_for_both_sides(adversary(Turns), _World.make(frozenset(), 0, 1.5))
+        _is_one_function_for_both_sides(adversary(Turns), _World.make(Good(), 0, 1.5))
 
 
 def test_an_adversary_that_wins_on_noise_is_not_calibrated():

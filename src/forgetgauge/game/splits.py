@@ -141,6 +141,10 @@ class Units:
         points = np.flatnonzero(place[self.of_point] >= 0)
         return np.asarray(points[np.argsort(place[self.of_point[points]], kind="stable")], dtype=np.int64)
 
+    def containing(self, points: Bools) -> Ints:
+        """The units that have some of these (points,), in ascending order."""
+        return np.flatnonzero(points) if self.of_point is None else np.unique(self.of_point[points])
+
     def members(self, drawn: Ints) -> Bools:
         """(points,) whether a point is of one of these units."""
         chosen = np.zeros(self.n, dtype=np.bool_)
@@ -148,18 +152,37 @@ class Units:
         return chosen if self.of_point is None else chosen[self.of_point]
 
 
-def draw_split(n: int, alpha: float | Fraction, rng: np.random.Generator, groups: Ints | None = None) -> Split:
-    """One split of the points 0 … n−1, uniform over S_α; with ``groups``, (n,), the groups are split so."""
+def draw_split(
+    n: int,
+    alpha: float | Fraction,
+    rng: np.random.Generator,
+    groups: Ints | None = None,
+    among: Bools | None = None,
+) -> Split:
+    """One split of the points 0 … n−1, uniform over S_α; with ``groups``, (n,), the groups are split so.
+
+    F and T are of the points that ``among``, (n,), names, all where it is None; what is left of these is in R too.
+    """
     units = Units.of(n, groups)
     _, k = split_sizes(units.n, alpha)
-    order = rng.permutation(units.n)
-    retain, forget, unseen = (units.points_in(part) for part in (order[2 * k :], order[:k], order[k : 2 * k]))
-    return Split(retain, forget, unseen, groups)
+    eligible = np.arange(units.n) if among is None else units.containing(among)
+    if len(eligible) < 2 * k:
+        raise ValueError(f"F and T are {2 * k}, but there are {len(eligible)} to draw them from; use a smaller alpha")
+    order = rng.permutation(eligible)
+    retain = np.concatenate([order[2 * k :], np.setdiff1d(np.arange(units.n), eligible)])
+    sets = [units.points_in(part) for part in (retain, order[:k], order[k : 2 * k])]
+    return Split(sets[0], sets[1], sets[2], groups)
 
 
-def draw_pair(n: int, alpha: float | Fraction, rng: np.random.Generator, groups: Ints | None = None) -> SwapPair:
+def draw_pair(
+    n: int,
+    alpha: float | Fraction,
+    rng: np.random.Generator,
+    groups: Ints | None = None,
+    among: Bools | None = None,
+) -> SwapPair:
     """One swap pair whose first side is uniform over S_α (and so is the second)."""
-    return SwapPair(draw_split(n, alpha, rng, groups))
+    return SwapPair(draw_split(n, alpha, rng, groups, among))
 
 
 def _sorted_indices(points: Ints, name: str) -> Ints:

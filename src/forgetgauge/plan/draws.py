@@ -41,11 +41,22 @@ def half_sizes(n: int, fraction: float) -> tuple[int, int]:
 
 
 def draw_swap_pair(
-    data: str, n: int, seed: int, fraction: float, alpha: float, pair: int, groups: Ints | None = None
+    data: str,
+    n: int,
+    seed: int,
+    fraction: float,
+    alpha: float,
+    pair: int,
+    groups: Ints | None = None,
+    among: Bools | None = None,
 ) -> SwapPair:
-    """The pair-th swap pair of D, uniform over S_α; its indices are positions in the target half of n points."""
+    """The pair-th swap pair of D, uniform over S_α; its indices are positions in the target half of n points.
+
+    Its F and T are of the points that `among` names, where it does.
+    """
     where = {"data": data, "n": n, "seed": seed, "fraction": fraction, "alpha": alpha, "pair": pair}
-    return draw_pair(n, alpha, draw_streams(draw="pair", **where, **by_groups(groups)).generator("split"), groups)
+    rng = draw_streams(draw="pair", **where, **by_groups(groups)).generator("split")
+    return draw_pair(n, alpha, rng, groups, among)
 
 
 def draw_showing(points: npt.NDArray[Any]) -> Ints:
@@ -60,13 +71,28 @@ def draw_showing(points: npt.NDArray[Any]) -> Ints:
 
 
 def draw_shadow(
-    data: str, n: int, seed: int, fraction: float, size: int, which: int, forget: int = 0, groups: Ints | None = None
+    data: str,
+    n: int,
+    seed: int,
+    fraction: float,
+    size: int,
+    which: int,
+    forget: int = 0,
+    groups: Ints | None = None,
+    among: Bools | None = None,
 ) -> tuple[Bools, Bools]:
     """(members, forgotten), each (n,): which `size` points of the shadow half a shadow model is trained on, and which
-    `forget` of these it is asked to forget; uniform. With the group of each point, so many groups."""
+    `forget` of these it is asked to forget; uniform. With the group of each point, so many groups. Where `among` names
+    the hardest points, what it is not trained on and what it is to forget are of these, as T and F of a target are."""
     where = {"data": data, "n": n, "seed": seed, "fraction": fraction, "size": size, "which": which}
     named = draw_streams(draw="shadow", **where, **by_groups(groups))
-    return _members(named, "members", Units.of(n, groups), size, forget)
+    units = Units.of(n, groups)
+    if among is None:
+        return _members(named, "members", units, size, forget)
+    order, hardest = named.generator("members").permutation(units.n), units.containing(among)
+    order = order[np.argsort(~np.isin(order, hardest), kind="stable")]  # the hardest first
+    n_out, asked = units.n - size, order[: len(hardest)]
+    return units.members(order[n_out:]), units.members(asked[n_out : n_out + forget])
 
 
 def draw_reference(
@@ -78,18 +104,21 @@ def draw_reference(
     which: int,
     forget: int = 0,
     groups: tuple[Ints, Ints] | None = None,
+    among: Bools | None = None,
+    role: str = "reference",
 ) -> tuple[Bools, Bools]:
     """(members, forgotten) over target half, then shadow half: a reference model knows half of its points from each.
 
     So a point of D is in about every third to every second reference model, whatever α is, and their training sets are
-    as large as the target's. What is forgotten is of D. The draw is independent of every swap pair.
+    as large as the target's. What is forgotten is of D. The draw is independent of every swap pair, and of that for
+    another role.
     """
     of_each = (None, None) if groups is None else groups
     where = {"data": data, "sizes": list(sizes), "seed": seed, "fraction": fraction, "size": size, "which": which}
-    named = draw_streams(draw="reference", **where, **by_groups(of_each[0]))
+    named = draw_streams(draw=role, **where, **by_groups(of_each[0]))
     halves = [Units.of(n, own) for n, own in zip(sizes, of_each, strict=True)]
     of_target = min((size + 1) // 2, halves[0].n)
-    target = _members(named, "target", halves[0], of_target, min(forget, of_target))
+    target = _members(named, "target", halves[0], of_target, min(forget, of_target), among)
     shadow = _members(named, "shadow", halves[1], size - of_target, 0)
     return np.concatenate([target[0], shadow[0]]), np.concatenate([target[1], shadow[1]])
 
@@ -112,9 +141,12 @@ def draw_confused(
     return members, confused_half(labels, members, classes, named.generator("confused"))
 
 
-def _members(named: Streams, purpose: str, units: Units, size: int, forget: int) -> tuple[Bools, Bools]:
-    order = named.generator(purpose).permutation(units.n)
-    return units.members(order[:size]), units.members(order[:forget])
+def _members(
+    named: Streams, purpose: str, units: Units, size: int, forget: int, among: Bools | None = None
+) -> tuple[Bools, Bools]:
+    members = named.generator(purpose).permutation(units.n)[:size]
+    asked = members if among is None else members[np.isin(members, units.containing(among))]
+    return units.members(members), units.members(asked[:forget])
 
 
 def draw_streams(**identity: Any) -> Streams:

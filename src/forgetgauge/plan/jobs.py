@@ -40,6 +40,9 @@ UTILITY = "utility"
 """What models that show the cost of a strength are looked at for: how good they are on shadow points that they never
 saw is all that is kept of them."""
 
+DRAW = "draw"
+"""The role of the first job's artefact among the inputs of jobs that must know the hardest points."""
+
 TRIALS: frozenset[Kind] = frozenset({"try-model", "try-adversary"})
 """Kinds that are done before a run; their outcome is whether the user's code works."""
 
@@ -116,15 +119,18 @@ class Job(ABC):
 
 @dataclass(frozen=True)
 class InitialiseJob(Job):
-    """The halves of the data set, and the sensitivity P_D over the first."""
+    """The halves of the data set, the sensitivity P_D over the first, and its hardest points where F is of these."""
 
     kind = "initialise"
     halves: Halves
     sensitivity: Mapping[str, Any]
+    hardest: float = 1.0
+    """The share that F and T are drawn from: it takes signals of models that score the points."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {**self.halves.identity, "sensitivity": dict(self.sensitivity)}
+        hardest = {"hardest": self.hardest} if self.hardest < 1 else {}
+        return {**self.halves.identity, "sensitivity": dict(self.sensitivity), **hardest}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:

@@ -103,6 +103,14 @@ class GameSpec(_RunFileTable):
         written="as `by`",
         in_game=None,
     )
+    hardest: float = declared(
+        1.0,
+        "F and T are drawn from this share of D: the points (or groups) that models memorise most, as models show that"
+        " have nothing else to do with the game",
+        see="([forget sets](forget-sets.md))",
+        within=Range(above=0, most=1),
+        label="share of D that F and T are drawn from, the hardest first",
+    )
     pairs: int = declared(
         8, "swap pairs, each a fresh draw; five or more give an interval over pairs", within=_COUNT, label="swap pairs"
     )
@@ -163,6 +171,14 @@ class ShadowSpec(_RunFileTable):
         within=_COUNT,
         label="reference models",
         in_game="n_references",
+    )
+    scorers: int = declared(
+        16,
+        "models on random parts of both halves that show which points are memorised most, where `game.hardest` is"
+        " below 1",
+        within=Range(least=2, most=10_000),
+        label="models that score points for hardness",
+        in_game="n_scorers",
     )
 
 
@@ -240,6 +256,12 @@ class MetricsSpec(_RunFileTable):
     )
     distances: bool = declared(
         False, "KL divergence and accuracy gaps to Retrain, which must be among the unlearners", **_APART
+    )
+    language: bool = declared(
+        False,
+        "what is quoted of language models: the KS test on losses and PrivLeak, both against Retrain, which must be"
+        " among the unlearners, extraction strength and verbatim match",
+        **_APART,
     )
 
 
@@ -333,6 +355,7 @@ class Arguments(TypedDict, total=False):
     alpha: float
     by: str
     oracle: str | None
+    hardest: float
     pairs: int
     seeds: int
     share_retrain: bool
@@ -341,6 +364,7 @@ class Arguments(TypedDict, total=False):
     interval: str
     shadows: int
     references: int
+    scorers: int
     price: float
     strengths: int
     tuning_shadows: int

@@ -52,6 +52,16 @@ class Halves:
         return draw_halves(self.data, n, self.seed, self.fraction, self.drawn_groups(groups))
 
 
+@dataclass(frozen=True, eq=False)
+class Hardest:
+    """The points that are memorised most, from which F and T are drawn; fixed before any draw of these."""
+
+    target: Bools
+    """(|D|,) of the target half."""
+    shadow: Bools
+    """Of the shadow half."""
+
+
 @dataclass(frozen=True)
 class PointSets:
     """The points a model meets, as positions in the whole data set."""
@@ -83,12 +93,20 @@ class Subject(ABC):
 
     @property
     @abstractmethod
+    def hangs_on_hardest(self) -> bool:
+        """Whether its points depend on which are the hardest, where F and T are drawn from these."""
+
+    @property
+    @abstractmethod
     def exchanged(self) -> tuple[int, int] | None:
         """The two classes whose labels are exchanged in F while the model learns, if any."""
 
     @abstractmethod
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
-        """Its points, given the two halves of the data set and the labels and groups of the whole of it."""
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
+        """Its points, given the two halves of the data set and the labels and groups of the whole of it; what is
+        forgotten, and T, are of the hardest points, where these are asked for."""
 
 
 @dataclass(frozen=True)
@@ -109,13 +127,18 @@ class Target(Subject):
         split = {"role": self.role, "alpha": self.alpha, "pair": self.pair, "side": self.side}
         return {**self.halves.identity, **split, **_replicate(self.replicate)}
 
-    def swap_pair(self, n: int, groups: Ints | None = None) -> SwapPair:
+    hangs_on_hardest = True
+
+    def swap_pair(self, n: int, groups: Ints | None = None, hardest: Bools | None = None) -> SwapPair:
         """The pair, whose indices are positions in the target half of n points with these groups."""
         halves, drawn = self.halves, self.halves.drawn_groups(groups)
-        return draw_swap_pair(halves.data, n, halves.seed, halves.fraction, self.alpha, self.pair, drawn)
+        return draw_swap_pair(halves.data, n, halves.seed, halves.fraction, self.alpha, self.pair, drawn, hardest)
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
-        side = self.swap_pair(len(target), _at(groups, target)).sides[self.side]
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
+        among = None if hardest is None else hardest.target
+        side = self.swap_pair(len(target), _at(groups, target), among).sides[self.side]
         retain, forget = target[side.retain], target[side.forget]
         return PointSets(retain, forget, target[side.unseen], _never_seen(shadow, retain, forget))
 
@@ -146,10 +169,14 @@ class Shadow(Helper):
     """A helper that knows points of the shadow half alone."""
 
     role = "shadow"
+    hangs_on_hardest = True
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
         own = self.halves.drawn_groups(_at(groups, shadow))
-        drawn = draw_shadow(self.halves.data, len(shadow), *self._drawn_by, own)
+        among = None if hardest is None else hardest.shadow
+        drawn = draw_shadow(self.halves.data, len(shadow), *self._drawn_by, own, among)
         return PointSets(*_parts(shadow, *drawn), target)
 
 
@@ -159,12 +186,27 @@ class Reference(Helper):
 
     role = "reference"
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+    @property
+    def hangs_on_hardest(self) -> bool:
+        return self.forget is not None
+
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
         of_each = [self.halves.drawn_groups(_at(groups, half)) for half in (target, shadow)]
         own = None if of_each[0] is None or of_each[1] is None else (of_each[0], of_each[1])
-        drawn = draw_reference(self.halves.data, (len(target), len(shadow)), *self._drawn_by, own)
+        among = None if hardest is None else hardest.target
+        sizes = (len(target), len(shadow))
+        drawn = draw_reference(self.halves.data, sizes, *self._drawn_by, own, among, self.role)
         retain, forget, unseen = _parts(np.concatenate([target, shadow]), *drawn)
         return PointSets(retain, forget, unseen, _never_seen(shadow, retain, forget))
+
+
+@dataclass(frozen=True)
+class Scorer(Reference):
+    """A reference model that no adversary learns from: it shows which points are memorised most."""
+
+    role = "scorer"
 
 
 @dataclass(frozen=True)
@@ -172,6 +214,7 @@ class Confused(Subject):
     """A model of the IC test: trained on as many points of D as a target, with two classes exchanged in F."""
 
     role = "confused"
+    hangs_on_hardest = False
     size: int
     which: int
     classes: tuple[int, int]
@@ -188,7 +231,9 @@ class Confused(Subject):
         drawn = {"role": self.role, "size": self.size, "which": self.which, "labels": labels}
         return {**self.halves.identity, **drawn, **_replicate(self.replicate)}
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None) -> PointSets:
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
         halves = self.halves
         drawn_by = (halves.seed, halves.fraction, self.size, self.which, self.classes)
         drawn = draw_confused(halves.data, labels[target], *drawn_by, halves.drawn_groups(_at(groups, target)))

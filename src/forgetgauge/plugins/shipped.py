@@ -232,6 +232,7 @@ ADVERSARIES: dict[str, Entry] = {
         cost="a few predictions per point",
         cites="Keskar et al. 2017 (sharpness)",
     ),
+    **language_models.ADVERSARIES,
 }
 """Who looks for what a model did not forget."""
 

@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetgauge.game.advantage import Grouped, PairOutcome, outcome_of_decisions, outcome_of_differences
-from forgetgauge.game.arrays import Bools, Floats, Ints
+from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.direction import Lean, membership_lean, rank_differences
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import GROUP, POINT
@@ -96,19 +97,17 @@ class GameView:
     def pair(self, pair: int) -> SwapPair:
         """A swap pair, as it was drawn."""
         if pair not in self._pairs:
-            self._pairs[pair] = self.game.swap_pair(pair, self._groups)
+            groups = self._of_points("group") if self.game.by == GROUP else None
+            among = self._of_points("hardest").astype(np.bool_) if self.game.hardest < 1 else None
+            self._pairs[pair] = self.game.swap_pair(pair, groups, among)
         return self._pairs[pair]
 
-    @cached_property
-    def _groups(self) -> Ints | None:
-        """(|D|,) the group of each point, where groups are drawn."""
-        if self.game.by == POINT:
-            return None
+    def _of_points(self, name: str) -> npt.NDArray[Any]:
+        """(|D|,) what the first job found of each point."""
         arrays = self.run.read(self.graph.initialise).arrays
-        if "group" not in arrays:
+        if name not in arrays:
             raise CorruptArtefact(self.graph.initialise)
-        groups: Ints = arrays["group"]
-        return groups
+        return arrays[name]
 
     def points_of(self, pair: int) -> tuple[Bools, Floats]:
         """Of the pair's points: who is in F of the first side, and P_D."""

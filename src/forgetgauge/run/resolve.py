@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused
+from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
@@ -115,6 +117,13 @@ def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
     n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} {by}s: too few to train on {n_retain + n_forget} of them")
+    n_hardest = round(spec.game.hardest * n_target)
+    if 2 * n_forget > n_hardest:
+        most = n_hardest // 2
+        raise UserError(
+            f"game.hardest = {spec.game.hardest:g} of {n_target} {by}s are {n_hardest}, of which F and T are to be "
+            f"{2 * n_forget}: use game.alpha of at most {math.floor(1000 * most / (n_target - most)) / 1000:g}"
+        )
     return n_groups
 
 
@@ -140,6 +149,8 @@ def _check_task(
                 f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
                 f"those that can be used are {listed(able)}"
             )
+    if spec.metrics.language and not set(QUOTED) <= set(task.signals):
+        raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [
         ("learner", learner),
         *((f"unlearners.{name}", one.learner) for name, one in methods.items() if one.learner),
@@ -173,10 +184,12 @@ def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes
     """Those that are asked for."""
     if spec.distances and not any(method.unlearner.name == "retrain" for method in methods.values()):
         raise UserError("metrics.distances are to Retrain, but it is not among the unlearners")
+    if spec.language and not any(method.unlearner.name == "retrain" for method in methods.values()):
+        raise UserError("metrics.language compares with Retrain, but it is not among the unlearners")
     if spec.ic and not all(0 <= label < n_classes for label in spec.ic_classes):
         raise UserError(f"metrics.ic_classes = {spec.ic_classes}: classes are 0 to {n_classes - 1}")
     asked: dict[str, Any] = {"ic": list(spec.ic_classes)} if spec.ic else {}
-    return asked | {name: True for name in ("mia", "distances") if getattr(spec, name)}
+    return asked | {name: True for name in ("mia", "distances", "language") if getattr(spec, name)}
 
 
 def _check_confusion(game: Game, dataset: Dataset) -> None:
@@ -196,6 +209,11 @@ def _check_confusion(game: Game, dataset: Dataset) -> None:
 def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> None:
     """Refuse, before anything is trained, a P_D that never shows a point of some F or T."""
     if game.sensitivity["kind"] == "uniform":
+        return
+    if game.hardest < 1:
+        given = game.sensitivity.get("weights", {}).values() or weights[game.sensitivity["digest"]]
+        if min(given) == 0:
+            raise UserError("game.hardest: a point without weight may be all there is of F: use weights above 0")
         return
     target, _ = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
     groups = game.halves.drawn_groups(dataset.points.subset(target).groups)

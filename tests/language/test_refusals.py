@@ -1,0 +1,72 @@
+"""What a language model cannot play is refused by name before anything is trained; the benchmark of adapters runs."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import forgetgauge
+from forgetgauge.errors import UserError
+
+PEOPLE = {"data": "people", "pairs": 1, "shadows": 2, "adversaries": "loss"}
+TINY = {"name": "lora", "model_params": {"hidden": 16, "heads": 2, "vocab": 192}, "rank": 2, "epochs": 1}
+
+
+@pytest.mark.parametrize("name", ["fisher", "salun", "random-relabel", "bad-teacher", "scrub"])
+def test_methods_that_need_classes_are_refused(name):
+    with pytest.raises(UserError, match=rf"unlearners\.{name}: it needs classes"):
+        forgetgauge.evaluate(**PEOPLE, unlearner=name, learner=TINY)
+
+
+@pytest.mark.parametrize("name", ["ft-final", "retrain-final"])
+def test_methods_that_train_the_last_layer_alone_are_refused(name):
+    with pytest.raises(UserError, match=rf"unlearners\.{name}: it needs outputs that a last layer gives"):
+        forgetgauge.evaluate(**PEOPLE, unlearner=name, learner=TINY)
+
+
+@pytest.mark.parametrize("name", ["npo", "sim-npo", "i-dont-know", "rmu", "task-vector"])
+def test_methods_for_language_models_are_refused_elsewhere(name):
+    with pytest.raises(
+        UserError, match=rf"unlearners\.{name}: it is for the task causal-lm, but the task of data"
+    ):
+        forgetgauge.evaluate(data="digits", unlearner=name, pairs=1)
+
+
+def test_adapters_are_refused_elsewhere():
+    with pytest.raises(UserError, match="learner: it is for the task causal-lm"):
+        forgetgauge.evaluate(data="digits", unlearner="none", learner=TINY, pairs=1)
+
+
+def test_a_model_of_images_cannot_read_records():
+    with pytest.raises(UserError, match="model 'resnet20'"):
+        forgetgauge.evaluate(**PEOPLE, unlearner="none", learner={"model": "resnet20", "epochs": 1})
+
+
+def test_a_game_with_adapters_is_played_by_person_and_tells_perplexity(tmp_path):
+    """In a minute form: what comes out is in place, not what it is."""
+    result = forgetgauge.evaluate(
+        **{**PEOPLE, "data": "forgetgauge.data.people:load_people"},
+        by="group",
+        unlearner=["retrain", "npo"],
+        learner=TINY,
+        executor="inline",
+    )
+    for method in result.methods.values():
+        assert set(method.utility) == {"retain", "forget", "unseen"}
+        assert method.facts["perplexity, unseen"] == pytest.approx(1 / method.utility["unseen"], rel=0.2)
+        assert 0 <= method.facts["exact match, retain"] <= 1
+
+
+def test_the_benchmark_of_adapters_runs_without_a_gpu(capsys):
+    path = Path(__file__).parents[2] / "benchmarks" / "lora.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_adapters", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    sizes = {"members": 2, "layers": 1, "hidden": 32, "vocab": 64, "length": 8, "batch": 2, "steps": 2, "warm": 1}
+    given = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    found = benchmark.main(["speed", *given, "--device", "cpu"])
+    assert {"one", "ours"} <= set(found)
+    shown = capsys.readouterr().out
+    assert all(f"{rate:,.0f} tokens/s" in shown for rate in found.values())

@@ -28,9 +28,7 @@ def test_methods_that_train_the_last_layer_alone_are_refused(name):
 
 @pytest.mark.parametrize("name", ["npo", "sim-npo", "i-dont-know", "rmu", "task-vector"])
 def test_methods_for_language_models_are_refused_elsewhere(name):
-    with pytest.raises(
-        UserError, match=rf"unlearners\.{name}: it is for the task causal-lm, but the task of data"
-    ):
+    with pytest.raises(UserError, match=rf"unlearners\.{name}: it is for the task causal-lm, but the task of data"):
         forgetgauge.evaluate(data="digits", unlearner=name, pairs=1)
 
 

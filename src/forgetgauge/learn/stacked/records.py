@@ -14,8 +14,7 @@ never mix, since the rows of the batch do not.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -33,9 +32,6 @@ from forgetgauge.models.lora import LoraModel, key_of
 class RecordStack(ABC):
     """K language models; `weights` (K, P) is what is trained of them, `gradient` (K, P) what `backward` writes."""
 
-    statistics: Mapping[str, tuple[Tensor, Tensor]] = MappingProxyType({})
-    """Of batch norms, which they do not have."""
-
     def __init__(self, models: Sequence[RecordModel], most: int) -> None:
         check_alike(models)
         self.models: list[nn.Module] = list(models)
@@ -46,6 +42,8 @@ class RecordStack(ABC):
         rows = [torch.cat([p.detach().flatten() for p in model.parameters()]) for model in models]
         self.weights = torch.stack(rows).requires_grad_(True)
         self.gradient = torch.zeros_like(self.weights, requires_grad=False)
+        self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
+        """Running means and variances of batch norms, of which a language model has none."""
 
     @abstractmethod
     def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -41,7 +41,7 @@ def drawn(tmp_path_factory):
     draw = make_draw(folder / "records.csv", 16, folder / "draw.json", by="person", seed="a beacon's value")
     places = {side: np.flatnonzero(np.isin(names, getattr(draw, side))) for side in ("forget", "unseen")}
     retain = np.setdiff1d(np.arange(len(points)), np.concatenate([*places.values()]))
-    learner = Minibatch(**TINY, epochs=25)
+    learner = Minibatch(**TINY, epochs=15)
     for model, trained_on in {"none": np.concatenate([retain, places["forget"]]), "retrain": retain}.items():
         fitted = learner.fit(points.subset(trained_on), Streams({"model": model}))
         outputs = outputs_of(fitted, points)
@@ -81,7 +81,7 @@ def played(tmp_path_factory):
         data="people",
         data_params=PEOPLE,
         by="group",
-        learner={"name": "minibatch", **TINY, "epochs": 15},
+        learner={"name": "minibatch", **TINY, "epochs": 10},
         adversaries=["confidence", "lira-offline"],
         alpha=0.5,
         pairs=2,
@@ -90,6 +90,14 @@ def played(tmp_path_factory):
         executor="inline",
     )
     return folder, result.games[0]
+
+
+def test_an_attack_on_classes_is_refused_by_name_where_a_finished_run_is_scored(played, call):
+    code, _, err = call("score", played[0], "--adversary", "entropy")
+    assert code == 2
+    assert "entropy: it reads the signal 'entropy', which the task of this run, causal-lm, does not have" in err
+    code, _, err = call("score", played[0], "--adversary", "min-k", "--adversary", "zlib-ratio")
+    assert code == 0, err
 
 
 def test_in_a_run_by_person_none_is_seen_and_retrain_is_not(played):

@@ -23,6 +23,7 @@ from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.testing import MODELS, check_adversary, check_unlearner
 from forgetgauge.testing.adversaries import _is_calibrated_on_noise
 from forgetgauge.unlearn.neg_grad import NegGrad
+from tests.methods import FOR_ALL
 
 ONE = {"batch norm": MODELS["batch norm"]}
 
@@ -44,7 +45,7 @@ def quick(name):
     return dataclasses.replace(unlearner, **{key: value for key, value in wanted.items() if key in known})
 
 
-@pytest.mark.parametrize("name", sorted(set(plugins.unlearners.entries) - {"certified-removal"}))  # for linear models
+@pytest.mark.parametrize("name", sorted(set(FOR_ALL) - {"certified-removal"}))  # for linear models
 def test_every_registered_unlearner_passes(name):
     check_unlearner(quick(name))
 

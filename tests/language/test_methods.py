@@ -17,10 +17,11 @@ from forgetgauge.unlearn.neg_grad_plus import NegGradPlus
 from forgetgauge.unlearn.paired import Step
 from forgetgauge.unlearn.task_vector import TaskVector
 from forgetgauge.unlearn.unlearner import Request
+from tests.methods import FOR_RECORDS
 
 from .world import LORA, WHOLE, losses, people, request
 
-NAMES = [name for name in plugins.unlearners.entries if hasattr(plugins.unlearners.load(name), "task")]
+NAMES = sorted(FOR_RECORDS)
 PLAIN_STEP = {"optimiser": "sgd", "lr": 1.0, "epochs": 1, "batch_size": 32}
 """One step with all of F and R, after which weights have moved by minus the gradient."""
 every_learner = pytest.mark.parametrize("learner", [LORA, WHOLE], ids=["adapters", "whole models"])

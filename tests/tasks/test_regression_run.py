@@ -20,6 +20,7 @@ from forgetgauge.report.table import render_table
 from forgetgauge.run.verify import verify
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.regression import Regression
+from tests.methods import FOR_ALL
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regression-diabetes.toml"
 SCALAR = ["loss", "lira-online", "lira-offline", "quantile", "u-lira", "gradient-norm", "loss-landscape"]
@@ -78,7 +79,7 @@ def test_a_method_that_needs_classes_is_refused_by_name(name):
 
 def test_every_other_method_unlearns():
     """In one short game; what a method makes of it is another question."""
-    others = [name for name in plugins.unlearners.entries if name not in NEED_CLASSES]
+    others = [name for name in FOR_ALL if name not in NEED_CLASSES]
     learner = {**MLP, "epochs": 5}
     result = forgetgauge.evaluate(data="diabetes", unlearner=others, learner=learner, adversaries="loss", **SMALL)
     assert all(np.isfinite(method.utility["retain"]) for method in result.methods.values())

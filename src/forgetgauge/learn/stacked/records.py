@@ -42,6 +42,8 @@ class RecordStack(ABC):
         rows = [torch.cat([p.detach().flatten() for p in model.parameters()]) for model in models]
         self.weights = torch.stack(rows).requires_grad_(True)
         self.gradient = torch.zeros_like(self.weights, requires_grad=False)
+        self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
+        """Of batch norms, which these models do not have."""
 
     @abstractmethod
     def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:

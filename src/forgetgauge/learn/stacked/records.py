@@ -43,7 +43,7 @@ class RecordStack(ABC):
         self.weights = torch.stack(rows).requires_grad_(True)
         self.gradient = torch.zeros_like(self.weights, requires_grad=False)
         self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
-        """Of batch norms, which these models do not have."""
+        """Running means and variances of batch norms, of which a language model has none."""
 
     @abstractmethod
     def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -132,11 +132,10 @@ class LoraStack(RecordStack):
     def _correction(self, down: Tensor, up: Tensor) -> Correction:
         k, scale = len(self.models), self.first.scale
 
-        def correction(given: Tensor, made: Tensor) -> Tensor:
+        def correction(given: Tensor) -> Tensor:
             tokens = given.reshape(k, -1, given.shape[-1])
             low = tokens @ down.to(given.dtype).transpose(1, 2)
-            plain = made.reshape(k, -1, made.shape[-1])
-            return torch.baddbmm(plain, low, (scale * up).to(given.dtype).transpose(1, 2)).view(made.shape)
+            return (low @ (scale * up).to(given.dtype).transpose(1, 2)).view(*given.shape[:-1], -1)
 
         return correction
 

@@ -132,10 +132,11 @@ class LoraStack(RecordStack):
     def _correction(self, down: Tensor, up: Tensor) -> Correction:
         k, scale = len(self.models), self.first.scale
 
-        def correction(given: Tensor) -> Tensor:
+        def correction(given: Tensor, made: Tensor) -> Tensor:
             tokens = given.reshape(k, -1, given.shape[-1])
             low = tokens @ down.to(given.dtype).transpose(1, 2)
-            return (low @ (scale * up).to(given.dtype).transpose(1, 2)).view(*given.shape[:-1], -1)
+            plain = made.reshape(k, -1, made.shape[-1])
+            return torch.baddbmm(plain, low, (scale * up).to(given.dtype).transpose(1, 2)).view(made.shape)
 
         return correction
 

@@ -14,7 +14,8 @@ never mix, since the rows of the batch do not.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -31,6 +32,9 @@ from forgetgauge.models.lora import LoraModel, key_of
 
 class RecordStack(ABC):
     """K language models; `weights` (K, P) is what is trained of them, `gradient` (K, P) what `backward` writes."""
+
+    statistics: Mapping[str, tuple[Tensor, Tensor]] = MappingProxyType({})
+    """Of batch norms, which they do not have."""
 
     def __init__(self, models: Sequence[RecordModel], most: int) -> None:
         check_alike(models)

@@ -124,7 +124,7 @@ class Game:
     value: Any = None
     """The swept value, in a sweep."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
+    """Rival metrics that are asked for: `ic` with the two classes it confuses, `mia`, `distances`, `language`."""
     interval: Literal["student", "bounded"] = "student"
     """Which interval of Q is shown; no job depends on it."""
     task: str = "classification"

@@ -257,6 +257,12 @@ class MetricsSpec(_RunFileTable):
     distances: bool = declared(
         False, "KL divergence and accuracy gaps to Retrain, which must be among the unlearners", **_APART
     )
+    language: bool = declared(
+        False,
+        "what is quoted of language models: the KS test on losses and PrivLeak, both against Retrain, which must be"
+        " among the unlearners, extraction strength and verbatim match",
+        **_APART,
+    )
 
 
 @dataclass(frozen=True)

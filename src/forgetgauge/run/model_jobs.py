@@ -246,10 +246,22 @@ def _signals(
         return Artefact(arrays, facts)
     measured = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
     utility = {name: found for name, found in measured.items() if found is not None}
-    facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": known.get("stated", {})}
+    stated = {**known.get("stated", {}), **_figures(asked, said)}
+    facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": stated}
     return Artefact(
         {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts
     )
+
+
+def _figures(asked: Mapping[str, Points], said: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, float]:
+    """Further figures of the task on each set that shows utility: `perplexity, unseen`."""
+    found = {}
+    for name, outputs in said.items():
+        if name != "seen":
+            points = asked[name]
+            for what, value in points.task.figures(outputs, points.host_labels[points.index]).items():
+                found[f"{what}, {name}"] = value
+    return found
 
 
 def _utility(model: Artefact, asked: Mapping[str, Points], said: Mapping[str, npt.NDArray[np.float32]]) -> Artefact:

@@ -23,6 +23,7 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused
+from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
@@ -148,8 +149,8 @@ def _check_task(
                 f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
                 f"those that can be used are {listed(able)}"
             )
-    if task.has_classes:
-        return
+    if spec.metrics.language and not set(QUOTED) <= set(task.signals):
+        raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [
         ("learner", learner),
         *((f"unlearners.{name}", one.learner) for name, one in methods.items() if one.learner),
@@ -157,8 +158,14 @@ def _check_task(
     things = [(place, plugins.learners.load(one.name)) for place, one in learners if one is not None]
     things += [(f"unlearners.{name}", plugins.unlearners.load(one.unlearner.name)) for name, one in methods.items()]
     for place, thing in things:
-        if getattr(thing, "needs_classes", False):
+        if getattr(thing, "task", task.name) != task.name:
+            raise UserError(f"{place}: it is for the task {thing.task}, but {of_task}, is another")
+        if getattr(thing, "needs_classes", False) and not task.has_classes:
             raise UserError(f"{place}: it needs classes, which {of_task}, does not have")
+        if getattr(thing, "needs_head", False) and not task.outputs_by_head:
+            raise UserError(f"{place}: it needs outputs that a last layer gives, but those of {of_task}, are not")
+    if task.has_classes:
+        return
     asked = {
         "game.sensitivity.by_class": spec.game.sensitivity.by_class is not None,
         "metrics.ic": spec.metrics.ic,
@@ -177,10 +184,12 @@ def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes
     """Those that are asked for."""
     if spec.distances and not any(method.unlearner.name == "retrain" for method in methods.values()):
         raise UserError("metrics.distances are to Retrain, but it is not among the unlearners")
+    if spec.language and not any(method.unlearner.name == "retrain" for method in methods.values()):
+        raise UserError("metrics.language compares with Retrain, but it is not among the unlearners")
     if spec.ic and not all(0 <= label < n_classes for label in spec.ic_classes):
         raise UserError(f"metrics.ic_classes = {spec.ic_classes}: classes are 0 to {n_classes - 1}")
     asked: dict[str, Any] = {"ic": list(spec.ic_classes)} if spec.ic else {}
-    return asked | {name: True for name in ("mia", "distances") if getattr(spec, name)}
+    return asked | {name: True for name in ("mia", "distances", "language") if getattr(spec, name)}
 
 
 def _check_confusion(game: Game, dataset: Dataset) -> None:

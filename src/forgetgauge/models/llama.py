@@ -161,8 +161,12 @@ class Llama(nn.Module):
         if at is None:
             return hidden
         chosen = hidden.gather(1, at[..., None].expand(-1, -1, hidden.shape[-1]))
-        last = self.model.embed_tokens if self.lm_head is None else self.lm_head
-        return F.linear(chosen, last.weight)
+        return F.linear(chosen, self.head_weight)
+
+    @property
+    def head_weight(self) -> Tensor:
+        """(vocab, hidden) of the last layer."""
+        return (self.model.embed_tokens if self.lm_head is None else self.lm_head).weight
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ from forgetgauge.learn.stacked.members import NotStackable, check_alike, unstack
 from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.models import condensed
 from forgetgauge.models.causal_lm import CausalLM, Correction, RecordModel, corrected
+from forgetgauge.models.llama import Llama
 from forgetgauge.models.lora import LoraModel, key_of
 
 
@@ -112,8 +113,13 @@ class LoraStack(RecordStack):
 
     def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """In one pass over the tokens of all members."""
+        flat = codes.flatten(0, 1)
         with corrected(self.body, self._corrections(weights)):
-            loss, tokens = condensed.token_losses(self.body, codes.flatten(0, 1), self.most)
+            if isinstance(self.body, Llama):
+                states, head = self.body.hidden(condensed.ids_of(flat)), self.body.head_weight
+                loss, tokens = condensed.losses_under_frozen_head(states, head, flat, self.most)
+            else:
+                loss, tokens = condensed.token_losses(self.body, flat, self.most)
         return loss.view(codes.shape[:2]), tokens.view(codes.shape[:2])
 
     def hidden(self, codes: Tensor, n_layers: int, weights: Tensor | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 from dataclasses import replace
 
 import numpy as np
@@ -65,11 +66,19 @@ def test_without_ray_one_line_says_what_to_install(call, tmp_path, monkeypatch):
 
 
 def test_what_a_job_takes_is_read_from_the_command_line(with_ray):
-    plain, given = Asked.of(), Asked.of("auto", "cpu=0.5, gpu=0.25, memory=2GiB")
-    assert plain.demand("train", "cuda") == Demand(1, 1, 0)
-    assert plain.demand("decide", "cuda") == plain.demand("train", "cpu") == ONE_CPU
-    assert given.demand("train", "cuda") == Demand(0.5, 0.25, 2**31)
-    assert given.demand("decide", "cuda") == Demand(0.5, 0, 2**31)
+    given = Asked.of("auto", "cpu=0.5, gpu=0.25, memory=2GiB")
+    assert given.demand("train", "cuda", 10**9) == Demand(0.5, 0.25, 2**31)
+    assert given.demand("decide", "cuda", 10**9) == Demand(0.5, 0, 2**31)
+
+
+def test_what_nobody_said_comes_from_the_plan(with_ray):
+    plain, model = Asked.of(), 10**6
+    train, decide = plain.demand("train", "cuda", model), plain.demand("decide", "cuda", model)
+    assert (train.cpu, train.gpu, decide.cpu, decide.gpu) == (1, 1, 1, 0)
+    assert train.memory - plain.demand("train", "cuda", 0).memory == 4 * 64 * model  # a stack of 64, four times
+    assert plain.demand("train", "cpu", model).memory - plain.demand("train", "cpu", 0).memory == 4 * 16 * model
+    assert decide.memory < train.memory
+    assert train.at_most(1000) == Demand(1, 1, 1000)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +126,18 @@ def test_a_run_that_no_machine_can_do_or_has_been_there_for_is_refused(monkeypat
     monkeypatch.setattr(nodes, "PATIENCE_S", -1.0)
     with pytest.raises(UserError, match=r"no machine for .* the same command continues"):
         deserted.refuse_if_deserted(ONE_CPU)
+
+
+def test_a_head_that_is_gone_for_long_ends_the_run_in_one_line(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = Nodes(StandIn(a=1), server.getsockname())
+        found.look(at_once=True)
+        assert found.slots(ONE_CPU) == 1
+    found.look(at_once=True)  # not there: what was known holds for a while
+    assert found.slots(ONE_CPU) == 1
+    monkeypatch.setattr(nodes, "HEAD_PATIENCE_S", -1.0)
+    with pytest.raises(UserError, match=r"the head of the cluster, .* the same command continues"):
+        found.look(at_once=True)
 
 
 def test_an_environment_is_compared_by_versions_and_by_our_own_source(tmp_path):

@@ -107,7 +107,10 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
-        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device, **options.given)
+        sources = replace(
+            campaign.resolved.sources, model_bytes=max(game.model_bytes for game in campaign.resolved.games)
+        )
+        workers: Executor = hire(folder.objects.folder, sources, device, **options.given)
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)

@@ -263,6 +263,10 @@ class _Scheduler:
             self._drop_weights(assignment.inputs)
         if outcome.full_disk:
             raise DiskFull(outcome.full_disk)
+        if outcome.stacks and not outcome.receipts and not outcome.failures:  # its process did not live to try them
+            parts = [tuple(self.jobs[key] for key in stack) for stack in outcome.stacks]
+            wanted = [assignment.wanted & {job.key for job in part} for part in parts]
+            return [Assignment(part, of_it) for part, of_it in zip(parts, wanted, strict=True) if of_it]
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1

@@ -13,6 +13,8 @@ import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -49,14 +51,22 @@ class Connection:
         self.is_held = False
         """Whether several runs use it one after another: then none of them closes it."""
 
+    @property
+    def head(self) -> tuple[str, int]:
+        """Where the head of the cluster listens."""
+        host, _, port = self.ray.get_runtime_context().gcs_address.rpartition(":")
+        return host.strip("[]"), int(port)
+
     def send_code(self, folder: Path) -> None:
         """Have every process work in a copy of this folder, wherever it is; Ray takes that when it connects alone.
 
         Whoever connected before us has said what code there is: each job compares it with the plan's.
         """
-        if self._is_ours:
+        if self._is_ours and self._address is not None:
             self.ray.shutdown()
-            self.ray.init(address=self._address, runtime_env={"working_dir": str(folder)}, **HUSHED)
+            # of a submitted job, whose own folder need not hold all of the code
+            with _environment(RAY_OVERRIDE_JOB_RUNTIME_ENV="1"):
+                _join(self.ray, self._address, runtime_env={"working_dir": str(folder)})
 
     def close(self) -> None:
         """Leave the cluster, unless it is held; one that was started for us ends."""
@@ -172,11 +182,27 @@ def _joined(address: str) -> Connection:
 
     if ray.is_initialized():
         return Connection(_quiet(ray), is_ours=False)
+    _join(_quiet(ray), address)
+    return Connection(ray, address=address)
+
+
+def _join(ray: Any, address: str, **how: Any) -> None:
     try:
-        _quiet(ray).init(address=address, **HUSHED)
+        ray.init(address=address, **how, **HUSHED)
     except Exception as error:
         raise UserError(f"--address {address}: no Ray cluster can be joined there: {_first_line(error)}") from None
-    return Connection(ray, address=address)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """With these variables of the environment, which are then as they were."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
 def _first_line(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -102,6 +102,8 @@ class Ray:
         self._nodes = Nodes(ray, self._connection.head)
         self._run = secrets.token_hex(8)
         self._flights: dict[Any, _Flight] = {}
+        self._n_busy: Counter[bool] = Counter()
+        """Assignments under way that have a GPU, and that have none."""
         self._by_assignment: dict[int, _Flight] = {}
         self._heard: deque[Any] = deque()
         self._settled: deque[tuple[Assignment, Outcome]] = deque()
@@ -138,8 +140,7 @@ class Ray:
         """Whether a machine is idle, or will be before we could say what is next."""
         demand = self._demand(assignment.jobs[0].kind)
         slots = self._nodes.slots(demand)
-        busy = sum(bool(flight.demand.gpu) == bool(demand.gpu) for flight in self._flights.values())
-        return busy < slots + 1 + slots // 4
+        return self._n_busy[bool(demand.gpu)] < slots + 1 + slots // 4
 
     def n_workers(self, assignment: Assignment) -> int:
         """As many as all machines have room for."""
@@ -199,6 +200,7 @@ class Ray:
             self._data,
         )
         self._flights[flight.task] = flight
+        self._n_busy[bool(demand.gpu)] += 1
 
     # -- back ----------------------------------------------------------------------------------------------------------
 
@@ -333,7 +335,8 @@ class Ray:
     def _drop(self, flight: _Flight) -> None:
         """Hear no more of a task."""
         if flight.task is not None:
-            self._flights.pop(flight.task, None)
+            del self._flights[flight.task]
+            self._n_busy[bool(flight.demand.gpu)] -= 1
             flight.task = None
 
     def seconds_at_work(self, assignment: Assignment) -> float:

@@ -27,6 +27,7 @@ ALONE = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # whatever the system: without it Ray asks for an address of the network
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # Ray's 15 would leave a worker a tenth of a core beside any other program
 }
 """What Ray reads when it is imported, for a cluster of this machine alone."""
 CONNECT_S = 10.0

@@ -19,9 +19,10 @@ import pytest
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.results.record import without_timings
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.cluster import executor, serving
+from forgetgauge.run.cluster import references, serving
 from forgetgauge.run.cluster.connection import ALONE
 from forgetgauge.run.cluster.executor import Ray
+from forgetgauge.run.cluster.references import References
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -85,14 +86,14 @@ def calm(tmp_path_factory):
 
 
 def test_neither_a_lost_node_nor_damaged_bytes_change_a_number(cluster, calm, tmp_path, monkeypatch):
-    monkeypatch.setattr(executor, "INLINE_BYTES", 0)  # everything goes through the object store
-    sent, keep, damaged, shown = Ray._sent, Ray._keep, [], []
+    monkeypatch.setattr(references, "INLINE_BYTES", 0)  # everything goes through the object store
+    sent, keep, damaged, shown = References.sent, Ray._keep, [], []
 
     def damage_one_sent(self, key, digest):
         if "sent" in damaged:
             return sent(self, key, digest)
         damaged.append("sent")
-        return b"x" + self._store.read_bytes(key, digest)[1:]
+        return b"x" + self.store.read_bytes(key, digest)[1:]
 
     def damage_one_made(self, flight, made):
         if "made" not in damaged:
@@ -100,7 +101,7 @@ def test_neither_a_lost_node_nor_damaged_bytes_change_a_number(cluster, calm, tm
             made = serving.Made(made.key, made.sha256, made.content[:-1] + b"x")
         keep(self, flight, made)
 
-    monkeypatch.setattr(Ray, "_sent", damage_one_sent)
+    monkeypatch.setattr(References, "sent", damage_one_sent)
     monkeypatch.setattr(Ray, "_keep", damage_one_made)
     lost = cluster.add_node(**NODE)
     end = threading.Timer(4.0, lambda: cluster.remove_node(lost, allow_graceful=False))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 import socket
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
+from forgetgauge.cli import app
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Sources
@@ -21,6 +27,7 @@ from forgetgauge.run.cluster.serving import Received
 from forgetgauge.store.objects import CorruptArtefact, encode
 
 ONE_CPU = Demand(1, 0, 0)
+EXAMPLES, CONSTRAINTS = Path(__file__).parents[2] / "examples", Path(__file__).parents[2] / "constraints.txt"
 
 
 @pytest.fixture
@@ -188,3 +195,30 @@ def test_the_code_that_travels_is_the_users_own_and_nothing_else(tmp_path, monke
     empty = tmp_path / "empty"
     empty.mkdir()
     assert not gathered(replace(sources, own_code={}), empty)
+
+
+def understood(words: list[str]) -> bool:
+    """Whether the command line knows all options of a command."""
+    command, *arguments = words[1:]
+    typer.main.get_command(app).commands[command].make_context(command, arguments)  # type: ignore[attr-defined]
+    return words[0] == "forgetgauge"
+
+
+def test_the_example_for_slurm_is_a_script_whose_command_is_understood():
+    script = EXAMPLES / "slurm.sh"
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+    (line,) = re.findall(r"exec (forgetgauge run .*)\) &", script.read_text())
+    assert understood(shlex.split(line))
+    assert "RAY_AUTH_MODE=token" in script.read_text()
+
+
+def test_the_example_for_kubernetes_asks_for_a_token_and_its_command_is_understood():
+    yaml = pytest.importorskip("yaml")
+    volume, job = yaml.safe_load_all((EXAMPLES / "kuberay.yaml").read_text())
+    spec = job["spec"]["rayClusterSpec"]
+    assert understood(shlex.split(job["spec"]["entrypoint"]))
+    assert spec["authOptions"] == {"mode": "token"}
+    pinned = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    assert spec["rayVersion"] == pinned["ray"].split()[0]
+    mounted = spec["headGroupSpec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+    assert mounted == volume["metadata"]["name"]

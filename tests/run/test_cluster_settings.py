@@ -6,6 +6,7 @@ import hashlib
 import re
 import shlex
 import socket
+import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from forgetgauge.cli import app
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.cluster import asked, nodes
+from forgetgauge.run.cluster import asked, connection, nodes
 from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.environment import SOURCE, differences, environment, source_digest
 from forgetgauge.run.cluster.nodes import NODE, Nodes
@@ -222,3 +223,19 @@ def test_the_example_for_kubernetes_asks_for_a_token_and_its_command_is_understo
     assert spec["rayVersion"] == pinned["ray"].split()[0]
     mounted = spec["headGroupSpec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
     assert mounted == volume["metadata"]["name"]
+
+
+def test_the_folder_of_a_killed_process_is_deleted_and_that_of_a_living_one_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(connection, "LONGEST_FOLDER", 10**4)
+    used, held = connection._private_folder()
+    left, lock = connection._private_folder()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    (left / "ray").mkdir()
+    lock.close()  # as by a kill
+    strange = tmp_path / "fg-of-somebody"
+    strange.mkdir()
+    new, other = connection._private_folder()
+    assert sorted(tmp_path.iterdir()) == sorted([used, new, strange])
+    held.close()
+    other.close()

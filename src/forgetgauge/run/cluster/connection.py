@@ -6,6 +6,7 @@ sends no usage statistics, and keeps its files in a folder that only this user c
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import secrets
@@ -14,10 +15,10 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from forgetgauge.errors import UserError
 from forgetgauge.run.cluster.asked import Asked
@@ -34,6 +35,8 @@ CONNECT_S = 10.0
 """Seconds within which a cluster must answer."""
 LONGEST_FOLDER = 20
 """Letters of the folder for temporary files: the names of Ray's sockets, 86 below it, may have 107 in all."""
+FOLDER, LOCK = "fg-", "lock"
+"""How the name of that folder begins, and a file in it."""
 STORE_SHARE = 0.2
 """Of the memory that is free, for Ray's object store, where the cluster is ours."""
 STORE_BYTES = (2**27, 2**32)
@@ -44,9 +47,15 @@ class Connection:
     """A connected Ray; `close` ends what was begun here and nothing else."""
 
     def __init__(
-        self, ray: Any, folder: Path | None = None, *, address: str | None = None, is_ours: bool = True
+        self,
+        ray: Any,
+        folder: Path | None = None,
+        *,
+        lock: TextIO | None = None,
+        address: str | None = None,
+        is_ours: bool = True,
     ) -> None:
-        self.ray, self._folder, self._address, self._is_ours = ray, folder, address, is_ours
+        self.ray, self._folder, self._lock, self._address, self._is_ours = ray, folder, lock, address, is_ours
         self.is_local = folder is not None
         """Whether the cluster is this machine alone, and ends with the connection."""
         self.is_held = False
@@ -79,6 +88,8 @@ class Connection:
             self.ray.shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
 
 
 _CURRENT: tuple[Asked, Connection] | None = None
@@ -120,8 +131,8 @@ def _started() -> Connection:
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
 
-    folder = _private_folder()
-    connection = Connection(_quiet(ray), folder)
+    folder, lock = _private_folder()
+    connection = Connection(_quiet(ray), folder, lock=lock)
     try:
         ray.init(
             address="local",
@@ -142,26 +153,20 @@ def _started() -> Connection:
     return connection
 
 
-def _private_folder() -> Path:
-    """A folder that only this user can open; those of processes that were killed are deleted."""
+def _private_folder() -> tuple[Path, TextIO]:
+    """(a folder that only this user can open, the lock that is held while it is used); those that nobody uses any more,
+    because their process was killed, are deleted."""
     root = Path(tempfile.gettempdir())
     if len(str(root)) > LONGEST_FOLDER:
         root = Path("/tmp")  # noqa: S108 - the folder in it has a name and rights of its own
-    for left in root.glob("fg-*-*"):
-        process = left.name.split("-")[1]
-        if process.isdecimal() and not _is_alive(int(process)):
-            shutil.rmtree(left, ignore_errors=True)  # somebody else's cannot be deleted
-    return Path(tempfile.mkdtemp(prefix=f"fg-{os.getpid()}-", dir=root))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+    for left in root.glob(f"{FOLDER}*"):
+        with suppress(OSError), (left / LOCK).open("r+") as lock:  # somebody else's cannot be opened
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=root))
+    lock = (folder / LOCK).open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return folder, lock
 
 
 def _store_bytes() -> int:

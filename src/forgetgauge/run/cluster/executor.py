@@ -39,6 +39,8 @@ from forgetgauge.wording import listed
 
 N_LOST = 10
 """So often an assignment is sent out again that was lost without anybody's fault."""
+MARK = ".shared-"
+"""How the name of a file begins that only who shares the store's disk can see."""
 N_SETUPS = 3
 """So often in a row a machine may fail to set up a process with the user's code before that ends the run."""
 
@@ -109,25 +111,35 @@ class Ray:
         self._settled: deque[tuple[Assignment, Outcome]] = deque()
         self._died_on: dict[str, list[Node]] = {}
         self._data: dict[str, list[Any]] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix="forgetgauge-"))
-        ray.cloudpickle.register_pickle_by_value(errand)
-        self._remote = ray.remote(max_retries=0, num_returns="streaming", max_calls=0)(errand.errand)
-        if not self._connection.is_local and gathered(sources, self._folder):
-            self._connection.send_code(self._folder)
-        self._context = [ray.put(self._made_context())]
-        self._nodes.refuse_if_deserted(self._demand("decide"))
-        self._nodes.refuse_if_deserted(self._demand("train"))
         room = self._nodes.mean("object_store_memory") / STORE_SHARE
         self._references = References(ray, self._store, room)
+        self._folder = Path(tempfile.mkdtemp(prefix="forgetgauge-"))
+        try:
+            self._nodes.refuse_if_deserted(self._demand("decide"))
+            self._nodes.refuse_if_deserted(self._demand("train"))
+            if not self._connection.is_local and gathered(sources, self._folder):
+                self._connection.send_code(self._folder)
+            ray.cloudpickle.register_pickle_by_value(errand)
+            self._remote = ray.remote(max_retries=0, num_returns="streaming", max_calls=0)(errand.errand)
+            self._context = [ray.put(self._made_context())]
+        except BaseException:
+            self.close()
+            raise
 
     def _made_context(self) -> Context:
         path = tuple(sys.path) if self._connection.is_local else ()
         if not self._asked.shared_store:
             return Context(self._sources, self._device, None, "", path)
         self._store.folder.mkdir(parents=True, exist_ok=True)
-        mark = f".shared-{self._run}"
+        self._unmark()
+        mark = f"{MARK}{self._run}"
         (self._store.folder / mark).touch()
         return Context(self._sources, self._device, self._store.folder, mark, path)
+
+    def _unmark(self) -> None:
+        """Delete the mark by which machines know that they share the store; that of a driver that was killed, too."""
+        for mark in self._store.folder.glob(f"{MARK}*"):
+            mark.unlink(missing_ok=True)
 
     # -- how much is done at once --------------------------------------------------------------------------------------
 
@@ -251,7 +263,8 @@ class Ray:
             case Ended():
                 self._land(flight, said)
             case Lacks(digest):
-                self._data[digest] = [self._ray.put(self._dataset(digest))]
+                if digest not in self._data:
+                    self._data[digest] = [self._ray.put(self._dataset(digest))]
                 self._again(flight, "its data set was sent")
             case (errand.REFUSED, node, why):
                 self._nodes.refuse(node, why, flight.demand)
@@ -264,7 +277,6 @@ class Ray:
         try:
             flight.made[made.key] = self._store.write_bytes(made.key, made.content)
         except DiskFull as error:
-            self._drop(flight)
             self._settle(flight, Outcome(full_disk=str(error)))
 
     def _land(self, flight: _Flight, ended: Ended) -> None:
@@ -361,7 +373,7 @@ class Ray:
                 self._ray.cancel(task, force=True)
         self._flights.clear()
         if self._asked.shared_store:
-            (self._store.folder / f".shared-{self._run}").unlink(missing_ok=True)
+            self._unmark()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._connection.close()
 

@@ -14,7 +14,7 @@ HEADER_BYTES = 250
 def artefact_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of what each job makes, beside its header, by its key."""
     game, sizes = graph.game, dict.fromkeys(graph.jobs, 0)
-    n_retain, n_forget = game.sizes
+    n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
     half = n_retain + 2 * n_forget
     confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
     rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}

@@ -153,7 +153,7 @@ def forty_methods(n_methods: int = 40, n_data: int = 5, n_pairs: int = 20) -> Pl
 
 
 def language() -> Plan:
-    """The run with a language model that was measured: SST-5, a MiniLM, at small scale."""
+    """The run with a language model that was measured: SST-5, a small BERT from scratch, at small scale."""
     stored = Stored.at("reproduce/small/table7")
     values = [game["value"] for game in stored.record["games"]]
     return Plan.joined("a language model on SST-5", [stored.plan(values.index("SST5"))])

@@ -14,6 +14,7 @@ from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.results.doubts import Evidence, is_copy
+from forgetgauge.results.where import CLASS, Codes, coded
 from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
@@ -85,6 +86,17 @@ class GameView:
         """(|D|,) P_D."""
         weight: Floats = self.run.read(self.graph.initialise).arrays["weight"]
         return weight
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[list[str], Codes]]:
+        """Column -> (its different values, which of them each point of D has)."""
+        stored = self.run.read(self.graph.initialise)
+        arrays, named = stored.arrays, stored.facts.get("columns", {})
+        found: dict[str, tuple[list[str], Codes]] = {}
+        if self.game.n_classes > 1 and (classes := coded(arrays["labels"])) is not None:
+            found[CLASS] = classes
+        found |= {column: (names, arrays[f"column {column}"]) for column, names in named.items()}
+        return found
 
     @property
     def data_doubts(self) -> list[str]:

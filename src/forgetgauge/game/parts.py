@@ -1,0 +1,74 @@
+"""Q of a part of the points, such as a class: the game whose P_D is 0 on all other points.
+
+The swap is as fair to a part as it is to the whole: what both models of a pair answer about a point is compared with
+what they answer about it elsewhere in the pair, and under Retrain the difference is 0 on average for every point.
+
+One adversary is looked at, which was chosen on all points, and several parts; all their intervals hold together with
+probability at least the level asked for (Bonferroni).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.arrays import Bools, Floats
+from forgetgauge.game.intervals import Interval, IntervalKind, check_level, signed_interval
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What an adversary gains on a part of the points."""
+
+    by_pair: Floats
+    """(P',) signed advantage on each pair that has points of the part in F and in T."""
+    interval: Interval
+    """For its mean; it holds together with those of the other parts."""
+    n_points: int
+    """Points of the part, summed over those pairs."""
+
+    @property
+    def advantage(self) -> float:
+        """Its mean over pairs, signed."""
+        return float(self.by_pair.mean())
+
+
+def restricted(outcome: PairOutcome, members: Bools) -> PairOutcome | None:
+    """The pair with P_D restricted to some of its points; None where F or T has none of them."""
+    weight = np.where(members, outcome.weight, 0.0)
+    if any(not weight[side].sum() > 0 for side in outcome.sides):
+        return None
+    return PairOutcome(outcome.differences, outcome.in_forget, weight)
+
+
+def advantage_by_part(
+    outcomes: Sequence[PairOutcome],
+    members: Sequence[Sequence[Bools]],
+    adversary: int,
+    level: float = 0.95,
+    kind: IntervalKind = "student",
+    n_looks: int | None = None,
+) -> list[Part | None]:
+    """Of each part, for which ``members`` says of every pair which of its points belong to it; None where no pair has
+    such points on both sides.
+
+    ``n_looks`` is how many parts are looked at altogether, these and others.
+    """
+    check_level(level)
+    each = 1 - (1 - level) / (n_looks or max(1, len(members)))
+    return [_part(outcomes, of_part, adversary, each, kind) for of_part in members]
+
+
+def _part(
+    outcomes: Sequence[PairOutcome], members: Sequence[Bools], adversary: int, level: float, kind: IntervalKind
+) -> Part | None:
+    found = [restricted(outcome, own) for outcome, own in zip(outcomes, members, strict=True)]
+    kept = [outcome for outcome in found if outcome is not None]
+    if not kept:
+        return None
+    return Part(
+        np.array([outcome.advantage[adversary] for outcome in kept]),
+        signed_interval(kept, adversary, level, kind),
+        sum(int((outcome.weight > 0).sum()) for outcome in kept),
+    )

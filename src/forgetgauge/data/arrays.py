@@ -8,12 +8,13 @@ transform is drawn once for each.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
@@ -30,7 +31,13 @@ CHANNELS = (1, 3, 4)
 
 
 def dataset_of(
-    name: str, train: Pair, test: Pair | None = None, *, copy: bool = False, task: Task = CLASSIFICATION
+    name: str,
+    train: Pair,
+    test: Pair | None = None,
+    *,
+    copy: bool = False,
+    task: Task = CLASSIFICATION,
+    columns: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Dataset:
     """A Dataset of (inputs, labels), arrays or tensors, and perhaps of a test set of the same sort.
 
@@ -40,7 +47,7 @@ def dataset_of(
     """
     inputs, labels = _tensors(name, train, task, copy=copy)
     if test is None:
-        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task)
+        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task, columns=columns)
     test_inputs, test_labels = _tensors(name, test, task, copy=copy)
     if test_inputs.shape[1:] != inputs.shape[1:] or test_inputs.dtype != inputs.dtype:
         raise UserError(f"data '{name}': test points are {_kind(test_inputs)}, but training points are {_kind(inputs)}")
@@ -50,7 +57,7 @@ def dataset_of(
             f"{int(labels.max())}"
         )
     test_set = test_inputs, test_labels
-    return Dataset.of(name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task)
+    return Dataset.of(name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task, columns=columns)
 
 
 def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
@@ -121,12 +128,28 @@ def files_of(path: Path) -> list[Path]:
 def read_npz(path: Path, task: Task) -> Dataset:
     """The data set in a file or folder, named as the path was given. Pickled objects are refused, never loaded."""
     train, *test = files_of(path)
+    points = _pair(train, ("x", "y"))
     if test:
-        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")), task=task)
-    with _opened(train) as arrays:
-        tested = [key for key in ("x_test", "y_test") if key in arrays]
-    test_set = _pair(train, ("x_test", "y_test")) if tested else None
-    return dataset_of(str(path), _pair(train, ("x", "y")), test_set, task=task)
+        test_set: Pair | None = _pair(test[0], ("x", "y"))
+    else:
+        with _opened(train) as arrays:
+            tested = [key for key in ("x_test", "y_test") if key in arrays]
+        test_set = _pair(train, ("x_test", "y_test")) if tested else None
+    return dataset_of(str(path), points, test_set, task=task, columns=_columns(train, len(points[1])))
+
+
+def _columns(path: Path, n_points: int) -> dict[str, npt.NDArray[Any]]:
+    """Further arrays of the file with a word or a whole number for each point, by which Q is shown."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    with _opened(path) as arrays:
+        for info in arrays.zip.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in ("x", "y", "x_test", "y_test"):
+                continue
+            with suppress(*UNREADABLE):  # nobody asked for it
+                checked_claim(arrays.zip, info)
+                found[name] = arrays[name]
+    return {name: own for name, own in found.items() if own.dtype.kind in "biuU" and own.shape == (n_points,)}
 
 
 def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:

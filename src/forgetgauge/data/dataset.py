@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -148,6 +149,8 @@ class Dataset:
     digest: str
     """SHA-256 over inputs and labels: the data set's name in every job's key."""
     test: Points | None = None
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """What else is known of each point, (n,) each: no model sees it, a report shows Q by it."""
 
     @staticmethod
     def of(
@@ -158,9 +161,12 @@ class Dataset:
         test: tuple[Tensor, Tensor] | None = None,
         scaling: Scaling | None = None,
         task: Task = CLASSIFICATION,
+        columns: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Dataset:
         """Check the tensors and name them by their content."""
         problem = _problem(inputs, labels, task) or (_problem(*test, task) if test else None)
+        short = [key for key, column in (columns or {}).items() if len(column) != len(labels)]
+        problem = problem or (f"the column {short[0]} is not of {len(labels)} points" if short else None)
         if problem:
             raise UserError(f"data '{name}': {problem}")
         parts = [inputs, labels, *(test or ())]
@@ -169,6 +175,7 @@ class Dataset:
             points=Points.of(inputs, labels, scaling, task),
             digest=_digest(parts, scaling, task),
             test=Points.of(*test, scaling, task) if test else None,
+            columns=dict(columns or {}),
         )
 
     def copied(self) -> Dataset:
@@ -176,7 +183,13 @@ class Dataset:
         points, test = self.points.copied(), None if self.test is None else self.test.copied()
         tested = None if test is None else (test.whole_inputs, test.whole_labels)
         return Dataset.of(
-            self.name, points.whole_inputs, points.whole_labels, test=tested, scaling=points.scaling, task=points.task
+            self.name,
+            points.whole_inputs,
+            points.whole_labels,
+            test=tested,
+            scaling=points.scaling,
+            task=points.task,
+            columns={name: column.copy() for name, column in self.columns.items()},
         )
 
     @property

@@ -25,7 +25,7 @@ from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.intervals import MIN_PAIRS, ROUNDING, bounded_interval, check_level
 
 PER_DECADE = 10
-LEAST_RATE = 1e-5
+LEAST_RATE, LEAST_WRONG = 1e-5, 3
 _TOLERANCE = 1e-12  # sums of weights in another order differ by rounding; a limit must still include its own value
 
 
@@ -76,10 +76,11 @@ class Roc:
 
 
 def rates(n_unseen: int) -> Floats:
-    """The false positive rates that a curve over so many unseen points is drawn at, evenly spaced on a log axis."""
-    least = max(LEAST_RATE, 1 / n_unseen)
+    """The false positive rates that a curve over so many unseen points is drawn at, evenly spaced on a log axis; at
+    the smallest, a few of them are wrongly called."""
+    least = max(LEAST_RATE, LEAST_WRONG / n_unseen)
     each = 10.0 ** (-np.arange(round(-np.log10(LEAST_RATE)) * PER_DECADE + 1)[::-1] / PER_DECADE)
-    return np.asarray(each[each >= least * (1 - 1e-9)])
+    return np.asarray(each[each >= min(1.0, least) * (1 - 1e-9)])
 
 
 def swap_roc(pairs: Sequence[ScoredPair], limits: Floats) -> Roc:

@@ -135,6 +135,9 @@ class Game:
     """`points`: at so many strengths each method is to be played, once it is known which are worth it; `planned`: 1
     when it is."""
 
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the data brings, by which Q is shown, each with the SHA-256 of its values; no model sees them."""
+
     @property
     def sizes(self) -> tuple[int, int]:
         """The numbers of retained and of forgotten points, (|R|, |F|)."""

@@ -104,7 +104,8 @@ class _Builder:
         self.size, self.n_forget = sum(game.sizes), game.sizes[1]
 
     def build(self) -> Graph:
-        initialise = self._add(InitialiseJob(self.halves, self.game.sensitivity, label="initialise the game"))
+        given = self.halves, self.game.sensitivity, self.game.columns
+        initialise = self._add(InitialiseJob(*given, label="initialise the game"))
         places = list(product(range(self.game.pairs), range(self.game.seeds), SIDES))
         settled = self.game.settled
         for (pair, seed, side), method in product(places, settled):

@@ -121,10 +121,13 @@ class InitialiseJob(Job):
     kind = "initialise"
     halves: Halves
     sensitivity: Mapping[str, Any]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What the data brings beside labels, by digest."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {**self.halves.identity, "sensitivity": dict(self.sensitivity)}
+        columns = {"columns": dict(self.columns)} if self.columns else {}
+        return {**self.halves.identity, "sensitivity": dict(self.sensitivity), **columns}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:

@@ -300,7 +300,9 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
 
 # -- a folder that is used again ---------------------------------------------------------------------------------------
 
-GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
+GROWS = frozenset(
+    {"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes", "columns"}
+)
 """What may be added to a game without another result being lost."""
 
 

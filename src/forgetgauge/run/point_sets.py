@@ -26,6 +26,7 @@ from forgetgauge.metrics.scores import exchanged
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
 from forgetgauge.plan.jobs import InitialiseJob
 from forgetgauge.plan.subjects import Halves, PointSets, Subject, Target
+from forgetgauge.results.where import coded
 from forgetgauge.run.assignments import Sources
 from forgetgauge.store.objects import Artefact
 
@@ -222,7 +223,12 @@ def initialise(job: InitialiseJob, data: WorkerData) -> Artefact:
     dataset = data.dataset(job.halves)
     labels = dataset.points.host_labels[target]
     weight = sensitivity_weights(job.sensitivity, labels, target, data.sources)
-    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
+    columns = {name: column for name in job.columns if (column := coded(dataset.columns[name])) is not None}
+    codes = {f"column {name}": codes[target] for name, (_, codes) in columns.items()}
+    names = {"columns": {name: values for name, (values, _) in columns.items()}} if columns else {}
+    return Artefact(
+        {"target": target, "labels": labels, "weight": weight, **codes}, {"doubts": doubts_of(dataset), **names}
+    )
 
 
 def sensitivity_weights(

@@ -21,6 +21,7 @@ from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
+from forgetgauge.results.where import CLASS, coded
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
@@ -93,11 +94,21 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         task=spec.data.task or dataset.task.name,
         utility_name=dataset.task.utility_name,
         price=price_of(spec.tuning, methods),
+        columns=_columns(dataset),
         **plain,
     )
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
     return game
+
+
+def _columns(dataset: Dataset) -> dict[str, str]:
+    """Name -> digest, of those by whose values Q can be shown."""
+    return {
+        name: hashlib.sha256("\n".join(map(repr, column.tolist())).encode()).hexdigest()
+        for name, column in dataset.columns.items()
+        if name != CLASS and coded(column) is not None
+    }
 
 
 def _check_task(

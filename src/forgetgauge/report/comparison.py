@@ -14,7 +14,7 @@ from forgetgauge.report.picture import Scale, quality_scale
 from forgetgauge.report.rows import Column, Rows, of_mappings, refuse_unlike_kinds, rows_of, unlike
 from forgetgauge.report.strengths import without_variants
 from forgetgauge.results.one_model import OneModelResult
-from forgetgauge.results.record import MethodResult, Result, by_quality
+from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality
 from forgetgauge.results.shared import SharedDifference, reasons_against, shared_differences
 from forgetgauge.results.verdict import verdict_on
 from forgetgauge.wording import counted, setting, signed
@@ -156,32 +156,28 @@ def _headline(names: Sequence[str], found: Sequence[SharedDifference]) -> str:
 def _games(results: Sequence[tuple[str, Result]], found: Sequence[SharedDifference]) -> list[ComparedGame]:
     if not results:
         return []
-    markers = tested_markers(name for name, _ in results)
-    first = results[0][1]
+    markers, sweep = tested_markers(name for name, _ in results), results[0][1].sweep
     games = []
-    for number, game in enumerate(first.games):
+    for number, game in enumerate(results[0][1].games):
         own = [(name, result.games[number]) for name, result in results]
         names = dict.fromkeys(method for _, one in own for method, _ in by_quality(one.methods))
+        ends = [end for _, one in own for method in one.methods.values() for end in _ends(method)]
         methods = [
             ComparedMethod(
                 method,
-                [
-                    ComparedRow(
-                        name,
-                        markers[name],
-                        one.methods.get(method),
-                        verdict_on(one, method) if method in one.methods else "",
-                    )
-                    for name, one in own
-                ],
-                [each for each in found if each.method == method and each.value == game.value],
+                [_row(name, markers[name], one, method) for name, one in own],
+                [each for each in found if (each.method, each.value) == (method, game.value)],
             )
             for method in names
         ]
-        ends = [end for _, one in own for method in one.methods.values() for end in _ends(method)]
-        title = "" if first.sweep is None else f"{first.sweep} = {setting(game.value)}"
+        title = "" if sweep is None else f"{sweep} = {setting(game.value)}"
         games.append(ComparedGame(title, methods, quality_scale(ends)))
     return games
+
+
+def _row(name: str, marker: Marker, game: GameResult, method: str) -> ComparedRow:
+    found = game.methods.get(method)
+    return ComparedRow(name, marker, found, "" if found is None else found.verdict or verdict_on(game, method))
 
 
 def _ends(method: MethodResult) -> list[float]:

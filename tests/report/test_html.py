@@ -135,7 +135,7 @@ def game(methods: dict[str, MethodResult] | None = None, value: Any = None, **sp
 
 def result(*games: GameResult, **changes: Any) -> Result:
     environment = {"forgetgauge": "0.1.0", "torch": "2.13.0+cpu"}
-    digests = {"data": "41b8ec37e170b9c5144d", "decisions": "bc1aff683899c7329df0"}
+    digests = changes.pop("digests", {"data": "41b8ec37e170b9c5144d", "decisions": "bc1aff683899c7329df0"})
     return Result(environment, digests, list(games) or [game()], **changes)
 
 

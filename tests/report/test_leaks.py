@@ -112,7 +112,9 @@ def test_points_are_shown_with_what_they_look_like_and_how_often_they_were_seen(
     words = " ".join(page.text.split())
     assert "seen in 3 of 4" in words
     assert "It <i>works</i>." in words
-    assert "20 of 598 points were told right at least 3 times more often than wrong; a coin would give about 15." in words
+    assert (
+        "20 of 598 points were told right at least 3 times more often than wrong; a coin would give about 15." in words
+    )
     assert files(page)["points.csv"] == [
         {"method": "neg-grad", "adversary": "entropy", "id": "17", "seen": "3", "wrongly": "0", "asked": "4",
          "margin_forgotten": "1.25", "margin_unseen": "-0.5"}
@@ -173,7 +175,7 @@ def test_the_first_figure_and_the_curves_draw_a_method_alike():
     assert set(drawn) == set(colours.values())
 
 
-# -- who may read it: contrast, keyboard, no script ----------------------------------------------------------------------
+# -- who may read it: contrast, keyboard, no script --------------------------------------------------------------------
 
 
 def style() -> str:

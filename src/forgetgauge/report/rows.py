@@ -148,9 +148,10 @@ def _game_of(result: Result | OneModelResult) -> dict[str, str]:
         choices: dict[str, Any] = {"draw": f"{result.commitment[:12]}…, seed {result.seed}", "drawn": drawn}
         return choices | {"level": setting(result.level), "delta": setting(result.delta)}
     first, environment = result.games[0].spec, result.environment
+    params = first.get("learner", {}).get("params", {})
     picked: dict[str, Any] = {
-        "model": first.get("learner", {}).get("params", {}).get("model"),
-        "learner": setting({k: v for k, v in first.get("learner", {}).get("params", {}).items() if k != "model"}),
+        "model": params.get("model"),
+        **{f"learner.{key}": value for key, value in params.items() if key != "model"},
         "number of shadow models": first.get("n_shadows"),
         "number of reference models": first.get("n_references"),
         "price": (first.get("price") or {}).get("price"),

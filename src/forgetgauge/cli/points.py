@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from forgetgauge.data.dataset import Dataset
     from forgetgauge.plan.game import Game
     from forgetgauge.report.thumbnails import ShownPoints, Thumbnail
-    from forgetgauge.results.record import Result
+    from forgetgauge.results.record import GameResult, Result
     from forgetgauge.results.views import GameView
     from forgetgauge.store.runfolder import RunFolder
 
@@ -39,7 +39,7 @@ def shown_points(folder: RunFolder, result: Result, *, allow_code: bool) -> dict
             if [graph.game.value for graph in graphs] != [game.value for game in games]:
                 raise UserError(f"{folder.path}: result.json is not of this run; `run` makes it again")
             return {
-                number: _of_game(GameView(graph, run), game.methods, folder)
+                number: _of_game(GameView(graph, run), game, folder)
                 for number, (graph, game) in enumerate(zip(graphs, games, strict=True))
             }
     except CodeNamed as error:
@@ -48,12 +48,14 @@ def shown_points(folder: RunFolder, result: Result, *, allow_code: bool) -> dict
         raise UserError(f"{folder.path}: an artefact of the run is missing or damaged: `run` makes it again") from None
 
 
-def _of_game(view: GameView, methods: dict[str, Any], folder: RunFolder) -> list[ShownPoints]:
+def _of_game(view: GameView, game: GameResult, folder: RunFolder) -> list[ShownPoints]:
+    """Methods under test first."""
     from forgetgauge.report.thumbnails import ShownPoints
     from forgetgauge.results.points import visible_points
-    from forgetgauge.results.record import by_quality
+    from forgetgauge.results.record import by_quality, role_of
 
-    asked = [(name, method) for name, method in by_quality(methods) if view.outcomes.get(name)]
+    asked = [(name, method) for name, method in by_quality(game.methods) if view.outcomes.get(name)]
+    asked.sort(key=lambda one: role_of(game, one[0]) != "tested")
     found = [one for name, method in asked if (one := visible_points(view, name, method)) is not None]
     dataset = _dataset(view.game, folder)
     return [

@@ -132,6 +132,7 @@ def render_comparison(named: Named) -> str:
     downloads: dict[str, Download] = {name: one for name, one in files.items() if one is not None}
     return template("comparison.html.j2").render(
         title=TITLE,
+        facts=[name for name, _ in named],
         headline=_headline([name for name, _ in named], found),
         remarks=remarks_of(named, found),
         games=_games(results, found),

@@ -79,12 +79,12 @@ def render_report(result: Result, points: Mapping[int, list[ShownPoints]] = Mapp
 
     `points` are those that each game's models show most, by its number: private data, on the page only if given.
     """
-    frontier, markers, whole = _frontier(result), markers_of(result), result
+    frontier, whole = _frontier(result), result
     result = without_variants(result) if frontier is not None else result
     page = template("report.html.j2").render(
         result=result,
         frontier=frontier,
-        markers=markers,
+        markers=markers_of(result),
         downloads=downloads_of(whole, result, points),
         points=points,
         has_pictures=any(one.picture for each in points.values() for shown in each for one in shown.thumbnails),

@@ -8,14 +8,17 @@ import re
 import shutil
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forgetgauge.report.comparison import render_comparison
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import read_result
 from tests.report.test_html import leaking
+from tests.report.test_leaks import points
 
 ROOT = Path(__file__).parents[2]
 STORED = ["certified-digits", "rivals-digits", "reproduce/paper/strengths"]
@@ -40,10 +43,21 @@ def chromium(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def stored(name: str) -> str:
+    return render_report(read_result(ROOT / "results" / name / "result.json"))
+
+
+PAGES = {
+    **{name: partial(stored, name) for name in STORED},
+    "leaks": lambda: render_report(leaking(n_parts=40), {0: points(text="a long sentence " * 12)}),
+    "comparison": lambda: render_comparison([("runs/a", leaking()), ("runs/another-name", leaking())]),
+}
+
+
 @pytest.mark.parametrize("width", [360, 400])
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_as_wide_as_a_phone(tmp_path, name, width):
-    page = render_report(read_result(ROOT / "results" / name / "result.json"))
+    page = PAGES[name]()
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # which forbids to measure by script
     (tmp_path / "page.html").write_text(page.replace("</body>", PROBE), "utf-8")
     (tmp_path / "frame.html").write_text(FRAME % width, "utf-8")

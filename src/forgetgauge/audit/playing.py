@@ -23,6 +23,7 @@ from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.direction import rank_differences
 from forgetgauge.game.intervals import IntervalKind
+from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
@@ -33,7 +34,7 @@ from forgetgauge.results.assessed import diagnostic_result
 from forgetgauge.results.doubts import Evidence, doubts
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
-from forgetgauge.results.where import CLASS, Codes, RocResult, coded, roc_result
+from forgetgauge.results.where import RocResult, roc_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION

@@ -9,12 +9,22 @@ probability at least the level asked for (Bonferroni).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.intervals import Interval, IntervalKind, check_level, signed_interval
+
+CLASS = "class"
+"""The column that labels make, where they are classes."""
+MOST_PARTS = 128
+"""A column with more different values is not looked at: intervals that hold for all of them together say nothing."""
+
+Codes: TypeAlias = NDArray[np.uint8]
+"""Of each point, which of the column's values it has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,3 +82,11 @@ def _part(
         signed_interval(kept, adversary, level, kind),
         sum(int((outcome.weight > 0).sum()) for outcome in kept),
     )
+
+
+def coded(values: NDArray[Any]) -> tuple[list[str], Codes] | None:
+    """(names of the different values in their order, which of them each is); None where they are too many, or one."""
+    different, codes = np.unique(values, return_inverse=True)
+    if not 1 < len(different) <= MOST_PARTS:
+        return None
+    return [str(value) for value in different.tolist()], codes.astype(np.uint8)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.parts import Codes
 from forgetgauge.results.record import GameDecisions, PairDecisions
-from forgetgauge.results.where import Codes
 
 MOST_POINTS = 2**22
 MOST = 2**28

@@ -13,6 +13,7 @@ from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.direction import decides_nothing
 from forgetgauge.game.intervals import IntervalKind
+from forgetgauge.game.parts import Codes
 from forgetgauge.game.quality import counted_below
 from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.draws import draw_streams
@@ -39,7 +40,7 @@ from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.tuning import tuning_result
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
-from forgetgauge.results.where import Codes, RocResult, part_results, roc_result
+from forgetgauge.results.where import RocResult, part_results, roc_result
 from forgetgauge.wording import counted, listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics", "tuning")

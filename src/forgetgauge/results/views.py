@@ -10,11 +10,11 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.direction import Lean, membership_lean, rank_differences
+from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.results.doubts import Evidence, is_copy
-from forgetgauge.results.where import CLASS, Codes, coded
 from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder

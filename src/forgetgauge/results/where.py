@@ -7,21 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.intervals import IntervalKind
-from forgetgauge.game.parts import advantage_by_part
+from forgetgauge.game.parts import Codes, advantage_by_part
 from forgetgauge.game.roc import ScoredPair, rates, swap_roc
 from forgetgauge.records import Record
-
-CLASS = "class"
-"""The column that labels make, where they are classes."""
-MOST_PARTS = 128
-"""A column with more different values is not looked at: intervals that hold for all of them together say nothing."""
-
-Codes = npt.NDArray[np.uint8]
-"""Of each point, which of the column's values it has."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +77,3 @@ def part_results(
             if one is not None
         ]
     return found
-
-
-def coded(values: npt.NDArray[Any]) -> tuple[list[str], Codes] | None:
-    """(names of the different values in their order, which of them each is); None where they are too many, or one."""
-    different, codes = np.unique(values, return_inverse=True)
-    if not 1 < len(different) <= MOST_PARTS:
-        return None
-    return [str(value) for value in different.tolist()], codes.astype(np.uint8)

@@ -21,12 +21,12 @@ from forgetgauge.data.doubts import doubts_of
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity
 from forgetgauge.game.arrays import Ints
+from forgetgauge.game.parts import coded
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.metrics.scores import exchanged
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
 from forgetgauge.plan.jobs import InitialiseJob
 from forgetgauge.plan.subjects import Halves, PointSets, Subject, Target
-from forgetgauge.results.where import coded
 from forgetgauge.run.assignments import Sources
 from forgetgauge.store.objects import Artefact
 

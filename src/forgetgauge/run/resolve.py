@@ -14,6 +14,7 @@ from forgetgauge import plugins
 from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.parts import CLASS, coded
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
@@ -21,7 +22,6 @@ from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
-from forgetgauge.results.where import CLASS, coded
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named

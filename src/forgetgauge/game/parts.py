@@ -8,7 +8,7 @@ probability at least the level asked for (Bonferroni).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,7 +49,7 @@ def restricted(outcome: PairOutcome, members: Bools) -> PairOutcome | None:
     weight = np.where(members, outcome.weight, 0.0)
     if any(not weight[side].sum() > 0 for side in outcome.sides):
         return None
-    return PairOutcome(outcome.differences, outcome.in_forget, weight)
+    return replace(outcome, weight=weight)
 
 
 def advantage_by_part(

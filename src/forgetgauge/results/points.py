@@ -94,7 +94,7 @@ class _Counts:
         which = view.adversaries.index(adversary)
         for pair, outcome in view.outcomes[method].items():
             assert outcome.decisions is not None
-            at, first = view.pair(pair).points, outcome.in_forget
+            at, (first, _) = view.pair(pair).points, view.points_of(pair)
             margins = np.stack(view.margins(method, adversary, pair), axis=1)  # (sides, seeds, points)
             said = outcome.decisions[..., which] != turned
             for told, margin in zip(np.swapaxes(said, 0, 1), np.swapaxes(margins, 0, 1), strict=True):

@@ -8,7 +8,7 @@ cancels in the difference, as it does for two methods of one run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -132,7 +132,7 @@ def _pairs(
 ) -> list[tuple[PairOutcome, PairOutcome]]:
     """(of one, of the other) of the pairs that both have; the other's adversaries in the order of the one's."""
     return [
-        (mine, PairOutcome(other[pair].differences[:, list(order)], other[pair].in_forget, other[pair].weight))
+        (mine, replace(other[pair], differences=other[pair].differences[:, list(order)]))
         for pair, mine in one.items()
         if pair in other
         and np.array_equal(mine.in_forget, other[pair].in_forget)

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from forgetgauge.report.comparison import render_comparison
 from forgetgauge.report.html import render_report, template
 from forgetgauge.report.leaks import MOST_MARKS, part_views, roc_view
 from forgetgauge.report.markers import DIAMOND, SQUARE, markers_of
 from forgetgauge.report.thumbnails import MOST_PIXELS, ShownPoints, Thumbnail, png_uri, thumbnail
 from forgetgauge.results.points import VisiblePoint, VisiblePoints
+from tests.report.evidence import evidence
 from tests.report.test_html import EVERY_KIND, Page, game, leaking, method, result, sweep
 
 
@@ -268,3 +270,29 @@ def test_what_a_shared_retrained_model_shows_is_certain():
     assert all(low == high == rate for rate, (low, high) in zip(roc.tpr, roc.band, strict=True))
     assert {part.interval for part in retrain.parts["class"]} == {(0.0, 0.0)}
     assert {part.interval for part in shared.methods["none"].parts["class"]} == {(-0.1, 0.2)}
+
+
+def test_a_page_of_several_results_has_the_same_properties():
+    pages = [
+        render_comparison([("runs/a", leaking()), ('<b onclick="x">', leaking())]),
+        render_comparison([("a", sweep([0.1, 0.2])), ("b", sweep([0.1, 0.2]))]),
+        render_comparison([("a", EVERY_KIND["nothing completed"]), ("b", EVERY_KIND["nothing completed"])]),
+        render_comparison([("a", evidence()), ("b", evidence())]),
+    ]
+    for html in pages:
+        page = Page(html)
+        assert not page.open
+        assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+        (meta,) = [m for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+        assert meta["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+        assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+        ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        assert all(attributes.get("scope") in {"row", "col"} for attributes in page.all("th"))
+        scrolls = [attributes for _, attributes in page.tags if attributes.get("class") == "scroll"]
+        assert scrolls
+        assert all(attributes["tabindex"] == "0" and attributes["aria-label"] for attributes in scrolls)
+        assert "results.csv" in files(page)
+    assert render_comparison([("a", leaking()), ("b", leaking())]) == render_comparison(
+        [("a", leaking()), ("b", leaking())]
+    )

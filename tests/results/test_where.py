@@ -198,3 +198,26 @@ def test_points_need_a_run_and_its_data(played, call, tmp_path):
     finally:
         moved.rename(played[2])
     assert (code, len(err.splitlines())) == (2, 1)
+
+
+# -- an audit ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_with_labels_has_parts_as_its_rows_say(tmp_path):
+    rng, rows = np.random.default_rng(0), []
+    for pair in range(5):
+        order = rng.permutation(60)
+        for side in (0, 1):
+            forget = (np.arange(60) < 30) == (side == 0)
+            said = rng.random(60) < 0.3 + 0.6 * forget * (order % 3 == 2)
+            rows += list(zip([pair] * 60, [side] * 60, order, forget, order % 3, said, strict=True))
+    pair, side, point, forget, label, said = (np.array(column) for column in zip(*rows, strict=True))
+    where = np.where(forget, "forget", "unseen")
+    np.savez(tmp_path / "a.npz", pair=pair, side=side, point=point, set=where, label=label, decision=said)
+    found = forgetgauge.audit_file(tmp_path / "a.npz").methods["model"].parts["class"]
+    for one in found:
+        own = label == int(one.part)
+        models = [own & (pair == p) & (side == s) for p in range(5) for s in (0, 1)]
+        each = [said[model & forget].mean() - said[model & ~forget].mean() for model in models]
+        assert one.advantage == pytest.approx(np.mean(each))
+    assert [one.interval[0] > 0 for one in found] == [False, False, True]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.advantage import PairOutcome, paired_differences
 from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.intervals import Interval, IntervalKind, check_level, signed_interval
 
@@ -45,11 +45,18 @@ class Part:
 
 
 def restricted(outcome: PairOutcome, members: Bools) -> PairOutcome | None:
-    """The pair with P_D restricted to some of its points; None where F or T has none of them."""
-    weight = np.where(members, outcome.weight, 0.0)
-    if any(not weight[side].sum() > 0 for side in outcome.sides):
+    """The pair with P_D restricted to some of its points; None where F or T has none of them.
+
+    Where groups were drawn, a group counts by its points that are left.
+    """
+    points = outcome.grouped or outcome
+    weight = np.where(members, points.weight, 0.0)
+    if any(not weight[side].sum() > 0 for side in (points.in_forget, ~points.in_forget)):
         return None
-    return replace(outcome, weight=weight)
+    if outcome.grouped is None or outcome.decisions is None:
+        return replace(outcome, weight=weight)
+    by_point = paired_differences(*outcome.decisions).mean(axis=0)
+    return replace(outcome.grouped, weight=weight).outcome(by_point)
 
 
 def advantage_by_part(
@@ -73,14 +80,14 @@ def advantage_by_part(
 def _part(
     outcomes: Sequence[PairOutcome], members: Sequence[Bools], adversary: int, level: float, kind: IntervalKind
 ) -> Part | None:
-    found = [restricted(outcome, own) for outcome, own in zip(outcomes, members, strict=True)]
-    kept = [outcome for outcome in found if outcome is not None]
+    found = [(restricted(outcome, own), int(own.sum())) for outcome, own in zip(outcomes, members, strict=True)]
+    kept = [outcome for outcome, _ in found if outcome is not None]
     if not kept:
         return None
     return Part(
         np.array([outcome.advantage[adversary] for outcome in kept]),
         signed_interval(kept, adversary, level, kind),
-        sum(int((outcome.weight > 0).sum()) for outcome in kept),
+        sum(n_points for outcome, n_points in found if outcome is not None),
     )
 
 

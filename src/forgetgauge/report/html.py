@@ -18,6 +18,7 @@ from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.downloads import downloads_of
 from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
 from forgetgauge.report.markers import markers_of
+from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
@@ -128,7 +129,7 @@ def template(name: str) -> jinja2.Template:
     )
     environment.filters.update(
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
-        count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
+        forget_set=forget_set, count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
         interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip

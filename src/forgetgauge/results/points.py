@@ -92,11 +92,12 @@ class _Counts:
         self.seen, self.wrong, self.asked = np.zeros((3, n), dtype=np.int64)
         self.of_forgotten, self.of_unseen = np.zeros((2, n))
         which = view.adversaries.index(adversary)
-        for pair, outcome in view.outcomes[method].items():
-            assert outcome.decisions is not None
+        for pair in view.outcomes[method]:
+            decisions = view.decisions(method, pair)
+            assert decisions is not None
             at, (first, _) = view.pair(pair).points, view.points_of(pair)
             margins = np.stack(view.margins(method, adversary, pair), axis=1)  # (sides, seeds, points)
-            said = outcome.decisions[..., which] != turned
+            said = decisions[..., which] != turned
             for told, margin in zip(np.swapaxes(said, 0, 1), np.swapaxes(margins, 0, 1), strict=True):
                 of_forgotten, of_unseen = np.where(first, told, told[::-1])
                 self.asked[at] += 1

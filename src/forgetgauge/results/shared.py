@@ -20,7 +20,7 @@ from forgetgauge.results.decisions import unpack_decisions
 from forgetgauge.results.record import GameResult, Result
 from forgetgauge.wording import setting
 
-DRAWN_BY = ("data_digest", "n_points", "seed", "fraction", "alpha")
+DRAWN_BY = ("data_digest", "n_points", "seed", "fraction", "alpha", "by", "oracle", "hardest")
 """What the swap pairs of a run depend on."""
 
 
@@ -58,12 +58,14 @@ def _game(result: Result) -> dict[str, str]:
     """What Q is a property of, beside the method and the model."""
     specs = [game.spec for game in result.games]
     first = specs[0]
+    what = f"{first.get('by', 'point')}s"
     adversaries = {name: how for spec in specs for name, how in spec.get("adversaries", {}).items()}
     picked: dict[str, Any] = {
         "kind of test": "a run" if "data_digest" in first else "an audit",
         "data": result.digests.get("data", "")[:12] if "data_digest" in first else None,
-        "retained points": first.get("n_retain"),
-        "forgotten points": first.get("n_forget"),
+        "draw": _drawn(first),
+        f"retained {what}": first.get("n_retain"),
+        f"forgotten {what}": first.get("n_forget"),
         "sensitivity": _sensitivity(first),
         "adversaries": ", ".join(sorted(adversaries)),
         "settings of adversaries": "; ".join(_settings(name, adversaries[name]) for name in sorted(adversaries)),
@@ -71,6 +73,13 @@ def _game(result: Result) -> dict[str, str]:
         "sweep": None if result.sweep is None else f"{result.sweep} = {setting([g.value for g in result.games])}",
     }
     return {key: setting(value) for key, value in picked.items() if value not in (None, "")}
+
+
+def _drawn(spec: Mapping[str, Any]) -> str:
+    """`points`, `groups, shown whole`, `points of the hardest 0.1`."""
+    shown = ", shown whole" if spec.get("oracle") == "group" else ""
+    share = spec.get("hardest", 1)
+    return f"{spec.get('by', 'point')}s{shown}" + (f" of the hardest {setting(share)}" if share < 1 else "")
 
 
 def _sensitivity(spec: Mapping[str, Any]) -> str | None:

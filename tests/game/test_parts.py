@@ -76,3 +76,21 @@ def test_all_parts_are_covered_together_as_often_as_it_says():
         alone.append(all(one.interval.low <= 0.4 * (i in leak) <= one.interval.high for i, one in enumerate(single)))
     assert np.mean(together) > 0.93
     assert np.mean(alone) < 0.85  # what a reader of six intervals would be told without the adjustment
+
+
+def test_where_groups_are_drawn_a_part_is_of_points_and_its_unit_the_group():
+    rng = np.random.default_rng(4)
+    outcomes, members, by_hand = [], [], []
+    for _ in range(6):
+        group = np.repeat(np.arange(20), 3)
+        side, part, weight = (group % 2 == 0), rng.integers(2, size=60) == 0, rng.uniform(0.5, 2, size=60)
+        first, second = rng.random((2, 1, 60, 1)) < 0.5
+        outcomes.append(outcome_of_decisions(first, second, side, weight, group))
+        members.append(part)
+        sides = ((first[0, :, 0], side), (second[0, :, 0], ~side))
+        by_hand.append(np.mean([signed_advantage(said[part], of[part], weight[part]) for said, of in sides]))
+    (found,) = advantage_by_part(outcomes, [members], 0)
+    assert found.by_pair == pytest.approx(np.array(by_hand))
+    assert found.n_points == sum(part.sum() for part in members)
+    kept = restricted(outcomes[0], members[0])
+    assert len(kept.weight) == 20

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetgauge.errors import UserError
+from forgetgauge.game.parts import TEXT
 from forgetgauge.plugins.catalogue import CodeNamed, no_code
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from forgetgauge.results.record import GameResult, Result
     from forgetgauge.results.views import GameView
     from forgetgauge.store.runfolder import RunFolder
-
-TEXT = "text"
-"""The column of a data set that holds what people read."""
 
 
 def shown_points(folder: RunFolder, result: Result, *, allow_code: bool) -> dict[int, list[ShownPoints]]:

@@ -20,6 +20,8 @@ from forgetgauge.game.intervals import Interval, IntervalKind, check_level, sign
 
 CLASS = "class"
 """The column that labels make, where they are classes."""
+TEXT = "text"
+"""The column that holds what people read of a point: it is shown on request, and makes no parts."""
 MOST_PARTS = 128
 """A column with more different values is not looked at: intervals that hold for all of them together say nothing."""
 

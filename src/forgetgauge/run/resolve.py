@@ -15,7 +15,7 @@ from forgetgauge import plugins
 from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
-from forgetgauge.game.parts import CLASS, coded
+from forgetgauge.game.parts import CLASS, TEXT, coded
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plan.draws import GROUP, half_sizes
@@ -109,7 +109,7 @@ def _columns(dataset: Dataset) -> dict[str, str]:
     return {
         name: hashlib.sha256("\n".join(map(repr, column.tolist())).encode()).hexdigest()
         for name, column in dataset.columns.items()
-        if name != CLASS and coded(column) is not None
+        if name not in (CLASS, TEXT) and coded(column) is not None
     }
 
 

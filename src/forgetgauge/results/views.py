@@ -92,7 +92,7 @@ class GameView:
     def columns(self) -> dict[str, tuple[list[str], Codes]]:
         """Column -> (its different values, which of them each point of D has); none where groups are shown whole, whose
         points may differ in them."""
-        if self.game.oracle == GROUP:
+        if self.game.oracle == GROUP or not self.run.has(self.graph.initialise):
             return {}
         stored = self.run.read(self.graph.initialise)
         arrays, named = stored.arrays, stored.facts.get("columns", {})

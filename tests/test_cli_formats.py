@@ -19,7 +19,9 @@ def folder(tmp_path):
     (tmp_path / "run").mkdir()
     result().save(tmp_path / "run/result.json")
     (tmp_path / "other").mkdir()
-    result(game(n_forget=50)).save(tmp_path / "other/result.json")
+    result(game(seed=8)).save(tmp_path / "other/result.json")
+    (tmp_path / "unlike").mkdir()
+    result(game(n_forget=50, level=0.9)).save(tmp_path / "unlike/result.json")
     (tmp_path / "one").mkdir()
     (tmp_path / "one/evidence.json").write_text(evidence().to_json())
     return tmp_path
@@ -52,12 +54,37 @@ def test_report_of_evidence_from_one_model(folder, call):
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "latex", "markdown", "table"])
-def test_results_are_set_side_by_side(folder, call, form):
+def test_results_are_set_side_by_side(folder, call, form, monkeypatch):
+    monkeypatch.chdir(folder)
     code, out, err = call("compare", folder / "run", folder / "other/result.json", "--format", form)
     assert code == 0
     assert out.count("neg-grad") == 2
-    assert ("not the same forgotten points" in out) == (form == "table")
-    assert ("not the same forgotten points" in err) == (form != "table")
+    assert ("share no pairs" in out) == (form == "table")
+    assert ("share no pairs" in err) == (form != "table")
+    assert (folder / "comparison.html").exists() == (form == "table")
+
+
+def test_a_page_is_written_where_it_is_asked_for_and_over_nothing_else(folder, call, monkeypatch):
+    monkeypatch.chdir(folder)
+    both = folder / "run", folder / "other"
+    assert call("compare", *both, "--to", "mine.html", "--format", "csv")[2].endswith("page: mine.html\n")
+    assert "results side by side" in (folder / "mine.html").read_text()
+    (folder / "comparison.html").write_text("a page of my own")
+    code, out, err = call("compare", *both)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "comparison.html: there is a file of another kind" in err
+    (folder / "comparison.html").write_bytes((folder / "mine.html").read_bytes())
+    assert call("compare", *both)[0] == 0
+
+
+def test_results_of_different_games_are_refused_with_a_line_for_each_reason(folder, call, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, out, err = call("compare", folder / "run", folder / "unlike")
+    assert (code, out) == (2, "")
+    lines = err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("forgetgauge: compare: not the same ") for line in lines)
+    assert not (folder / "comparison.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ WORKS = {
     "verify": ["verify", "run"],
     "record": ["record", "run", "--method", "none", "--out", "record"],
     "record of one model": ["record", "audits/outputs/evidence.json", "--out", "record-of-one"],
-    "compare": ["compare", "run", str(ROOT / "results/reproduce/paper/table1-by-price")],
+    "compare": ["compare", "run", "run/result.json"],
     "audit --format": ["audit", "swaps.npz", "--out", "latex", "--format", "latex"],
     "report": ["report", "run", "--to", "report.html"],
     "status": ["status", "run"],

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 
 class UserError(Exception):
     """A mistake of the user's: the command line prints it as one line and exits with code 2."""
+
+
+class NotComparable(UserError):
+    """Results are of different games: `reasons` has one line for each way in which they differ."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(" ".join(f"{reason}." for reason in reasons))
+        self.reasons = list(reasons)
 
 
 class WrongOutput(TypeError):

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_auc_score
 
 from forgetgauge.game.advantage import swap_advantage
-from forgetgauge.game.diagnostics import auc, diagnose, swap_auc, tpr_at_fpr
+from forgetgauge.game.diagnostics import auc, diagnose, swap_auc
 
 
 def sample(seed, k=60, *, ties=False, weighted=False):
@@ -27,14 +27,6 @@ def test_the_area_under_the_curve_is_scikit_learns(seed, ties, weighted):
     assert auc(scores, side, weight) == pytest.approx(roc_auc_score(side, scores, sample_weight=weight))
 
 
-@cases
-@pytest.mark.parametrize("limit", [0.0, 0.001, 0.01, 0.05, 0.5, 1.0])
-def test_the_true_positive_rate_is_read_off_scikit_learns_curve(seed, ties, weighted, limit):
-    scores, _, side, weight = sample(seed, k=100, ties=ties, weighted=weighted)
-    false_rate, true_rate, _ = roc_curve(side, scores, sample_weight=weight, drop_intermediate=False)
-    assert tpr_at_fpr(scores, side, weight, limit) == pytest.approx(true_rate[false_rate <= limit + 1e-12].max())
-
-
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_envelope_of_one_split_is_scipys_kolmogorov_smirnov(ties):
     scores, _, side, weight = sample(4, ties=ties)
@@ -55,17 +47,11 @@ def test_all_diagnostics_are_those_of_every_couple_of_points_and_every_threshold
         wins = (scores[members][:, None] > scores[~members]) + 0.5 * (scores[members][:, None] == scores[~members])
         return np.average(wins, weights=np.outer(weight[members], weight[~members]))
 
-    def true_rate(scores, members, limit):
-        allowed = [cut for cut in cuts if share_above(scores, ~members, cut) <= limit]
-        return max((share_above(scores, members, cut) for cut in allowed), default=0.0)
-
     def gain(cut):
         return sum(share_above(scores, its, cut) - share_above(scores, ~its, cut) for scores, its in sides) / 2
 
     found = diagnose(first, second, side, weight)
     assert found.auc == pytest.approx(np.mean([area(*each) for each in sides]))
-    assert found.tpr_at_01_percent == pytest.approx(np.mean([true_rate(*each, 0.001) for each in sides]))
-    assert found.tpr_at_1_percent == pytest.approx(np.mean([true_rate(*each, 0.01) for each in sides]))
     assert found.ks_envelope == pytest.approx(max(abs(gain(cut)) for cut in cuts))
 
 
@@ -74,9 +60,6 @@ def test_the_mean_of_the_sides(seed, ties, weighted):
     first, second, side, weight = sample(seed, ties=ties, weighted=weighted)
     found = diagnose(first, second, side, weight)
     assert found.auc == pytest.approx((auc(first, side, weight) + auc(second, ~side, weight)) / 2)
-    for limit, value in ((0.001, found.tpr_at_01_percent), (0.01, found.tpr_at_1_percent)):
-        sides = tpr_at_fpr(first, side, weight, limit), tpr_at_fpr(second, ~side, weight, limit)
-        assert value == pytest.approx(np.mean(sides))
 
 
 @cases
@@ -115,7 +98,6 @@ def test_order_does_not_matter_and_infinite_scores_are_ranked():
 def test_perfect_and_inverted_scores():
     side, weight = np.arange(6) < 3, np.ones(6)
     assert (auc(side * 1.0, side, weight), auc(~side * 1.0, side, weight)) == (1, 0)
-    assert diagnose(side * 1.0, ~side * 1.0, side, weight).tpr_at_01_percent == 1
     assert diagnose(~side * 1.0, side * 1.0, side, weight).ks_envelope == pytest.approx(1)
 
 
@@ -127,8 +109,6 @@ def test_nonsense_is_refused():
         auc(scores[:-1], side, weight)
     with pytest.raises(ValueError, match="no mass"):
         auc(scores, np.zeros_like(side), weight)
-    with pytest.raises(ValueError, match="false positive rate"):
-        tpr_at_fpr(scores, side, weight, 1.5)
 
 
 def test_labels_and_weights_of_other_points_or_of_one_set_alone_are_refused():

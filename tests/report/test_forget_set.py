@@ -3,8 +3,8 @@
 import pytest
 
 from forgetgauge.report.meaning import forget_set
-from forgetgauge.report.rows import _drawn
 from forgetgauge.report.settings import _game_settings
+from forgetgauge.results.shared import _drawn
 
 PLAIN = {"by": "point", "oracle": "point", "hardest": 1.0, "n_scorers": 16, "n_forget": 25, "sensitivity": {}}
 

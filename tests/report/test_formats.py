@@ -143,10 +143,10 @@ def test_a_model_without_a_test_keeps_its_verdict():
 
 
 def test_results_side_by_side_name_whose_each_row_is_and_what_differs():
-    named = [("a", result()), ("b", result(game(n_forget=50)))]
+    named = [("a", result()), ("b", result(game(n_references=50)))]
     rows = json.loads(written(rows_of(named), "json"))
     assert [row["result"] for row in rows] == ["a"] * 3 + ["b"] * 3
-    assert unlike(named) == ["not the same forgotten points: a 299; b 50"]
+    assert unlike(named) == ["not the same number of reference models: a 16; b 50"]
     assert unlike([named[0], ("c", named[0][1])]) == []
     drawn = [("a", evidence()), ("b", evidence(n_forget=10))]
     assert unlike(drawn) == ["not the same drawn: a 100 points; b 10 points"]

@@ -39,10 +39,11 @@ from forgetgauge.results.verdict import (
     verdict_on,
     with_verdicts,
 )
+from forgetgauge.results.where import PartResult, RocResult
 from forgetgauge.wording import bound, listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")
-VOID = {"meta", "line", "circle", "rect", "path", "wbr"}
+VOID = {"meta", "line", "circle", "rect", "path", "wbr", "img"}
 
 
 def method(quality: float, width: float = 0.01, **changes: Any) -> MethodResult:
@@ -134,7 +135,7 @@ def game(methods: dict[str, MethodResult] | None = None, value: Any = None, **sp
 
 def result(*games: GameResult, **changes: Any) -> Result:
     environment = {"forgetgauge": "0.1.0", "torch": "2.13.0+cpu"}
-    digests = {"data": "41b8ec37e170b9c5144d", "decisions": "bc1aff683899c7329df0"}
+    digests = changes.pop("digests", {"data": "41b8ec37e170b9c5144d", "decisions": "bc1aff683899c7329df0"})
     return Result(environment, digests, list(games) or [game()], **changes)
 
 
@@ -144,6 +145,20 @@ def sweep(values: list[Any], key: str = "game.alpha") -> Result:
         for i, value in enumerate(values)
     ]
     return result(*games, sweep=key)
+
+
+def leaking(n_parts: int = 10) -> Result:
+    """With a curve and parts of each method's strongest adversary."""
+    methods = {}
+    for name, quality in (("retrain", 0.995), ("none", 0.85), ("neg-grad", 0.9)):
+        rates = [0.001, 0.01, 0.1, 1.0]
+        roc = RocResult(rates, [min(1.0, rate ** (2 * quality - 1)) for rate in rates], [(0.0, 1.0)] * 4, 4800)
+        parts = [PartResult(f"{i}", (1 - quality) * i / n_parts, (-0.1, 0.2), 70, 8) for i in range(n_parts)]
+        own = dataclasses.replace(method(quality).by_adversary["entropy"], roc=roc, diagnostics=DIAGNOSTICS)
+        words = [PartResult(word, 0.2, (0.1, 0.3), 9, 8) for word in ("north-west", "<b>south</b>")]
+        found = {**method(quality).by_adversary, "entropy": own}
+        methods[name] = method(quality, by_adversary=found, parts={"class": parts, "region": words})
+    return result(game(methods))
 
 
 class Page(HTMLParser):
@@ -205,6 +220,9 @@ EVERY_KIND = {
     ),
     "no epsilon, no plug-in": result(game({"mine": method(0.9, epsilon=None, quality_plugin=None, p_value=None)})),
     "many failures": result(failures=[FailureResult(f"job {i}", "boom", f"failures/{i}.txt") for i in range(40)]),
+    "leaks": leaking(),
+    "leaks by many parts": leaking(n_parts=100),
+    "a sweep with leaks": result(leaking().games[0], leaking().games[0], sweep="game.seed"),
     "a sweep of numbers": sweep([0.1, 0.2, 0.5]),
     "a sweep over magnitudes": sweep([1e-5, 1e-3, 1e-1], "learner.lr"),
     "a sweep of words": sweep(["cosine", "step"], "learner.schedule"),
@@ -231,7 +249,7 @@ def test_the_page_is_well_formed_and_loads_nothing(any_result: Result) -> None:
     assert "url(" not in html
     for _, attributes in page.tags:
         assert "src" not in attributes
-        assert (attributes.get("href") or "#").startswith("#")
+        assert (attributes.get("href") or "#").startswith(("#", "data:text/csv;charset=utf-8;base64,"))
         assert not any(name.startswith("on") for name in attributes)
 
 
@@ -260,7 +278,7 @@ def test_pictures_say_what_they_show_and_tables_have_scopes(any_result: Result) 
 def test_every_anchor_has_its_target(any_result: Result) -> None:
     page = Page(render_report(any_result))
     ids = {attributes.get("id") for _, attributes in page.tags}
-    assert {(attributes["href"] or "")[1:] for attributes in page.all("a")} <= ids
+    assert {(attributes["href"] or "")[1:] for attributes in page.all("a") if "download" not in attributes} <= ids
 
 
 def test_names_are_escaped_wherever_they_stand() -> None:

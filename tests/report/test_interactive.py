@@ -301,11 +301,11 @@ def test_matplotlib_marks_each_method_at_its_q():
 
 
 def test_results_side_by_side_have_the_rows_of_the_command_and_its_remarks():
-    first, second = result(game()), result(game(n_forget=150))
+    first, second = result(game()), result(game(n_shadows=150))
     found = forgetgauge.compare({"first": first, "second": second})
     assert isinstance(found, Comparison)
     assert found.table().startswith(written(rows_of([("first", first), ("second", second)]), "table"))
-    assert any("forgotten points" in line for line in found.remarks)
+    assert any("number of shadow models" in line for line in found.remarks)
     assert all(line in found.table() for line in found.remarks)
     assert "first" in found._repr_html_()
     if pandas is not None:
@@ -314,15 +314,22 @@ def test_results_side_by_side_have_the_rows_of_the_command_and_its_remarks():
 
 def test_the_order_of_adversaries_is_no_difference():
     one, other = (game(adversaries={name: {} for name in names}) for names in (("a", "b"), ("b", "a")))
-    assert forgetgauge.compare([result(one), result(other)]).remarks == []
+    assert not any("adversaries" in line for line in forgetgauge.compare([result(one), result(other)]).remarks)
 
 
 def test_results_are_named_by_their_paths_or_counted(without):
     without("matplotlib")
     path = "results/certified-digits"
-    found = forgetgauge.compare([path, result(game())])
+    found = forgetgauge.compare([path, forgetgauge.read_result(path)])
     assert list(found.results) == [path, "result 2"]
     assert any("certified" in text for text in texts(found.plot()))
+    assert {one.difference for one in found.differences} == {0.0}
+
+
+def test_a_comparison_is_saved_as_the_page_of_the_command(tmp_path):
+    found = forgetgauge.compare({"first": result(game()), "second": result(game())})
+    found.save(tmp_path / "page.html")
+    assert "first" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from forgetgauge.audit.reading import read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
-from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.direction import rank_differences
 from forgetgauge.game.intervals import IntervalKind
+from forgetgauge.game.parts import CLASS, Codes, coded
+from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.provenance import provenance
@@ -34,6 +35,7 @@ from forgetgauge.results.assessed import diagnostic_result
 from forgetgauge.results.doubts import Evidence, doubts
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
+from forgetgauge.results.where import RocResult, roc_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
@@ -144,16 +146,39 @@ class _Audit:
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         """Averaged over pairs and seeds; decisions without a score have none."""
+        scored = self._scored(method, adversary)
+        return None if scored is None else diagnostic_result(scored)
+
+    def roc(self, method: str, adversary: str, level: float) -> RocResult | None:
+        """Over all pairs and seeds; decisions without a score have none."""
+        return roc_result(self._scored(method, adversary) or [], level)
+
+    def _scored(self, method: str, adversary: str) -> list[ScoredPair] | None:
         margin = self.fitted[method][list(self.adversaries).index(adversary)].margin
         if margin is None:
             return None
-        return diagnostic_result(
-            [
-                diagnose(margin(first), margin(second), played.in_forget, played.weight)
-                for played in self.rounds[method]
-                for first, second in zip(*played.rows, strict=True)
-            ]
-        )
+        return [
+            ScoredPair(
+                np.array([[margin(rows) for rows in side] for side in played.rows]), played.in_forget, played.weight
+            )
+            for played in self.rounds[method]
+        ]
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[list[str], Codes]]:
+        """Column -> (its different values, which of them each row of the file has)."""
+        classes = coded(self.file.outputs.label)
+        return {} if classes is None else {CLASS: classes}
+
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """The classes, where the file has labels."""
+        return {name: values for name, (values, _) in self._columns.items()}
+
+    def codes(self, method: str, pair: Any) -> dict[str, Codes]:
+        """As the rows of the first model say."""
+        (rows,) = (played.rows[0, 0] for played in self.rounds[method] if played.pair == pair)
+        return {name: codes[rows] for name, (_, codes) in self._columns.items()}
 
     def strong(self, method: str, adversary: str) -> list[StrongResult]:
         """No file says how many queries an adversary may make."""

@@ -20,6 +20,7 @@ from forgetgauge.cli.frontier import frontier
 from forgetgauge.cli.looking import campaign_of, ls, plan, status, validate
 from forgetgauge.cli.options import (
     Address,
+    AllowCode,
     Device,
     Executor,
     Json,
@@ -148,10 +149,16 @@ def report(
         bool,
         typer.Option("--unverified", help="Also of a result that was changed."),
     ] = False,
+    points: Annotated[
+        bool,
+        typer.Option("--points", help="Also show the points that models show most. They are private data."),
+    ] = False,
+    allow_code: AllowCode = False,
     form: OnlyIfAsked = None,
     as_json: Json = False,
 ) -> None:
-    """Write the HTML report again, from result.json alone, which is verified first."""
+    """Write the HTML report again, from result.json alone, which is verified first; with --points, from the run too."""
+    from forgetgauge.cli.points import shown_points
     from forgetgauge.report.html import render_report
     from forgetgauge.results.reading import at_its_word
     from forgetgauge.results.record import read_result
@@ -159,12 +166,13 @@ def report(
 
     form = asked_for(form or TABLE, as_json) if form or as_json else None
     opened = existing(folder)
-    if report_evidence(folder, to, form, unverified=unverified):
+    if not points and report_evidence(folder, to, form, unverified=unverified):
         return
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
+    shown = shown_points(opened, result, allow_code=allow_code) if points else {}
     with at_its_word(opened.result):
-        write_whole(target, render_report(result))
+        write_whole(target, render_report(result, shown))
         if form is not None:
             print_result(result, form)
     say(f"report: {target}", err=form not in (None, TABLE))
@@ -237,7 +245,7 @@ def main() -> None:
         refuse_deleted_folder()
         code = app(standalone_mode=False)
     except UserError as error:
-        code = _complain(str(error))
+        code = max(_complain(line) for line in getattr(error, "reasons", [str(error)]))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except ModuleNotFoundError as error:

@@ -141,18 +141,32 @@ def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverifi
 
 def compare(
     results: Annotated[list[Path], typer.Argument(help="A result.json or an evidence.json each, or their folders.")],
+    to: Annotated[
+        Path | None, typer.Option(help="Where to write the page; comparison.html beside you without it.")
+    ] = None,
     form: Form = TABLE,
     as_json: Json = False,
 ) -> None:
-    """Set stored results side by side, one row for each method, and say what makes them hard to compare."""
+    """Set stored results side by side: a table and a page, with differences where they share pairs. Refused where
+    their games differ."""
     form = asked_for(form, as_json)
-    from forgetgauge.report.rows import refuse_unlike_kinds, unlike
+    from forgetgauge.report import comparison
     from forgetgauge.results.reading import at_its_word, read_either
 
     named = [(str(path), read_either(path, verified=False)[1]) for path in results]
-    refuse_unlike_kinds(named)
+    target = to or (Path("comparison.html") if form == TABLE else None)
+    if target is not None and to is None and target.exists():
+        comparison.refuse_foreign_page(str(target), target.read_bytes())
     with at_its_word(*results):
-        _print_rows(named, form, unlike(named))
+        comparison.refuse_unlike(named)
+        found = comparison.differences_of(named)
+        if form == TABLE:
+            say(comparison.compared_table(named, found))
+        else:
+            _print_rows(named, form, comparison.remarks_of(named, found))
+        if target is not None:
+            write_whole(target, comparison.render_comparison(named))
+            say(f"page: {target}", err=form != TABLE)
 
 
 def _print_rows(named: list[tuple[str, Result | OneModelResult]], form: str, remarks: list[str]) -> None:

@@ -8,12 +8,13 @@ of a torch Dataset are read once, in order, so a random transform is drawn once 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -38,6 +39,7 @@ def dataset_of(
     copy: bool = False,
     task: Task = CLASSIFICATION,
     groups: ArrayLike | None = None,
+    columns: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Dataset:
     """A Dataset of (inputs, labels), arrays or tensors, and perhaps of a test set of the same sort.
 
@@ -47,7 +49,7 @@ def dataset_of(
     """
     inputs, labels = _tensors(name, train, task, copy=copy)
     if test is None:
-        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task, groups=groups)
+        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task, groups=groups, columns=columns)
     test_inputs, test_labels = _tensors(name, test, task, copy=copy)
     if test_inputs.shape[1:] != inputs.shape[1:] or test_inputs.dtype != inputs.dtype:
         raise UserError(f"data '{name}': test points are {_kind(test_inputs)}, but training points are {_kind(inputs)}")
@@ -57,7 +59,9 @@ def dataset_of(
             f"{int(labels.max())}"
         )
     test_set = test_inputs, test_labels
-    return Dataset.of(name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task, groups=groups)
+    return Dataset.of(
+        name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task, groups=groups, columns=columns
+    )
 
 
 def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
@@ -136,7 +140,22 @@ def read_npz(path: Path, task: Task) -> Dataset:
         test_set: Pair | None = _pair(test[0], ("x", "y"))
     else:
         test_set = _pair(train, ("x_test", "y_test")) if tested else None
-    return dataset_of(str(path), (inputs, labels), test_set, task=task, groups=groups[0] if groups else None)
+    named_groups, columns = groups[0] if groups else None, _columns(train, len(labels))
+    return dataset_of(str(path), (inputs, labels), test_set, task=task, groups=named_groups, columns=columns)
+
+
+def _columns(path: Path, n_points: int) -> dict[str, npt.NDArray[Any]]:
+    """Further arrays of the file with a word or a whole number for each point, by which Q is shown."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    with _opened(path) as arrays:
+        for info in arrays.zip.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in ("x", "y", "x_test", "y_test", "groups"):
+                continue
+            with suppress(*UNREADABLE):  # nobody asked for it
+                checked_claim(arrays.zip, info)
+                found[name] = arrays[name]
+    return {name: own for name, own in found.items() if own.dtype.kind in "biuU" and own.shape == (n_points,)}
 
 
 def _pair(path: Path, keys: tuple[str, str]) -> Pair:

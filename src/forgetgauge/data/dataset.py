@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,6 +163,8 @@ class Dataset:
     digest: str
     """SHA-256 over inputs and labels, and groups where there are any: the data set's name in every job's key."""
     test: Points | None = None
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """What else is known of each point, (n,) each: no model sees it, a report shows Q by it."""
 
     @staticmethod
     def of(
@@ -173,6 +176,7 @@ class Dataset:
         scaling: Scaling | None = None,
         task: Task = CLASSIFICATION,
         groups: ArrayLike | None = None,
+        columns: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Dataset:
         """Check the tensors and name them by their content.
 
@@ -180,6 +184,8 @@ class Dataset:
         which whole groups are forgotten.
         """
         problem = _problem(inputs, labels, task) or (_problem(*test, task) if test else None)
+        short = [key for key, column in (columns or {}).items() if len(column) != len(labels)]
+        problem = problem or (f"the column {short[0]} is not of {len(labels)} points" if short else None)
         if problem:
             raise UserError(f"data '{name}': {problem}")
         named = None if groups is None else _checked_groups(name, groups, len(inputs))
@@ -189,6 +195,7 @@ class Dataset:
             points=Points.of(inputs, labels, scaling, task, named),
             digest=_with_groups(_digest(parts, scaling, task), named),
             test=Points.of(*test, scaling, task) if test else None,
+            columns=dict(columns or {}),
         )
 
     def copied(self) -> Dataset:
@@ -203,6 +210,7 @@ class Dataset:
             scaling=points.scaling,
             task=points.task,
             groups=points.whole_groups,
+            columns={name: column.copy() for name, column in self.columns.items()},
         )
 
     def grouped_by(self, groups: ArrayLike) -> Dataset:

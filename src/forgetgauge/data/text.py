@@ -186,10 +186,10 @@ def load_sst5(
     tokens = tokenise_once(tokeniser, [sentence for sentences, _ in parts for sentence in sentences], max_length)
     inputs = torch.from_numpy(tokens)
     labels = torch.from_numpy(np.concatenate([labels for _, labels in parts]))
-    if pool == "all":
-        return Dataset.of("sst5", inputs, labels)
-    n_train = len(inputs) - len(parts[2][0])
-    return Dataset.of("sst5", inputs[:n_train], labels[:n_train], test=(inputs[n_train:], labels[n_train:]))
+    n_train = len(inputs) - (0 if pool == "all" else len(parts[2][0]))
+    columns = {"text": np.array([sentence for sentences, _ in parts for sentence in sentences])[:n_train]}
+    test = None if pool == "all" else (inputs[n_train:], labels[n_train:])
+    return Dataset.of("sst5", inputs[:n_train], labels[:n_train], test=test, columns=columns)
 
 
 def tokenise_once(tokeniser: Tokeniser, sentences: Sequence[str], length: int) -> Tokens:

@@ -202,7 +202,10 @@ def dataset_of_records(
     labels = torch.tensor([_zlib_bytes(record) for record in (*records, *others)])
     n = len(records)
     test = (inputs[n:], labels[n:]) if others else None
-    return Dataset.of(name, inputs[:n], labels[:n], test=test, task=CAUSAL_LM, groups=groups_of(records))
+    columns = {"text": np.array([record.text for record in records])}
+    return Dataset.of(
+        name, inputs[:n], labels[:n], test=test, task=CAUSAL_LM, groups=groups_of(records), columns=columns
+    )
 
 
 def _codes(encoding: Encoding, records: Sequence[Record], tokeniser: RecordTokeniser) -> npt.NDArray[np.int64]:

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
 from forgetgauge.game.sensitivity import checked
 
-_TOLERANCE = 1e-12  # sums of weights in another order differ by rounding; a limit must still include its own value
-
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -23,10 +21,6 @@ class Diagnostics:
 
     auc: float
     """Mean of the two sides' areas under the ROC curve; exactly ½ for one model shared by both sides."""
-    tpr_at_01_percent: float
-    """Mean of the two sides' true positive rates at a false positive rate of at most 0.1 %."""
-    tpr_at_1_percent: float
-    """The same at 1 %."""
     ks_envelope: float
     """max_t |½(Adv_s(t) + Adv_s'(t))|: no one threshold on this score has a larger SWAP advantage on this pair."""
 
@@ -35,11 +29,8 @@ def diagnose(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike,
     """All diagnostics of one pair; scores of the two sides' models over the same points, (2k,) each."""
     sets = _sets(in_forget, weight)
     first, second = _ranked(scores, sets), _ranked(scores_swapped, sets)
-    swapped = _Ranked(forget=second.unseen, unseen=second.forget)
     return Diagnostics(
         auc=0.5 + (_auc(first) - _auc(second)) / 2,
-        tpr_at_01_percent=(_tpr_at_fpr(first, 0.001) + _tpr_at_fpr(swapped, 0.001)) / 2,
-        tpr_at_1_percent=(_tpr_at_fpr(first, 0.01) + _tpr_at_fpr(swapped, 0.01)) / 2,
         ks_envelope=_swap_ks(first, second),
     )
 
@@ -52,13 +43,6 @@ def auc(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
 def swap_auc(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
     """½(AUC_s + AUC_s'); by AUC_s' = 1 − AUC with F and T exchanged, exactly ½ when both sides share a model."""
     return 0.5 + (auc(scores, in_forget, weight) - auc(scores_swapped, in_forget, weight)) / 2
-
-
-def tpr_at_fpr(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike, limit: float) -> float:
-    """The largest share of F at or above a threshold that at most a share ``limit`` of T reaches; no interpolation."""
-    if not 0 <= limit <= 1:
-        raise ValueError(f"a false positive rate lies in [0, 1], but the limit is {limit}")
-    return _tpr_at_fpr(_ranked(scores, _sets(in_forget, weight)), limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +96,6 @@ def _auc(ranked: _Ranked) -> float:
     beaten = np.empty(len(forget.order))  # searched in ascending order, which is several times as fast
     beaten[forget.order] = cumulative[below] + cumulative[up_to]
     return float(forget.share @ beaten / 2)
-
-
-def _tpr_at_fpr(ranked: _Ranked, limit: float) -> float:
-    # From any threshold up to the next score of F the true rate stays and the false rate falls: scores of F suffice.
-    allowed = ranked.unseen.beyond(ranked.forget.ascending) <= limit + _TOLERANCE
-    return float(ranked.forget.at_or_above[:-1][allowed].max(initial=0.0))
 
 
 def _swap_ks(first: _Ranked, second: _Ranked) -> float:

@@ -136,7 +136,8 @@ class Game:
     frontier: Mapping[str, int] | None = None
     """`points`: at so many strengths each method is to be played, once it is known which are worth it; `planned`: 1
     when it is."""
-
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the data brings, by which Q is shown, each with the SHA-256 of its values; no model sees them."""
     by: Literal["point", "group"] = "point"
     """What is drawn and forgotten: single points, or groups of them."""
     oracle: Literal["point", "group"] = "point"

@@ -142,8 +142,8 @@ class _Builder:
             model = self._train(learner, subject, label)
             for half, look_at in SCORED.items():
                 inputs[f"{half}-{which}"] = self._signals(model, subject, learner, look_at, f"{label} on the {look_at}")
-        how, label = (self.halves, self.game.sensitivity, self.game.hardest), "initialise the game"
-        return self._add(InitialiseJob(*how, inputs=inputs, label=label))
+        how = self.halves, self.game.sensitivity, self.game.hardest, self.game.columns
+        return self._add(InitialiseJob(*how, inputs=inputs, label="initialise the game"))
 
     def _drawn(self, subject: Subject) -> dict[str, str]:
         """What a job must read to know its points."""

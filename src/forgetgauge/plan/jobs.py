@@ -126,11 +126,14 @@ class InitialiseJob(Job):
     sensitivity: Mapping[str, Any]
     hardest: float = 1.0
     """The share that F and T are drawn from: it takes signals of models that score the points."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What the data brings beside labels, by digest."""
 
     @property
     def params(self) -> dict[str, Any]:
         hardest = {"hardest": self.hardest} if self.hardest < 1 else {}
-        return {**self.halves.identity, "sensitivity": dict(self.sensitivity), **hardest}
+        columns = {"columns": dict(self.columns)} if self.columns else {}
+        return {**self.halves.identity, "sensitivity": dict(self.sensitivity), **hardest, **columns}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:

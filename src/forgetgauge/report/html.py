@@ -7,24 +7,28 @@ the result, or is 1 minus one that does. All names are escaped by the template e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.report.downloads import downloads_of
+from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
+from forgetgauge.report.markers import markers_of
 from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
     Scale,
     advantage_scale,
-    magnitude,
     overview,
     quality_scale,
 )
-from forgetgauge.report.settings import settings_of
+from forgetgauge.report.queries import StrongView, played_by_all, strong_view
+from forgetgauge.report.settings import ACCURACIES, settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
 from forgetgauge.report.stated import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.strengths import (
@@ -38,8 +42,8 @@ from forgetgauge.report.strengths import (
     without_variants,
 )
 from forgetgauge.report.table import why_no_quality
+from forgetgauge.report.thumbnails import ShownPoints
 from forgetgauge.results.record import (
-    AdversaryResult,
     GameResult,
     MethodResult,
     Result,
@@ -66,20 +70,26 @@ from forgetgauge.wording import (
     signed_bracket,
 )
 
-ACCURACIES = {"retain": "retain R", "forget": "forget F", "unseen": "unseen T", "test": "test set"}
 DIGEST = "\n<!-- SHA-256 of all lines before this one: "
 _HEAT_LEVELS = 5
 _LEAST_HOT = 0.1  # the strongest tint stands for this advantage at least, so that small ones never look large
 
 
-def render_report(result: Result) -> str:
-    """The whole page; deterministic, self-contained, without a script. Its last line is the digest of the others."""
-    frontier = _frontier(result)
+def render_report(result: Result, points: Mapping[int, list[ShownPoints]] = MappingProxyType({})) -> str:
+    """The whole page; deterministic, self-contained, without a script. Its last line is the digest of the others.
+
+    `points` are those that each game's models show most, by its number: private data, on the page only if given.
+    """
+    frontier, whole = _frontier(result), result
     result = without_variants(result) if frontier is not None else result
     page = template("report.html.j2").render(
         result=result,
         frontier=frontier,
-        games=[_view(game, result) for game in result.games],
+        markers=markers_of(result),
+        downloads=downloads_of(whole, result, points),
+        points=points,
+        has_pictures=any(one.picture for each in points.values() for shown in each for one in shown.thumbnails),
+        games=[_view(number, game, result) for number, game in enumerate(result.games)],
         overview=_overview(result),
         sweep_verdict=sweep_verdict(result),
         facts=_facts(result),
@@ -147,32 +157,6 @@ class Differences:
 
 
 @dataclass(frozen=True)
-class Strongest:
-    """The adversary of largest |advantage| at some number of queries."""
-
-    adversary: str
-    quality: float
-    """1 − its |advantage|: a plug-in maximum."""
-    interval: tuple[float, float] | None
-    """Of that adversary alone."""
-
-
-@dataclass(frozen=True)
-class StrongView:
-    """Q against the number of queries."""
-
-    queries: list[int]
-    rows: list[tuple[str, list[Strongest | None]]]
-    picture: Overview | None
-    """None where there is one number of queries only."""
-
-    @property
-    def has_intervals(self) -> bool:
-        """Whether pairs were enough for any."""
-        return any(cell is not None and cell.interval is not None for _, cells in self.rows for cell in cells)
-
-
-@dataclass(frozen=True)
 class Frontier:
     """Every method along its strength."""
 
@@ -198,6 +182,8 @@ def _frontier(result: Result) -> Frontier | None:
 class ShownGame:
     """One game as the template shows it."""
 
+    number: int
+    """From 0."""
     title: str
     """`key = value` in a sweep, else empty."""
     game: GameResult
@@ -228,6 +214,8 @@ class ShownGame:
     """Method -> how its strength was set, where that is to be said."""
     price: str | None
     """How strengths were chosen, where they were."""
+    roc: RocView | None
+    parts: list[PartView]
 
     def heat(self, method: MethodResult, advantage: float) -> int:
         """0 where chance alone may give as much, else 1 … 5."""
@@ -236,8 +224,9 @@ class ShownGame:
         return max(1, min(_HEAT_LEVELS, round(_HEAT_LEVELS * abs(advantage) / self.heat_top)))
 
 
-def _view(game: GameResult, result: Result) -> ShownGame:
+def _view(number: int, game: GameResult, result: Result) -> ShownGame:
     return ShownGame(
+        number=number,
         title="" if result.sweep is None else f"{result.sweep} = {setting(game.value)}",
         game=game,
         verdict=verdict(game),
@@ -255,15 +244,17 @@ def _view(game: GameResult, result: Result) -> ShownGame:
         },
         quality=quality_scale(_least(result.games)),
         advantage=advantage_scale(_each_advantage(result.games)),
-        heat_top=max([_LEAST_HOT, *(abs(a.advantage) for other in result.games for a in _played(other))]),
+        heat_top=max([_LEAST_HOT, *(abs(a.advantage) for other in result.games for a in played_by_all(other))]),
         level=level_of(game),
         differences=_differences(game),
-        strong=_strong(game),
-        has_diagnostics=any(found.diagnostics for found in _played(game)),
+        strong=strong_view(game),
+        has_diagnostics=any(found.diagnostics for found in played_by_all(game)),
         rivals=shown_metrics([game]),
         checks=checks_of(game),
         strengths={name: strength_note(game, name) for name in game.methods},
         price=price_line(game),
+        roc=roc_view(game),
+        parts=part_views(game),
     )
 
 
@@ -288,36 +279,6 @@ def _difference(game: GameResult, row: str, column: str) -> Difference | None:
     return None
 
 
-def _strong(game: GameResult) -> StrongView | None:
-    queries = sorted({strong.queries for found in _played(game) for strong in found.strong})
-    if not queries:
-        return None
-    rows = [(name, [_strongest(method, q) for q in queries]) for name, method in by_quality(game.methods)]
-    curves = {name: [_estimate_of(found) for found in way] for name, way in rows}
-    return StrongView(queries, rows, overview(queries, curves, logarithmic=True) if len(queries) > 1 else None)
-
-
-def _strongest(method: MethodResult, queries: int) -> Strongest | None:
-    played = [
-        (name, strong)
-        for name, found in method.by_adversary.items()
-        for strong in found.strong
-        if strong.queries == queries
-    ]
-    if not played:
-        return None
-    name, strong = max(played, key=lambda item: abs(item[1].advantage))
-    return Strongest(name, 1 - abs(strong.advantage), magnitude(strong.interval) if strong.interval else None)
-
-
-def _estimate_of(found: Strongest | None) -> Estimate | None:
-    return None if found is None else (found.quality, *(found.interval or (found.quality, found.quality)))
-
-
-def _played(game: GameResult) -> list[AdversaryResult]:
-    return [found for method in game.methods.values() for found in method.by_adversary.values()]
-
-
 def _adversaries(games: Iterable[GameResult]) -> list[str]:
     """All that were declared or have played, each once."""
     names: dict[str, None] = {}
@@ -338,7 +299,7 @@ def _least(games: Iterable[GameResult]) -> Iterable[float]:
 
 
 def _each_advantage(games: Iterable[GameResult]) -> list[float]:
-    found = [adversary for game in games for adversary in _played(game)]
+    found = [adversary for game in games for adversary in played_by_all(game)]
     return [value for adversary in found for value in (*adversary.by_pair, *adversary.interval, adversary.advantage)]
 
 

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import write_whole
-from forgetgauge.report.rows import Rows, pair_rows, refuse_unlike_kinds, rows_of, unlike
+from forgetgauge.report.comparison import (
+    compared_table,
+    differences_of,
+    refuse_unlike,
+    remarks_of,
+    render_comparison,
+)
+from forgetgauge.report.rows import Rows, pair_rows, rows_of
 from forgetgauge.report.rows import adversary_rows as rows_by_adversary
 from forgetgauge.results import one_model, record
+from forgetgauge.results.shared import SharedDifference
 from forgetgauge.results.verdict import sweep_verdict, verdict
 from forgetgauge.wording import counted, setting, visible
 
@@ -243,19 +251,23 @@ class Evidence(Shown, one_model.OneModelResult):
 
 
 class Comparison(Shown):
-    """Results side by side, one row for each method of each, and what makes them hard to compare (`remarks`)."""
+    """Results of one game side by side, one row for each method of each; `differences` on the pairs they share."""
 
     def __init__(self, named: Sequence[tuple[str, record.Result | one_model.OneModelResult]]) -> None:
         self.results = dict(named)
         """Name -> result."""
-        self.remarks = unlike(named)
-        """What is not the same in all of them and makes their numbers hard to compare, one line each."""
+        self.differences: list[SharedDifference] = differences_of(named)
+        """Of each method that two results have, on the pairs that both have played, with a paired interval."""
+        self.remarks = remarks_of(named, self.differences)
+        """What is not the same in all of them and is to be known, one line each."""
 
     def table(self) -> str:
         """The text that `forgetgauge compare` prints."""
-        from forgetgauge.report.formats import written
+        return visible(compared_table(list(self.results.items()), self.differences))
 
-        return visible("\n".join([written(self._rows(), "table"), *self.remarks]))
+    def save(self, path: str | Path) -> None:
+        """Write the page that `forgetgauge compare` writes."""
+        write_whole(Path(path), render_comparison(list(self.results.items())))
 
     def plot(self, ax: Any = None) -> Any:
         """Q of each method of each result with its interval. Returns what `Result.plot` returns; evidence has no Q."""
@@ -300,7 +312,8 @@ def shown(found: AnyResult) -> Result | Evidence:
 
 
 def compare(results: Named) -> Comparison:
-    """Results side by side: what `evaluate` returned, or paths of stored ones; a mapping gives them names::
+    """Results side by side: what `evaluate` returned, or paths of stored ones; a mapping gives them names. Refused with
+    every reason (`NotComparable`) where their games differ, so that their numbers cannot be compared::
 
     forgetgauge.compare({"small": small, "large": large})
     forgetgauge.compare(["runs/small", "runs/large"]).to_dataframe()
@@ -315,7 +328,7 @@ def compare(results: Named) -> Comparison:
     for name, one in read:
         if not isinstance(one, record.Result | one_model.OneModelResult):
             raise UserError(f"compare: {name} is neither a result nor the path of one")
-    refuse_unlike_kinds(read)
+    refuse_unlike(read)
     return Comparison(read)
 
 

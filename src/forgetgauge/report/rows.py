@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.report.html import ACCURACIES
 from forgetgauge.report.one_model import chance
+from forgetgauge.report.settings import ACCURACIES
 from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, Result, by_quality, role_of
@@ -95,10 +95,11 @@ def rows_of(results: Sequence[tuple[str, Result | OneModelResult]]) -> Rows:
     for name, result in results:
         own = _evidence(result) if isinstance(result, OneModelResult) else _methods(result)
         found += [{Column("result", "result"): name, **row} if len(results) > 1 else row for row in own]
-    return _of_mappings(found)
+    return of_mappings(found)
 
 
-def _of_mappings(found: Sequence[dict[Column, Cell]]) -> Rows:
+def of_mappings(found: Sequence[dict[Column, Cell]]) -> Rows:
+    """Rows that may lack columns of others."""
     columns = _in_order([list(row) for row in found])
     return Rows(tuple(columns), [[row.get(column) for column in columns] for row in found])
 
@@ -129,7 +130,7 @@ def _in_order(each: Sequence[Sequence[Column]]) -> list[Column]:
 
 
 def unlike(results: Sequence[tuple[str, Result | OneModelResult]]) -> list[str]:
-    """What is not the same in all of them and makes their numbers hard to compare, one line each."""
+    """What is not the same in all of them and is to be known when their numbers are compared, one line each."""
     each = {name: _game_of(result) for name, result in results}
     keys = dict.fromkeys(key for choices in each.values() for key in choices)
     lines = []
@@ -141,32 +142,22 @@ def unlike(results: Sequence[tuple[str, Result | OneModelResult]]) -> list[str]:
 
 
 def _game_of(result: Result | OneModelResult) -> dict[str, str]:
-    """What numbers depend on beside the method."""
+    """What numbers depend on beside the method and the game."""
     if isinstance(result, OneModelResult):
         drawn = f"{result.n_forget} {result.kind}"
         choices: dict[str, Any] = {"draw": f"{result.commitment[:12]}…, seed {result.seed}", "drawn": drawn}
         return choices | {"level": setting(result.level), "delta": setting(result.delta)}
-    specs = [game.spec for game in result.games]
-    what = f"{specs[0].get('by', 'point')}s"
+    first, environment = result.games[0].spec, result.environment
+    params = first.get("learner", {}).get("params", {})
     picked: dict[str, Any] = {
-        "data": result.digests.get("data", "")[:12],
-        "drawn": _drawn(specs[0]),
-        f"retained {what}": specs[0].get("n_retain"),
-        f"forgotten {what}": specs[0].get("n_forget"),
-        "model": specs[0].get("learner", {}).get("params", {}).get("model"),
-        "adversaries": ", ".join(sorted({name for spec in specs for name in spec.get("adversaries", {})})),
-        "level": specs[0].get("level"),
-        "price": (specs[0].get("price") or {}).get("price"),
-        "sweep": result.sweep,
+        "model": params.get("model"),
+        **{f"learner.{key}": value for key, value in params.items() if key != "model"},
+        "number of shadow models": first.get("n_shadows"),
+        "number of reference models": first.get("n_references"),
+        "price": (first.get("price") or {}).get("price"),
+        "forgetgauge": environment.get("forgetgauge"),
     }
-    return {key: setting(value) for key, value in picked.items() if value not in (None, "")}
-
-
-def _drawn(spec: Mapping[str, Any]) -> str:
-    """`points`, `groups, shown whole`, `points of the hardest 0.1`."""
-    shown = ", shown whole" if spec.get("oracle") == "group" else ""
-    share = spec.get("hardest", 1)
-    return f"{spec.get('by', 'point')}s{shown}" + (f" of the hardest {setting(share)}" if share < 1 else "")
+    return {key: setting(value) for key, value in picked.items() if value not in (None, "", "none")}
 
 
 # -- games of swap pairs -----------------------------------------------------------------------------------------------
@@ -176,17 +167,17 @@ def _methods(result: Result) -> list[dict[Column, Cell]]:
     """Highest Q first, game by game."""
     rows = []
     for game in result.games:
-        swept = _sweep_cell(result, game)
+        swept = sweep_cell(result, game)
         rows += [{**swept, **_method(game, name, method)} for name, method in by_quality(game.methods)]
     return rows
 
 
 def adversary_rows(result: Result) -> Rows:
     """A row for each method and adversary: what it achieved, alone."""
-    return _of_mappings(
+    return of_mappings(
         [
             {
-                **_sweep_cell(result, game),
+                **sweep_cell(result, game),
                 Column("method", "method"): name,
                 Column("adversary", "adversary"): adversary,
                 Column("advantage", "advantage", signed): found.advantage,
@@ -205,10 +196,10 @@ DIAGNOSTICS = tuple(field.name for field in fields(DiagnosticResult))
 
 def pair_rows(result: Result) -> Rows:
     """A row for each method, adversary and swap pair, counted from 0: its signed advantage there."""
-    return _of_mappings(
+    return of_mappings(
         [
             {
-                **_sweep_cell(result, game),
+                **sweep_cell(result, game),
                 Column("method", "method"): name,
                 Column("adversary", "adversary"): adversary,
                 Column("pair", "pair"): pair,
@@ -222,7 +213,8 @@ def pair_rows(result: Result) -> Rows:
     )
 
 
-def _sweep_cell(result: Result, game: GameResult) -> dict[Column, Cell]:
+def sweep_cell(result: Result, game: GameResult) -> dict[Column, Cell]:
+    """The value of a sweep that a row belongs to."""
     if result.sweep is None:
         return {}
     return {Column(result.sweep, result.sweep, setting, is_sweep=True): _swept(game.value)}

@@ -11,6 +11,8 @@ from forgetgauge.plan.spec import PARAMETERS
 from forgetgauge.results.record import Result, StackResult
 from forgetgauge.wording import INTERVALS, listed, seconds, setting
 
+ACCURACIES = {"retain": "retain R", "forget": "forget F", "unseen": "unseen T", "test": "test set"}
+"""The sets of points that utility is measured on, as heads of columns."""
 GIVEN = {
     "references": "reference models trained on random parts of the data",
     "outsiders": "the shadow models’ outputs on the attacked half, which they never saw",

@@ -14,8 +14,9 @@ from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.assessment import Assessment
 from forgetgauge.game.comparison import compare_all, rank_stability
-from forgetgauge.game.diagnostics import Diagnostics
+from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.quality import first_largest
+from forgetgauge.game.roc import ScoredPair, tpr_within
 from forgetgauge.results.record import (
     AdversaryResult,
     ComparisonResult,
@@ -26,6 +27,7 @@ from forgetgauge.results.record import (
     StrongResult,
     WorstPairResult,
 )
+from forgetgauge.results.where import RocResult
 
 NOTICEABLE = 0.05
 """Q shown too high by more than this is warned of."""
@@ -76,12 +78,24 @@ def is_blind(spec: Mapping[str, Any], method: str) -> bool:
 
 def _certain(method: MethodResult) -> MethodResult:
     one = None if method.interval is None else (1.0, 1.0)
-    by_adversary = {name: replace(found, interval=(0.0, 0.0)) for name, found in method.by_adversary.items()}
-    return replace(method, interval=one, bounded_interval=one, by_adversary=by_adversary)
+    by_adversary = {
+        name: replace(found, interval=(0.0, 0.0), roc=None if found.roc is None else _without_doubt(found.roc))
+        for name, found in method.by_adversary.items()
+    }
+    parts = {column: [replace(part, interval=(0.0, 0.0)) for part in found] for column, found in method.parts.items()}
+    return replace(method, interval=one, bounded_interval=one, by_adversary=by_adversary, parts=parts)
+
+
+def _without_doubt(roc: RocResult) -> RocResult:
+    return replace(roc, band=None if roc.band is None else [(rate, rate) for rate in roc.tpr])
 
 
 def adversary_result(
-    found: Assessment, which: int, diagnostics: DiagnosticResult | None, strong: Sequence[StrongResult] = ()
+    found: Assessment,
+    which: int,
+    diagnostics: DiagnosticResult | None,
+    strong: Sequence[StrongResult] = (),
+    roc: RocResult | None = None,
 ) -> AdversaryResult:
     """One adversary's part of an assessment."""
     return AdversaryResult(
@@ -90,15 +104,21 @@ def adversary_result(
         by_pair=[float(value) for value in found.by_pair[:, which]],
         diagnostics=diagnostics,
         strong=list(strong),
+        roc=roc,
     )
 
 
-def diagnostic_result(each: Sequence[Diagnostics]) -> DiagnosticResult:
-    """Averaged over pairs and seeds."""
+def diagnostic_result(pairs: Sequence[ScoredPair]) -> DiagnosticResult:
+    """AUC and envelope averaged over pairs and seeds; true positives by one threshold for all models."""
+    each = [
+        diagnose(first, second, pair.in_forget, pair.weight)
+        for pair in pairs
+        for first, second in zip(*pair.scores, strict=True)
+    ]
     return DiagnosticResult(
         auc=mean([found.auc for found in each]),
-        tpr_at_fpr_1_percent=mean([found.tpr_at_1_percent for found in each]),
-        tpr_at_fpr_1_permille=mean([found.tpr_at_01_percent for found in each]),
+        tpr_at_fpr_1_percent=tpr_within(pairs, 0.01) if pairs else 0.0,
+        tpr_at_fpr_1_permille=tpr_within(pairs, 0.001) if pairs else 0.0,
         ks=mean([found.ks_envelope for found in each]),
     )
 

@@ -10,12 +10,14 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.parts import Codes
 from forgetgauge.results.record import GameDecisions, PairDecisions
 
 MOST_POINTS = 2**22
@@ -26,22 +28,29 @@ _MOST_DENSE = 1100
 
 
 def pack_decisions(
-    outcomes: Mapping[str, Mapping[Any, PairOutcome]], adversaries: Sequence[str]
+    outcomes: Mapping[str, Mapping[Any, PairOutcome]],
+    adversaries: Sequence[str],
+    columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    codes: Callable[[str, Any], Mapping[str, Codes]] = lambda method, pair: {},
 ) -> GameDecisions | None:
     """Of all methods and pairs; None where single decisions are not known."""
-    alike: dict[tuple[Any, bytes, bytes, tuple[int, ...]], dict[str, PairOutcome]] = {}
+    alike: dict[tuple[Any, ...], dict[str, PairOutcome]] = {}
+    values: dict[tuple[Any, ...], Mapping[str, Codes]] = {}
     for method, found in outcomes.items():
         for pair, outcome in found.items():
             if outcome.decisions is None:
                 return None
-            points = outcome.grouped or outcome
+            own, points = codes(method, pair), outcome.grouped or outcome
             drawn = points.in_forget.tobytes(), points.weight.tobytes(), outcome.decisions.shape
-            alike.setdefault((pair, *drawn), {})[method] = outcome
-    pairs = [_packed(drawn[0], alike[drawn]) for drawn in sorted(alike, key=lambda drawn: drawn[0])]
-    return GameDecisions(list(outcomes), list(adversaries), pairs)
+            key = pair, *drawn, *(own[column].tobytes() for column in columns)
+            alike.setdefault(key, {})[method] = outcome
+            values[key] = own
+    pairs = [_packed(key[0], alike[key], values[key]) for key in sorted(alike, key=lambda key: key[0])]
+    named = {column: list(names) for column, names in columns.items()}
+    return GameDecisions(list(outcomes), list(adversaries), pairs, named)
 
 
-def _packed(pair: Any, methods: Mapping[str, PairOutcome]) -> PairDecisions:
+def _packed(pair: Any, methods: Mapping[str, PairOutcome], codes: Mapping[str, Codes]) -> PairDecisions:
     found = next(iter(methods.values()))
     first = found.grouped or found
     decided = np.stack([one.decisions for one in methods.values() if one.decisions is not None], axis=-1)
@@ -55,6 +64,7 @@ def _packed(pair: Any, methods: Mapping[str, PairOutcome]) -> PairDecisions:
         _text(np.packbits(decided).tobytes()),
         _text(first.weight.astype("<f8").tobytes()) if weighted else None,
         None if found.grouped is None else _text(found.grouped.group.astype("<i4").tobytes()),
+        {column: _text(own.tobytes()) for column, own in codes.items()},
     )
 
 
@@ -76,6 +86,20 @@ def unpack_decisions(found: GameDecisions) -> dict[str, dict[Any, PairOutcome]]:
             first, second = says[..., which]
             outcomes[method][one.pair] = outcome_of_decisions(first, second, in_forget.astype(np.bool_), weight, group)
     return outcomes
+
+
+def unpack_columns(found: GameDecisions) -> dict[tuple[str, Any], dict[str, Codes]]:
+    """(method, pair) -> column -> which of its values each point has; ValueError where they do not fit."""
+    _refuse_large(found)
+    codes: dict[tuple[str, Any], dict[str, Codes]] = {}
+    for one in found.pairs:
+        if one.columns.keys() != found.columns.keys():
+            raise ValueError(f"pair {one.pair} has other columns than the game")
+        own = {name: np.frombuffer(_bytes(text, one.n_points), np.uint8) for name, text in one.columns.items()}
+        if any(each.max() >= len(found.columns[name]) for name, each in own.items()):
+            raise ValueError(f"pair {one.pair} has a value that its column does not name")
+        codes |= {(method, one.pair): own for method in one.methods}
+    return codes
 
 
 def _refuse_large(found: GameDecisions) -> None:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
-from forgetgauge.game.diagnostics import diagnose
 from forgetgauge.game.direction import decides_nothing
 from forgetgauge.game.intervals import IntervalKind
+from forgetgauge.game.parts import Codes
 from forgetgauge.game.quality import counted_below
+from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.draws import draw_streams
 from forgetgauge.plan.game import Game, game_to_json
 from forgetgauge.results.assessed import (
@@ -29,14 +32,15 @@ from forgetgauge.results.assessed import (
     stability_of_ranks,
     with_shared_retrain,
 )
-from forgetgauge.results.decisions import pack_decisions, unpack_decisions
+from forgetgauge.results.decisions import pack_decisions, unpack_columns, unpack_decisions
 from forgetgauge.results.doubts import doubts, silence
-from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, StrongResult
+from forgetgauge.results.record import DiagnosticResult, GameDecisions, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.tuning import tuning_result
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
+from forgetgauge.results.where import RocResult, part_results, roc_result
 from forgetgauge.wording import counted, listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics", "tuning")
@@ -105,6 +109,19 @@ class Played(Protocol):
         """What it gains with several queries."""
         ...
 
+    def roc(self, method: str, adversary: str, level: float) -> RocResult | None:
+        """The curve of its margins; None where it has none."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Column -> its different values, by which the points are told apart: `class`, and what the data brings."""
+        ...
+
+    def codes(self, method: str, pair: Any) -> Mapping[str, Codes]:
+        """Column -> which of its values each point of a pair has."""
+        ...
+
     def details(self, method: str) -> dict[str, Any]:
         """DETAILS, as far as they are known."""
         ...
@@ -132,7 +149,7 @@ def judge(
     methods = dict[str, MethodResult]()
     for number, method in enumerate(outcomes, 1):
         progress(f"adversaries of {method} ({number} of {len(outcomes)})")
-        methods[method] = _method(played, method, assessed.get(method), silent[method])
+        methods[method] = _method(played, rules, method, assessed.get(method), silent[method])
     progress(f"comparing {counted(len(complete), 'method')}")
     result = GameResult(
         value=value,
@@ -151,7 +168,7 @@ def judge(
         ],
         not_covered=list(not_covered),
         utility_name=utility_name,
-        decisions=pack_decisions(outcomes, played.adversaries),
+        decisions=pack_decisions(outcomes, played.adversaries, played.columns, played.codes),
     )
     return with_verdicts(with_shared_retrain(result))
 
@@ -173,20 +190,30 @@ def _silent(outcomes: Collection[PairOutcome], adversaries: Sequence[str]) -> li
     return [name for name, one in zip(adversaries, decides_nothing(each), strict=True) if one] if each else []
 
 
-def _method(played: Played, method: str, found: Assessment | None, silent: list[str]) -> MethodResult:
-    names = played.adversaries
+def _method(played: Played, rules: Rules, method: str, found: Assessment | None, silent: list[str]) -> MethodResult:
+    names, outcomes = played.adversaries, played.outcomes[method]
+    judged = found if len(silent) < len(names) else None
+    best = None if judged is None else judged.best
     each = (
         {}
         if found is None
         else {
-            name: adversary_result(found, i, played.diagnostics(method, name), played.strong(method, name))
+            name: adversary_result(
+                found,
+                i,
+                played.diagnostics(method, name),
+                played.strong(method, name),
+                played.roc(method, name, rules.level) if i == best else None,
+            )
             for i, name in enumerate(names)
         }
     )
+    codes = {} if best is None else {pair: played.codes(method, pair) for pair in outcomes}
     return MethodResult(
-        **assessed_fields(found if len(silent) < len(names) else None, names),
+        **assessed_fields(judged, names),
         by_adversary=each,
-        n_pairs=len(played.outcomes[method]),
+        parts={} if best is None else part_results(outcomes, codes, played.columns, best, rules.level, rules.interval),
+        n_pairs=len(outcomes),
         decided_nothing=silent,
         **played.details(method),
     )
@@ -221,7 +248,7 @@ def judged_again(game: GameResult) -> GameResult:
     """What the decisions that a result carries say; what does not follow from them is taken from the result."""
     if game.decisions is None:
         raise ValueError("the result carries no decisions")
-    stored = _StoredGame(game.methods, game.decisions.adversaries, unpack_decisions(game.decisions))
+    stored = _StoredGame(game.methods, game.decisions)
     again = judge(
         stored,
         rules_of(game.spec, stored.outcomes),
@@ -236,13 +263,10 @@ def judged_again(game: GameResult) -> GameResult:
 class _StoredGame:
     """A game as its result has it."""
 
-    def __init__(
-        self,
-        methods: Mapping[str, MethodResult],
-        adversaries: Sequence[str],
-        outcomes: Mapping[str, Mapping[int, PairOutcome]],
-    ) -> None:
-        self._methods, self.adversaries, self.outcomes = methods, adversaries, outcomes
+    def __init__(self, methods: Mapping[str, MethodResult], decisions: GameDecisions) -> None:
+        self._methods, self.adversaries, self.columns = methods, decisions.adversaries, decisions.columns
+        self.outcomes: Mapping[str, Mapping[Any, PairOutcome]] = unpack_decisions(decisions)
+        self._codes = unpack_columns(decisions)
 
     def doubts(self, methods: Sequence[str]) -> list[str]:
         return []  # of margins, which no result carries
@@ -254,6 +278,13 @@ class _StoredGame:
     def strong(self, method: str, adversary: str) -> list[StrongResult]:
         found = self._methods[method].by_adversary.get(adversary)
         return [] if found is None else found.strong
+
+    def roc(self, method: str, adversary: str, level: float) -> RocResult | None:
+        found = self._methods[method].by_adversary.get(adversary)
+        return None if found is None else found.roc
+
+    def codes(self, method: str, pair: Any) -> Mapping[str, Codes]:
+        return self._codes[method, pair]
 
     def details(self, method: str) -> dict[str, Any]:
         return {name: getattr(self._methods[method], name) for name in DETAILS}
@@ -306,18 +337,26 @@ class _RunGame:
     def __init__(self, view: GameView) -> None:
         self.view, self.adversaries, self.outcomes = view, view.adversaries, view.outcomes
         self._rivals, self._strong = Rivals(view), StrongGames(view)
+        self.columns = {column: names for column, (names, _) in view.columns.items()}
 
     def doubts(self, methods: Sequence[str]) -> list[str]:
         return doubts({method: self.view.evidence(method) for method in methods})
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult:
-        return diagnostic_result(
-            [
-                diagnose(first, second, *self.view.points_of(pair))
-                for pair in self.outcomes[method]
-                for first, second in self.view.margins(method, adversary, pair)
-            ]
-        )
+        return diagnostic_result(self._scored(method, adversary))
+
+    def roc(self, method: str, adversary: str, level: float) -> RocResult | None:
+        return roc_result(self._scored(method, adversary), level)
+
+    def _scored(self, method: str, adversary: str) -> list[ScoredPair]:
+        return [
+            ScoredPair(np.stack(self.view.margins(method, adversary, pair), axis=1), *self.view.points_of(pair))
+            for pair in self.outcomes[method]
+        ]
+
+    def codes(self, method: str, pair: int) -> Mapping[str, Codes]:
+        at = self.view.pair(pair).points
+        return {column: codes[at] for column, (_, codes) in self.view.columns.items()}
 
     def strong(self, method: str, adversary: str) -> list[StrongResult]:
         return self._strong.of(method, adversary, list(self.outcomes[method]))

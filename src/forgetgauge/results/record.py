@@ -14,6 +14,7 @@ from forgetgauge.files import write_whole
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.records import Record, read_record
 from forgetgauge.results.spec_read import refuse_odd_spec
+from forgetgauge.results.where import PartResult, RocResult
 
 SCHEMA = 5
 TIMINGS = frozenset({"seconds", "total_seconds", "sha256", *PROVENANCE})
@@ -29,7 +30,7 @@ class DiagnosticResult(Record):
     auc: float
     """Area under the ROC curve, averaged over the swap: ½ is no separation."""
     tpr_at_fpr_1_percent: float
-    """True positives at 1 % false positives."""
+    """True positives at 1 % false positives, one threshold for all models; in results of earlier versions one each."""
     tpr_at_fpr_1_permille: float
     """True positives at 0.1 % false positives."""
     ks: float
@@ -62,6 +63,8 @@ class AdversaryResult(Record):
     diagnostics: DiagnosticResult | None = None
     strong: list[StrongResult] = field(default_factory=list)
     """The same adversary with more queries."""
+    roc: RocResult | None = None
+    """Of the method's strongest adversary, where it has scores."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,8 @@ class MethodResult(Record):
     """The advantage that would have been seen with a power of 80 %; None where nothing was."""
     tuning: TuningResult | None = None
     """How its strength was chosen, where that was done in the run."""
+    parts: dict[str, list[PartResult]] = field(default_factory=dict)
+    """By column, `class` first: what the strongest adversary gains on each part of the points."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +262,8 @@ class PairDecisions(Record):
     group: str | None = None
     """Which of the pair's groups, from 0, each point is of, as little-endian 32-bit numbers; None where points were
     drawn, or groups answered about as a whole, which then are the points here."""
+    columns: dict[str, str] = field(default_factory=dict)
+    """Column -> of each point a byte: the place of its value among those that the game names."""
 
 
 @dataclass(frozen=True)
@@ -267,6 +274,8 @@ class GameDecisions(Record):
     """In the order in which they were judged."""
     adversaries: list[str]
     pairs: list[PairDecisions]
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    """Column -> its different values: the parts of the points that were looked at."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from forgetgauge.game.advantage import Grouped, PairOutcome, outcome_of_decisions, outcome_of_differences
 from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.direction import Lean, membership_lean, rank_differences
+from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.graph import SIDES, Cell, Graph
@@ -87,6 +88,20 @@ class GameView:
         weight: Floats = self.run.read(self.graph.initialise).arrays["weight"]
         return weight
 
+    @cached_property
+    def columns(self) -> dict[str, tuple[list[str], Codes]]:
+        """Column -> (its different values, which of them each point of D has); none where groups are shown whole, whose
+        points may differ in them."""
+        if self.game.oracle == GROUP or not self.run.has(self.graph.initialise):
+            return {}
+        stored = self.run.read(self.graph.initialise)
+        arrays, named = stored.arrays, stored.facts.get("columns", {})
+        found: dict[str, tuple[list[str], Codes]] = {}
+        if self.game.n_classes > 1 and (classes := coded(arrays["labels"])) is not None:
+            found[CLASS] = classes
+        found |= {column: (names, arrays[f"column {column}"]) for column, names in named.items()}
+        return found
+
     @property
     def data_doubts(self) -> list[str]:
         """What was found doubtful in the data set."""
@@ -131,7 +146,7 @@ class GameView:
         }
 
     def _outcome(self, method: str, pair: int) -> PairOutcome | None:
-        decisions = self._decisions(method, pair)
+        decisions = self.decisions(method, pair)
         if decisions is None:
             return None
         in_forget, weight, groups = *self.points_of(pair), self.pair(pair).groups
@@ -141,7 +156,7 @@ class GameView:
             return outcome_of_decisions(first, second, *grouped.of_groups)
         return outcome_of_decisions(decisions[0], decisions[1], in_forget, weight, groups)
 
-    def _decisions(self, method: str, pair: int) -> Bools | None:
+    def decisions(self, method: str, pair: int) -> Bools | None:
         """(sides, seeds, points, adversaries); None where a job failed."""
         sides = []
         for side in SIDES:

@@ -282,7 +282,9 @@ def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
 
 # -- a folder that is used again ---------------------------------------------------------------------------------------
 
-GROWS = frozenset({"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes"})
+GROWS = frozenset(
+    {"methods", "adversaries", "pairs", "queries", "oracle_draws", "until", "metrics", "model_bytes", "columns"}
+)
 """What may be added to a game without another result being lost."""
 
 

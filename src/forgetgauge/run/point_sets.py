@@ -23,6 +23,7 @@ from forgetgauge.data.doubts import doubts_of
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity
 from forgetgauge.game.arrays import Ints
+from forgetgauge.game.parts import coded
 from forgetgauge.game.splits import SwapPair, Units
 from forgetgauge.metrics.scores import exchanged
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
@@ -263,7 +264,10 @@ def initialise(job: InitialiseJob, inputs: Mapping[str, Artefact], data: WorkerD
             n_drawn = Units.of(len(scores), own).n
             arrays[f"{names}hardest"] = hardest(scores, round(job.hardest * n_drawn), own)
             arrays[f"{names}memorisation"] = scores
-    return Artefact(arrays, {"doubts": doubts_of(dataset)})
+    columns = {name: column for name in job.columns if (column := coded(dataset.columns[name])) is not None}
+    arrays |= {f"column {name}": codes[target] for name, (_, codes) in columns.items()}
+    named = {"columns": {name: values for name, (values, _) in columns.items()}} if columns else {}
+    return Artefact(arrays, {"doubts": doubts_of(dataset), **named})
 
 
 def sensitivity_weights(

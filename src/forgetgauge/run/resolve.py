@@ -15,6 +15,7 @@ from forgetgauge import plugins
 from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
 from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.parts import CLASS, TEXT, coded
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plan.draws import GROUP, half_sizes
@@ -94,6 +95,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         task=spec.data.task or dataset.task.name,
         utility_name=dataset.task.utility_name,
         price=price_of(spec.tuning, methods),
+        columns=_columns(dataset),
         n_groups=n_groups,
         oracle=spec.game.oracle or spec.game.by,
         **plain,
@@ -101,6 +103,15 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
     return game
+
+
+def _columns(dataset: Dataset) -> dict[str, str]:
+    """Name -> digest, of those by whose values Q can be shown."""
+    return {
+        name: hashlib.sha256("\n".join(map(repr, column.tolist())).encode()).hexdigest()
+        for name, column in dataset.columns.items()
+        if name not in (CLASS, TEXT) and coded(column) is not None
+    }
 
 
 def _check_draw(dataset: Dataset, spec: RunSpec) -> int:

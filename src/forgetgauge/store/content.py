@@ -77,6 +77,8 @@ def _faults(expected: Expected, artefact: Artefact) -> Iterator[str]:
     if kind == "initialise" and not (arrays["weight"] >= 0).all():
         yield "the array 'weight' holds negative values"
     yield from _faults_of_facts(artefact.facts)
+    if kind == "initialise":
+        yield from _faults_of_named(artefact)
     missing = {"utility", "n_gradients"} - artefact.facts.keys() if expected.is_judged else set()
     yield from (f"it does not say its {name}" for name in sorted(missing))
 
@@ -97,6 +99,22 @@ def _faults_of_column(name: str, arrays: Mapping[str, npt.NDArray[Any]], numbers
         yield f"the array {name!r} holds NaN"
     elif name in _FINITE and not np.isfinite(array).all():
         yield f"the array {name!r} holds infinite values"
+
+
+def _faults_of_named(artefact: Artefact) -> Iterator[str]:
+    """Columns that the data brings: of each the names of its values, and of each point the place of its own."""
+    named = artefact.facts.get("columns", {})
+    if not isinstance(named, dict) or not all(isinstance(names, list) for names in named.values()):
+        yield f"columns is {_short(named)}, not a table of names"
+        return
+    for column, names in named.items():
+        codes = artefact.arrays.get(f"column {column}")
+        if not all(isinstance(name, str) for name in names):
+            yield f"the values of the column {column!r} are not texts"
+        elif codes is None or codes.dtype != np.uint8 or codes.shape != artefact.arrays["labels"].shape:
+            yield f"the column {column!r} is not a byte for each point"
+        elif int(codes.max()) >= len(names):
+            yield f"the column {column!r} holds a value that it does not name"
 
 
 def _faults_of_facts(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import choose_device, describe, free_bytes
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.sisa import Sisa
-from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.streams import Streams
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")

@@ -16,12 +16,12 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
+from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked.ghost import check_ghost
 from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
 from forgetgauge.models.head import head_of
 from forgetgauge.models.outputs import as_written

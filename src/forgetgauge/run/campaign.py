@@ -341,8 +341,9 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
 def _resolved_anew(name: str, adversary: PlannedAdversary) -> PlannedAdversary:
     """An adversary with the code that it has now."""
     how = adversary.adversary
-    stated = {"version": how.version} if how.version else {}
-    return resolve_adversary(name, {**how.params, **stated, **({} if how.name == name else {"method": how.name})})
+    stated = {"version": how.version, "references": adversary.references}
+    named = {} if how.name == name else {"method": how.name}
+    return resolve_adversary(name, {**how.params, **{key: one for key, one in stated.items() if one}, **named})
 
 
 def _contains(game: Game, old: Game) -> bool:

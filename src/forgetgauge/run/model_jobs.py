@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.predict import outputs_of_many, utility_of
-from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
 from forgetgauge.plan.graph import CONFUSED, PAIR

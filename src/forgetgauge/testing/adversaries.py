@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Adversary, Attack, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import (
+    COLUMNS,
+    WHITE_BOX_COLUMNS,
+    Adversary,
+    Attack,
+    Need,
+    Panel,
+    Role,
+    TargetContext,
+)
 from forgetgauge.attack.signals import Signals
 from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.adversary import Access
@@ -54,7 +63,7 @@ class _World:
     @staticmethod
     def make(needs: frozenset[Need], seed: int, boost: float) -> _World:
         rng = np.random.default_rng(seed)
-        columns = [str(need) for need in WHITE_BOX_COLUMNS if need in needs]
+        columns = [str(need) for need in COLUMNS if need in needs]
         labels, shadow_labels = rng.integers(0, N_CLASSES, (2, N_POINTS))
         order = rng.permutation(N_POINTS)
         points = order[: 2 * N_FORGET]
@@ -115,11 +124,13 @@ class _World:
 def _answers(
     rng: np.random.Generator, labels: Ints, boost: npt.NDArray[np.floating[Any]], columns: list[str]
 ) -> Signals:
-    """Random logits, the true one higher by `boost`; white-box columns that are the smaller for it."""
+    """Random logits, the true one higher by `boost`; columns that are the smaller for it, but for shares of right
+    answers, which are the larger."""
     n = len(labels)
     logits = rng.standard_normal((n, N_CLASSES))
     logits[np.arange(n), labels] += boost
-    named = {name: np.exp(rng.standard_normal(n) - boost).astype(np.float32) for name in columns}
+    sizes = {name: np.exp(rng.standard_normal(n) - boost).astype(np.float32) for name in columns}
+    named = {name: 1 / (1 + size) if name == Need.AUGMENTED else size for name, size in sizes.items()}
     return Signals(logits.astype(np.float32), labels, columns=named)
 
 

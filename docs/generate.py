@@ -56,7 +56,7 @@ random parts of both halves; neither depend on what is in F or T. Q is 1 − the
 was declared, so state the list with every Q that you quote.
 
 Name them in the run file's list `adversaries`, let one attack a finished run with `forgetgauge score DIR --adversary
-NAME`, or bring [your own](your-own-method.md#an-adversary-of-your-own). `forgetgauge ls adversaries` prints this list,
+NAME`, or bring [your own](your-own-attack.md). `forgetgauge ls adversaries` prints this list,
 and adds the adversaries of other installed packages.
 """
 

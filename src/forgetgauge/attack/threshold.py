@@ -42,6 +42,19 @@ def class_thresholds(scores: Floats, classes: npt.NDArray[np.int64], member: npt
     return thresholds
 
 
+def oriented_thresholds(
+    scores: Floats, classes: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int, signs: tuple[int, ...]
+) -> tuple[Floats, int]:
+    """(thresholds of sign · score, sign): of the signs the one that tells members best, the first where they tie."""
+    fitted = []
+    for sign in signs:
+        thresholds = class_thresholds(sign * scores, classes, member, n)
+        says = sign * scores >= thresholds[classes]
+        fitted.append((says[member].mean() - says[~member].mean(), thresholds, sign))
+    _, thresholds, sign = max(fitted, key=lambda one: one[0])
+    return thresholds, sign
+
+
 @dataclass(frozen=True)
 class ThresholdAttack:
     """Says “forget” where the score reaches the threshold of the point's class."""
@@ -120,14 +133,9 @@ class ClassThresholds:
     def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
         """Best thresholds on the shadow half, and the better of two orientations."""
         signals, member = shadows.rows
-        value = self.scorer(signals)
         classes = signals.classes if self.by_class else np.zeros_like(signals.classes)
-        fitted = []
-        for sign in self.signs:
-            thresholds = class_thresholds(sign * value, classes, member, target.n_classes)
-            says = sign * value >= thresholds[classes]
-            fitted.append((says[member].mean() - says[~member].mean(), ThresholdAttack(self.scorer, thresholds, sign)))
-        return max(fitted, key=lambda one: one[0])[1]
+        found = oriented_thresholds(self.scorer(signals), classes, member, target.n_classes, self.signs)
+        return ThresholdAttack(self.scorer, *found)
 
     def load(self, arrays: Arrays) -> ThresholdAttack:
         """The attack again."""

@@ -129,8 +129,9 @@ def _answers(
     n = len(labels)
     logits = rng.standard_normal((n, N_CLASSES))
     logits[np.arange(n), labels] += boost
-    sizes = {name: np.exp(rng.standard_normal(n) - boost).astype(np.float32) for name in columns}
-    named = {name: 1 / (1 + size) if name == Need.AUGMENTED else size for name, size in sizes.items()}
+    sizes = {name: np.exp(rng.standard_normal(n) - boost) for name in columns}
+    turned = {name: 1 / (1 + size) if name == Need.AUGMENTED else size for name, size in sizes.items()}
+    named = {name: column.astype(np.float32) for name, column in turned.items()}
     return Signals(logits.astype(np.float32), labels, columns=named)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points, Scaling
-from forgetgauge.learn.columns import COLUMNS, N_NOISES, augmented
+from forgetgauge.learn.columns import COLUMNS, N_NOISES, augmented, relearned
 
 
 class Linear(nn.Module):
@@ -53,7 +53,7 @@ def test_images_are_shifted_by_two_pixels_at_most_and_mirrored(scaling):
         with torch.no_grad():
             answers = model(points.scaled(copies)).argmax(1)
         expected.append(float((answers == points.whole_labels[which]).float().mean()))
-    np.testing.assert_allclose(augmented(model, points), expected, atol=1e-6)
+    np.testing.assert_allclose(augmented(model, points, points), expected, atol=1e-6)
 
 
 def test_other_inputs_have_noise_and_a_point_far_from_the_boundary_keeps_its_label_longer():
@@ -63,7 +63,7 @@ def test_other_inputs_have_noise_and_a_point_far_from_the_boundary_keeps_its_lab
     with torch.no_grad():
         model.head.weight.copy_(torch.tensor([[-1.0], [1.0]]))
         model.head.bias.zero_()
-    share = augmented(model, points)
+    share = augmented(model, points, points)
     near, far = share[(x[:, 0].abs() < 0.1).numpy()].mean(), share[(x[:, 0].abs() > 5).numpy()].mean()
     assert near < 0.9 < far
     assert np.allclose(share * N_NOISES, np.round(share * N_NOISES), atol=1e-4)
@@ -71,15 +71,38 @@ def test_other_inputs_have_noise_and_a_point_far_from_the_boundary_keeps_its_lab
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_each_point_is_answered_by_itself_and_the_same_way_twice(name):
-    points, model = images(), Linear(60)
-    whole = COLUMNS[name](model, points)
+    points, model, own = images(), Linear(60), images().subset(np.arange(20, 40))
+    before = [p.clone() for p in model.parameters()]
+    whole = COLUMNS[name](model, points, own)
     order = np.random.default_rng(0).permutation(40)
-    np.testing.assert_allclose(COLUMNS[name](model, points.subset(order)), whole[order], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(COLUMNS[name](model, points.subset(np.arange(3))), whole[:3], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(COLUMNS[name](model, points.subset(order), own), whole[order], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(COLUMNS[name](model, points.subset(np.arange(3)), own), whole[:3], rtol=1e-5, atol=1e-6)
+    assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+
+
+def test_relearning_is_an_epoch_of_descent_written_out():
+    """v ← 0.9 v + g / max(1, ‖g‖), θ ← θ − 0.01 v on softmax regression, whose gradient is (p − e_y) xᵀ; float64."""
+    points, model = images(), Linear(60)
+    own = points.subset(np.arange(10))  # one batch, whatever its order
+    found = relearned(model, points, own)
+    weight, bias = (p.detach().double().numpy().copy() for p in (model.head.weight, model.head.bias))
+    x, y = points.x.flatten(1).double().numpy(), points.y.numpy()
+
+    def posterior(at: np.ndarray) -> np.ndarray:
+        z = at @ weight.T + bias
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    error = (posterior(x[:10]) - np.eye(3)[y[:10]]) / 10
+    by_weight, by_bias = error.T @ x[:10], error.sum(axis=0)
+    size = max(1.0, np.sqrt((by_weight**2).sum() + (by_bias**2).sum()))
+    weight -= 0.01 * by_weight / size
+    bias -= 0.01 * by_bias / size
+    np.testing.assert_allclose(found, -np.log(posterior(x)[np.arange(40), y]), rtol=1e-4, atol=1e-5)
 
 
 def test_token_ids_are_refused_in_one_line():
     points = Points.of(torch.zeros((4, 7), dtype=torch.int64), torch.zeros(4, dtype=torch.int64))
     with pytest.raises(ValueError, match="not of such inputs as token ids") as refused:
-        augmented(Linear(7), points)
+        augmented(Linear(7), points, points)
     assert "\n" not in str(refused.value)

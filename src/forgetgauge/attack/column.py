@@ -2,7 +2,8 @@
 
 **White box.** Members are expected where it is small (the gradient has vanished, the loss is flat), but an unlearner
 may turn that round: the orientation is the one that does better on the shadow models, the same for all classes, fixed
-thereafter.
+thereafter. Relearning trains a copy of the model on data that neither the model nor the game has to do with: what was
+only hidden may come back, and a retrained model has nothing to bring back.
 
 **Labels only.** The adversary sees no more of the model than which label it predicts, and asks about altered copies of
 the point as well: shifted and mirrored images, noise on inputs of other kinds. Models are more robust around points
@@ -60,4 +61,5 @@ def white_box(column: Need) -> ClassThresholds:
 
 GRADIENT_NORM = white_box(Need.GRADIENT_NORM)
 LANDSCAPE = white_box(Need.LANDSCAPE)
+RELEARNING = white_box(Need.RELEARNED)
 LABEL_ONLY = ClassThresholds(Robustness(), needs=frozenset({Need.AUGMENTED}))

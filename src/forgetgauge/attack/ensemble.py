@@ -80,7 +80,7 @@ class Ensemble:
         if len(self.of) < 2 or len(set(self.of)) < len(self.of):
             raise ValueError(f"of = {list(self.of)} does not name two or more different adversaries")
         for name, one in self.adversaries.items():
-            if isinstance(one, Ensemble) or one.needs & {Need.BACKGROUND, Need.UNLEARNED}:
+            if isinstance(one, Ensemble) or one.needs & {Need.BACKGROUND, Need.UNLEARNED, Need.RELEARNED}:
                 raise ValueError(f"of: '{name}' cannot be used: no reference model can stand in for its target")
 
     @cached_property

@@ -1,11 +1,16 @@
 """Numbers about a point that a model's outputs for it do not give.
 
-Two need the weights: how steep the loss is at the point, and how it rises when the weights are shaken. One needs
-further queries, of which the labels alone are looked at: how many altered copies of the point are given its label.
+Three need the weights: how steep the loss is at the point, how it rises when the weights are shaken, and what it is
+after some training on the adversary's own data. One needs further queries, of which the labels alone are looked at: how
+many altered copies of the point are given its label.
+
+Each is given a model, the points that it is asked about, and points of the adversary's own: those of the other half of
+the data set, which neither this model was trained on nor the points asked about are among.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -17,19 +22,21 @@ from torch.func import functional_call, grad, vmap
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import moved
-from forgetgauge.learn.predict import BATCH
+from forgetgauge.learn.predict import BATCH, outputs_of
 from forgetgauge.streams import Streams
 
 CHUNK = 256
 N_SHAKES, SHAKE = 8, 0.1
 """Each shake adds to every weight tensor normal noise of SHAKE times its own standard deviation."""
+RELEARN_LR, RELEARN_BATCH = 0.01, 64
+"""Of one epoch of SGD with momentum 0.9, gradients being clipped to norm 1 and norms keeping their statistics."""
 FARTHEST_SHIFT = 2
 """Pixels, down and right added up: 13 shifts, each also mirrored, the image as it is among them."""
 N_NOISES, LEAST_NOISE, MOST_NOISE = 26, 0.05, 2.0
 """Copies of an input that is no image: the noise grows from copy to copy, in units of each feature's own deviation."""
 
 
-def gradient_norm(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
+def gradient_norm(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
     """(n,) ‖∂ loss(x, y) / ∂θ‖₂ in eval mode."""
     model.eval()
     parameters = {name: p.detach() for name, p in model.named_parameters()}
@@ -47,7 +54,7 @@ def gradient_norm(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
 
 @torch.no_grad()
-def landscape(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
+def landscape(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
     """(n,) mean rise of the loss over N_SHAKES random shakes of the weights; a memorised point lies in a sharp pit."""
     model.eval()
     weights, buffers = {name: p.detach() for name, p in model.named_parameters()}, dict(model.named_buffers())
@@ -70,8 +77,25 @@ def landscape(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
     return np.asarray((rise - losses(weights)).cpu().numpy(), dtype=np.float32)
 
 
+def relearned(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
+    """(n,) loss(x, y) of a copy of the model that was trained for an epoch on the adversary's own points."""
+    learner = copy.deepcopy(model).eval()
+    parameters = [p.requires_grad_(True) for p in learner.parameters()]
+    descent = torch.optim.SGD(parameters, lr=RELEARN_LR, momentum=0.9)
+    order = own.index[Streams("relearned").generator("order").permutation(len(own))]
+    for at in np.split(order, range(RELEARN_BATCH, len(order), RELEARN_BATCH)):
+        batch = torch.from_numpy(at)
+        descent.zero_grad()
+        points.task.loss(learner(own.inputs_at(batch)), own.whole_labels[batch]).backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        descent.step()
+    outputs = torch.from_numpy(outputs_of(learner, points)).to(points.device)
+    losses = points.task.loss(outputs, points.y, reduction="none").detach().cpu().numpy()
+    return np.nan_to_num(np.asarray(losses, dtype=np.float32), nan=np.inf)  # what diverged is as large as can be
+
+
 @torch.no_grad()
-def augmented(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
+def augmented(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
     """(n,) the share of altered copies of each point that the model gives the point's label."""
     if not points.inputs_at(torch.zeros(1, dtype=torch.int64)).is_floating_point():
         raise ValueError("altered copies can be made of images and of real numbers, not of such inputs as token ids")
@@ -79,8 +103,8 @@ def augmented(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
     copies = [*(_moved_copies if points.whole_inputs.ndim == 4 else _noisy_copies)(points)]
     right = torch.zeros(len(points), device=points.device)
     batches = [torch.from_numpy(at) for at in np.split(points.index, range(BATCH, len(points), BATCH))]
-    for copy in copies:
-        right += torch.cat([model(copy(at)).argmax(1) for at in batches]) == points.y
+    for altered in copies:
+        right += torch.cat([model(altered(at)).argmax(1) for at in batches]) == points.y
     return np.asarray((right / len(copies)).cpu().numpy(), dtype=np.float32)
 
 
@@ -117,8 +141,9 @@ def noise_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
     return torch.randn(tensor.shape, generator=generator).to(tensor.device)
 
 
-COLUMNS: dict[str, Callable[[nn.Module, Points], npt.NDArray[np.float32]]] = {
+COLUMNS: dict[str, Callable[[nn.Module, Points, Points], npt.NDArray[np.float32]]] = {
     "gradient-norm": gradient_norm,
     "landscape": landscape,
+    "relearned": relearned,
     "augmented": augmented,
 }

@@ -131,5 +131,12 @@ ADVERSARIES: dict[str, Entry] = {
         cost="a few predictions per point",
         cites="Keskar et al. 2017 (sharpness)",
     ),
+    "relearning": Entry(
+        "forgetgauge.attack.column:RELEARNING",
+        "loss at the point after an epoch of training on the attacker's own data, against a threshold per class",
+        needs="weights (white box), shadow models",
+        cost="one epoch on the shadow half for each model",
+        cites="Hu et al. 2024; Siddiqui et al. 2025",
+    ),
 }
 """Who looks for what a model did not forget."""

@@ -233,7 +233,7 @@ def _signals(
     if not np.isfinite(arrays["outputs"]).all():
         return ValueError("the model's outputs hold NaN or infinite values")
     for column in job.columns:
-        arrays[f"column {column}"] = COLUMNS[column](model, points)
+        arrays[f"column {column}"] = COLUMNS[column](model, points, point_sets.elsewhere)
     known = inputs["model"].facts  # kept here, since the weights may be dropped
     facts: dict[str, Any] = {name: known[name] for name in ("ran", "original_ran") if name in known}
     if isinstance(job.subject, Helper):

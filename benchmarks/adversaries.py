@@ -34,13 +34,13 @@ def main() -> None:
             subprocess.run(command, check=True)
         found[setting] = read_result(out / setting / "result.json").methods
     for method in METHODS:
-        print(f"\nAgainst {method}:\n\n{strengths(found, method)}")
+        print(f"\n{strengths(found, method)}")
     print(f"\nDifference to the strongest of the default class:\n\n{differences(found)}")
 
 
 def strengths(found: dict[str, dict[str, MethodResult]], method: str) -> str:
     """Advantage with its interval, and AUC, of every adversary in every setting."""
-    rows = [["adversary", *(f"{setting}, AUC" for setting in found)]]
+    rows = [[f"against `{method}`", *(f"{setting}, AUC" for setting in found)]]
     first = next(iter(found.values()))[method].by_adversary
     for name in sorted(first, key=[*DEFAULT_ADVERSARIES, *first].index):
         cells = []
@@ -54,20 +54,24 @@ def strengths(found: dict[str, dict[str, MethodResult]], method: str) -> str:
 
 def differences(found: dict[str, dict[str, MethodResult]]) -> str:
     """Of each adversary that is not in the default class, pair by pair, less the strongest of those that are."""
-    rows = [["setting", "method", "strongest of the nine"]]
     further = [name for name in next(iter(found.values()))["none"].by_adversary if name not in DEFAULT_ADVERSARIES]
-    rows[0] += [f"`{name}`" for name in further]
+    heads = [*(f"`{name}`" for name in further), "`bavaria` less `lira-online`"]
+    rows = [["setting", "method", "strongest of the nine", *heads]]
     for setting, methods in found.items():
         for method in METHODS[:-1]:
             every = methods[method].by_adversary
             best = max(DEFAULT_ADVERSARIES, key=lambda name: every[name].advantage)
-            cells = [setting, method, f"`{best}` {signed(every[best].advantage)}"]
-            for name in further:
-                apart = np.array(every[name].by_pair) - np.array(every[best].by_pair)
-                interval = pair_interval(apart)
-                cells.append(f"{signed(float(apart.mean()))} {signed_bracket((interval.low, interval.high))}")
-            rows.append(cells)
+            compared = [*((name, best) for name in further), ("bavaria", "lira-online")]
+            cells = [_less(*(every[name].by_pair for name in pair)) for pair in compared]
+            rows.append([setting, f"`{method}`", f"`{best}` {signed(every[best].advantage)}", *cells])
     return markdown(rows)
+
+
+def _less(one: list[float], other: list[float]) -> str:
+    """The mean difference over pairs, with Student's interval."""
+    apart = np.array(one) - np.array(other)
+    interval = pair_interval(apart)
+    return f"{signed(float(apart.mean()))} {signed_bracket((interval.low, interval.high))}"
 
 
 def markdown(rows: list[list[str]]) -> str:

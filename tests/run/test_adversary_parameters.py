@@ -30,6 +30,11 @@ def sharpness(signals, power=2.0):
     return (signals.read("posterior") ** power).sum(axis=1)
 
 
+@forgetgauge.adversary
+def calibrated(signals, others):
+    return signals.read("statistic") - others.mean("statistic")
+
+
 def plain(signals):
     return signals.read("confidence")
 """
@@ -136,6 +141,14 @@ def test_a_score_function_of_the_users_is_played_with_its_parameters(own_folder)
     planned = found.resolved.games[0].adversaries["one"].adversary
     assert planned.params == {"power": 2.0}
     assert planned.code
+
+
+def test_a_score_function_that_compares_is_played_with_as_few_as_two_shadow_models(own_folder):
+    raw = {**copy.deepcopy(TINY), "unlearners": ["none"], "adversaries": {"mine": {"method": "my_score:calibrated"}}}
+    raw["shadows"] = {"count": 2}
+    ending, result = play(Campaign.plan(resolve(raw, "tiny")), RunFolder(own_folder / "run"))
+    assert ending.failed == {}
+    assert set(result.methods["none"].by_adversary) == {"mine"}
 
 
 def test_an_edit_of_a_score_function_is_another_key(own_folder):

@@ -22,6 +22,7 @@ from torch.func import functional_call, grad, vmap
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import moved
+from forgetgauge.learn.descent import Steps, batch_positions, descend
 from forgetgauge.learn.predict import BATCH, outputs_of
 from forgetgauge.streams import Streams
 
@@ -29,7 +30,7 @@ CHUNK = 256
 N_SHAKES, SHAKE = 8, 0.1
 """Each shake adds to every weight tensor normal noise of SHAKE times its own standard deviation."""
 RELEARN_LR, RELEARN_BATCH = 0.01, 64
-"""Of one epoch of SGD with momentum 0.9, gradients being clipped to norm 1 and norms keeping their statistics."""
+"""Of one epoch of SGD with momentum 0.9, norms keeping their statistics."""
 FARTHEST_SHIFT = 2
 """Pixels, down and right added up: 13 shifts, each also mirrored, the image as it is among them."""
 N_NOISES, LEAST_NOISE, MOST_NOISE = 26, 0.05, 2.0
@@ -79,16 +80,15 @@ def landscape(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.f
 
 def relearned(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
     """(n,) loss(x, y) of a copy of the model that was trained for an epoch on the adversary's own points."""
-    learner = copy.deepcopy(model).eval()
+    learner, streams = copy.deepcopy(model).eval(), Streams("relearned")
     parameters = [p.requires_grad_(True) for p in learner.parameters()]
-    descent = torch.optim.SGD(parameters, lr=RELEARN_LR, momentum=0.9)
-    order = own.index[Streams("relearned").generator("order").permutation(len(own))]
-    for at in np.split(order, range(RELEARN_BATCH, len(order), RELEARN_BATCH)):
-        batch = torch.from_numpy(at)
-        descent.zero_grad()
-        points.task.loss(learner(own.inputs_at(batch)), own.whole_labels[batch]).backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        descent.step()
+
+    def loss(at: Tensor) -> Tensor:
+        chosen = torch.from_numpy(own.index)[at]
+        return points.task.loss(learner(own.inputs_at(chosen)), own.whole_labels[chosen])
+
+    batches = [*batch_positions(len(own), RELEARN_BATCH, 1, streams.generator("order"))]
+    descend(loss, parameters, batches, Steps(RELEARN_LR, momentum=0.9), n_steps=len(batches))
     outputs = torch.from_numpy(outputs_of(learner, points)).to(points.device)
     losses = points.task.loss(outputs, points.y, reduction="none").detach().cpu().numpy()
     return np.nan_to_num(np.asarray(losses, dtype=np.float32), nan=np.inf)  # what diverged is as large as can be

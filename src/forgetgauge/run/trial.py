@@ -350,9 +350,11 @@ def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
 
     def panel(name: str, n_models: int, roles: Sequence[Role]) -> dict[str, Artefact]:
         known = np.array(roles, dtype=np.int8)
-        turns = np.arange(n) // n_classes  # so that every class has points of every role
+        # every class has points of every role, and two models have every pair of roles
+        turns = np.arange(n) // n_classes
         return {
-            f"{name}-{which}": Artefact(signals(known[(turns + which) % len(known)]), {}) for which in range(n_models)
+            f"{name}-{which}": Artefact(signals(known[(turns + which * (1 + turns // len(known))) % len(known)]), {})
+            for which in range(n_models)
         }
 
     roles = [Role.OUT, Role.IN, Role.NEITHER] if Need.UNLEARNED in needs else [Role.OUT, Role.IN]

@@ -148,6 +148,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         ending = replace(ending, n_run=n_run, notes=notes)
         if result is None:
             return ending, None
+        folder.drop_checkpoints()
         result = _as_before(result, folder) if n_run == 0 else result
         folder.write_text(folder.result, result.to_json())
     return ending, result

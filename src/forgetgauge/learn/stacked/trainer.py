@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
+from forgetgauge.learn.checkpoint import State, begin
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.device import capture
 from forgetgauge.learn.stacked.members import own_labels
@@ -90,20 +91,36 @@ class Descent:
         self.sent: Any = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
-        """All steps of all members."""
+        """All steps of all members, or those that are left after a checkpoint."""
         n_steps = max((feed.n_steps for feed in self.feeds), default=0)
         step = self._captured() if self.stack.device.type == "cuda" and n_steps > 20 else self._step
+        checkpoint, n_done = begin(), 0
+        if (kept := checkpoint.read(self._state().tensors)) is not None:
+            n_done = kept[0]
+            self._state().take(kept[1])
         for first in range(0, n_steps, CHUNK_STEPS):
             stop = min(n_steps, first + CHUNK_STEPS)
             if self.sent is not None:
                 self.sent.synchronize()  # the last piece has left the host's buffer
             self._lay_out(first, stop)
+            if stop <= n_done:  # drawn as before, and not done again
+                continue
             self.here.take(self.host)
             if self.sent is not None:
                 self.sent.record()
             self.counter.zero_()
             for _ in range(first, stop):
                 step()
+            checkpoint.keep(stop, self._state)
+
+    def _state(self) -> State:
+        """All that a step changes but the batches, which are drawn again."""
+        changed = {"weights": self.stack.weights, "velocity": self.velocity, "time": self.time}
+        if self.second is not self.velocity:
+            changed["second"] = self.second
+        for name, (mean, var) in self.stack.statistics.items():
+            changed |= {f"{name} mean": mean, f"{name} variance": var}
+        return State(changed)
 
     def _lay_out(self, first: int, stop: int) -> None:
         """Fill the host's buffer with the batches of steps [first, stop).

@@ -16,7 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Adversary, Arrays, Attack, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import (
+    WHITE_BOX_COLUMNS,
+    Adversary,
+    Arrays,
+    Attack,
+    Calibration,
+    Need,
+    Panel,
+    Role,
+    TargetContext,
+)
 from forgetgauge.attack.adversary import margin_of as finite_margin
 from forgetgauge.attack.reference import needed
 from forgetgauge.attack.shadow_model import fit_classifier
@@ -45,10 +55,15 @@ class EnsembleAttack:
     weight: Floats
     intercept: Floats
     """()."""
+    calibration: Calibration = ()
+    """Of the reference models, each of which no attack was fitted to."""
 
     def score(self, signals: Signals) -> Floats:
         """(n,) log-odds of being a member."""
-        margins = np.stack([finite_margin(attack, signals) for attack in self.attacks.values()], axis=1)
+        return self.combined(np.stack([finite_margin(attack, signals) for attack in self.attacks.values()], axis=1))
+
+    def combined(self, margins: Floats) -> Floats:
+        """(n,) log-odds, of (n, n_attacks) margins."""
         standardised = (bounded(margins, self.size) - self.centre) / self.scale
         result: Floats = (standardised * self.weight).sum(axis=1) + self.intercept
         return result
@@ -109,14 +124,17 @@ class Ensemble:
         if references.n_models < 2:
             raise ValueError("leaving one reference model out needs two or more reference models")
         attacks = {name: one.fit(shadows, target) for name, one in self.adversaries.items()}
-        stand_ins = range(references.n_models)
-        margins = np.concatenate([self._margins(which, attacks, shadows, target) for which in stand_ins])
-        role = references.role.ravel()
-        used = role != Role.NEITHER
-        size = np.median(np.abs(margins[used]), axis=0)
+        by_model = [self._margins(which, attacks, shadows, target) for which in range(references.n_models)]
+        used = references.role != Role.NEITHER
+        margins = np.concatenate([own[of] for own, of in zip(by_model, used, strict=True)])
+        size = np.median(np.abs(margins), axis=0)
         size = np.where(size > 0, size, 1.0)
-        centre, scale, weight, intercept = fit_classifier(bounded(margins[used], size), role[used] == Role.IN)
-        return EnsembleAttack(attacks, size, centre, scale, weight, np.array(intercept))
+        fitted = fit_classifier(bounded(margins, size), references.role[used] == Role.IN)
+        attack = EnsembleAttack(attacks, size, *fitted[:3], np.array(fitted[3]))
+        log_odds = [(attack.combined(own), role) for own, role in zip(by_model, references.role, strict=True)]
+        return replace(
+            attack, calibration=tuple((own[role == Role.IN], own[role == Role.OUT]) for own, role in log_odds)
+        )
 
     def _margins(self, which: int, attacks: Mapping[str, Attack], shadows: Panel, target: TargetContext) -> Floats:
         """(n_points of D, n_members) with one reference model in the place of the target."""
@@ -135,8 +153,8 @@ class Ensemble:
         for name, one in self.adversaries.items():
             own = {key.removeprefix(f"{name}: "): part for key, part in arrays.items() if key.startswith(f"{name}: ")}
             attacks[name] = one.load(own)
-        names = ("size", "centre", "scale", "weight", "intercept")
-        return EnsembleAttack(attacks, *(arrays[name] for name in names))
+        size, centre, scale, weight = (arrays[name] for name in ("size", "centre", "scale", "weight"))
+        return EnsembleAttack(attacks, size, centre, scale, weight, arrays["intercept"])
 
 
 def bounded(margins: Floats, size: Floats) -> Floats:

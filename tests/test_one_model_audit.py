@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from forgetgauge.audit import audit_one_model, make_draw
 from forgetgauge.audit.draw import OWN_SEED, Draw, read_draw
 from forgetgauge.audit.one_model import _Audit
-from forgetgauge.audit.outputs import read_audit_file
+from forgetgauge.audit.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record

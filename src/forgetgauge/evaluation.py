@@ -63,6 +63,7 @@ def evaluate(
     model: One | None = None,
     data: Any = "digits",
     data_params: Mapping[str, Any] | None = None,
+    groups: npt.ArrayLike | int | str | None = None,
     until: Mapping[str, float] | None = None,
     adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
     metrics: str | Sequence[str] | Mapping[str, Any] = (),
@@ -84,7 +85,9 @@ def evaluate(
     parameters. `learner` is a name, a mapping of the run file's `[learner]` table, or an object with the methods of
     `Learner`. `model` is the learner's: a name, a class or function that makes a torch module, or a module, whose
     weights every training then begins with. `data` is a name, a `Dataset`, or a pair (inputs, labels); `data_params` go
-    to the function that a name stands for. `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
+    to the function that a name stands for. `groups` tells of which group each point is, for games `by="group"`: an
+    array of numbers or names, one for each point, or what the run file's `data.groups` may be.
+    `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
     `metrics` are names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
     each method's `metrics`. `progress` is called with where the run stands. With `out` the run can
     be continued, scored and reported later; without it nothing is left on disk. `executor_settings` are the executor's
@@ -106,7 +109,7 @@ def evaluate(
     how = (executor, device, False, time_limit_s, on_failure == "raise", progress)
     options = RunOptions(*how, settings=executor_settings or {})
     raw = _tables(plain)
-    raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
+    raw["data"] |= _data_table(data, data_params or {}, plain.get("task"), groups)
     raw["learner"] = _learner_table(learner, model)
     raw["metrics"] = _metrics_table(metrics)
     raw["unlearners"] = _table(plugins.unlearners, unlearner)
@@ -243,13 +246,21 @@ def _listed(values: Any) -> Any:
     return values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
-def _data_name(data: Any, task: str | None) -> str:
-    if isinstance(data, str):
-        return data
-    from forgetgauge.data.loading import as_dataset, task_named
+def _data_table(data: Any, params: Any, task: str | None, groups: Any) -> dict[str, Any]:
+    """The run file's table; what is no name in it is bound to one."""
+    from forgetgauge.data.loading import as_dataset, load_dataset, task_named
 
-    dataset = as_dataset(data, "given", task_named(task))
-    return plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
+    named = groups is None or isinstance(groups, str | int)
+    stated = {"groups": groups} if named and groups is not None else {}
+    if isinstance(data, str) and named:
+        return {"name": data, "params": _plain_table(params), **stated}
+    if isinstance(data, str):
+        dataset, params = load_dataset(data, {**params, **({} if task is None else {"task": task})}), {}
+    else:
+        dataset = as_dataset(data, "given", task_named(task))
+    dataset = dataset if named else dataset.grouped_by(groups)
+    name = plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
+    return {"name": name, "params": _plain_table(params), **stated}
 
 
 def _metrics_table(metrics: str | Sequence[str] | Mapping[str, Any]) -> Any:

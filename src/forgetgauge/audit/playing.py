@@ -17,7 +17,8 @@ import numpy.typing as npt
 from forgetgauge import plugins
 from forgetgauge.audit.adversaries import Adversaries, FittedAdversary, adversaries_of
 from forgetgauge.audit.checks import file_warnings, refuse_copied_sides
-from forgetgauge.audit.outputs import AuditFile, read_audit_file
+from forgetgauge.audit.outputs import AuditFile
+from forgetgauge.audit.reading import read_audit_file
 from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forgetgauge.plugins import language_models
 from forgetgauge.plugins.catalogue import Entry
 
 ADVERSARIES: dict[str, Entry] = {
@@ -138,5 +139,6 @@ ADVERSARIES: dict[str, Entry] = {
         cost="one epoch on the shadow half for each model",
         cites="Hu et al. 2024; Siddiqui et al. 2025",
     ),
+    **language_models.ADVERSARIES,
 }
 """Who looks for what a model did not forget."""

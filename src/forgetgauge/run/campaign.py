@@ -282,7 +282,7 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
     counted: set[str] = set()
     for graph in campaign.graphs:
         game = graph.game
-        n_retain, n_forget = game.sizes
+        n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
         half = n_retain + 2 * n_forget
         confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
         rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}

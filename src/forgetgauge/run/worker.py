@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy.typing as npt
 
 from forgetgauge.errors import DiskFull, UserError, WrongOutput
-from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
+from forgetgauge.plan.jobs import DRAW, HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck, is_own
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources, line_of
@@ -204,7 +204,7 @@ def _checked(what: str, made: Artefact | ValueError) -> Artefact | Exception:
 
 def _refuse_content(jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> None:
     """CorruptArtefact where an input is nothing that a job makes."""
-    kinds = {"model": "unlearn", "fit": "fit"}
+    kinds = {"model": "unlearn", "fit": "fit", DRAW: "initialise"}
     for job in jobs:
         for role, key in job.inputs.items():
             if not is_content(Expected(kinds.get(role, "signals")), inputs[key]):
@@ -218,11 +218,11 @@ def _made(
     diverged."""
     match jobs[0].kind:
         case "initialise":
-            return [initialise(job, data) for job in jobs]
+            return [initialise(job, its, data) for job, its in zip(jobs, given, strict=True)]
         case "train":
             from forgetgauge.run.model_jobs import train
 
-            return train(jobs, data)
+            return train(jobs, given, data)
         case "unlearn":
             from forgetgauge.run.model_jobs import unlearn
 

@@ -25,6 +25,7 @@ from forgetgauge.learn.checkpoint import State, begin
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.device import capture
 from forgetgauge.learn.stacked.members import own_labels
+from forgetgauge.learn.stacked.records import RecordStack
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.tasks.task import Labels
 
@@ -58,16 +59,22 @@ def batches_of(part: Points, order: Iterable[Positions], labels: Labels | None =
     return (Batch(part.index[at], taught[at]) for at in order)
 
 
+Stack = TracedStack | RecordStack
+
 AfterStep = Callable[[Tensor, Tensor], None]
 """(weights, velocity), both (K, P), to be corrected in place; also called for members that have finished, and for the
 empty steps before a capture: it must leave alone what it corrected before."""
+
+Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""((K, B) positions, (K, B) labels, (K, B) whether there is a point) -> (K,) what each member minimises, differentiable
+in the stack's weights; 0 where a member has no point."""
 
 
 @dataclass
 class Descent:
     """Minimises sign · (mean loss of a batch), each member over its own feed; `run` moves `stack.weights` in place."""
 
-    stack: TracedStack
+    stack: Stack
     points: Points
     """Any part of the data set that the indices refer to, for its inputs and its task: labels come with the batches."""
     feeds: Sequence[Feed]
@@ -79,6 +86,8 @@ class Descent:
     sign: float = 1.0
     augment: Augment = "none"
     after_step: AfterStep | None = None
+    objective: Objective | None = None
+    """Where something else than the loss is minimised."""
 
     def __post_init__(self) -> None:
         k, device, kind = len(self.feeds), self.stack.device, self.points.whole_labels.dtype
@@ -155,17 +164,27 @@ class Descent:
     @torch.no_grad()
     def _step(self) -> None:
         index, labels, n_valid, rate, moves = self.here.at(self.counter)
-        x = self.points.stored_at(index)
-        if self.augment != "none":
-            x = moved(x, moves)
-        outputs, tape = self.stack.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
         own = torch.arange(index.shape[1], device=index.device) < n_valid[:, None]
-        weight = self.sign * own / n_valid.clamp(min=1)[:, None]
-        self.stack.backward(tape, self.points.task.loss_gradient(outputs, labels) * weight[..., None])
+        if self.objective is None:
+            self._take_gradient(index, labels, n_valid, moves, own)
+        else:
+            with torch.enable_grad():
+                total = self.objective(index, labels, own).sum()
+            self.stack.gradient.copy_(torch.autograd.grad(total, self.stack.weights)[0])
         self._update(rate[:, None])
         if self.after_step is not None:
             self.after_step(self.stack.weights, self.velocity)
         self.counter += 1
+
+    def _take_gradient(self, index: Tensor, labels: Tensor, n_valid: Tensor, moves: Tensor, own: Tensor) -> None:
+        """Of sign · (mean loss of the batch)."""
+        x = self.points.stored_at(index)
+        if self.augment != "none":
+            x = moved(x, moves)
+        outputs, tape = self.stack.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
+        weight = self.sign * own / n_valid.clamp(min=1)[:, None]
+        stack: Any = self.stack  # each kind has a tape of its own
+        stack.backward(tape, self.points.task.loss_gradient(outputs, labels) * weight[..., None])
 
     def _update(self, rate: Tensor) -> None:
         """The optimisers as torch.optim has them; rate is (K, 1)."""

@@ -190,3 +190,12 @@ def test_labels_only_are_asked_beside_the_models_and_retrain_shows_nothing(tmp_p
     ]
     assert shares
     assert all(((share >= 0) & (share <= 1)).all() and len(np.unique(share)) > 3 for share in shares)
+
+
+def test_altered_copies_of_token_ids_are_refused_before_anything_is_trained(own_folder):
+    text = "import torch\n\n\ndef tokens():\n    return torch.arange(600).view(60, 10) % 7, torch.arange(60) % 3\n"
+    (own_folder / "my_tokens.py").write_text(text)
+    raw = {**copy.deepcopy(TINY), "unlearners": ["none"], "adversaries": ["label-only"]}
+    raw["data"] = {"name": "my_tokens:tokens"}
+    with pytest.raises(UserError, match="label-only: altered copies can be made of images"):
+        resolve(raw, "tiny")

@@ -97,7 +97,7 @@ def relearned(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.f
 @torch.no_grad()
 def augmented(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
     """(n,) the share of altered copies of each point that the model gives the point's label."""
-    if not points.inputs_at(torch.zeros(1, dtype=torch.int64)).is_floating_point():
+    if not points.are_numbers:
         raise ValueError("altered copies can be made of images and of real numbers, not of such inputs as token ids")
     model.eval()
     copies = [*(_moved_copies if points.whole_inputs.ndim == 4 else _noisy_copies)(points)]

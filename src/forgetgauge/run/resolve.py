@@ -144,6 +144,11 @@ def _check_task(
         )
     of_task = f"the task of data '{dataset.name}', {task.name}"
     for name, adversary in adversaries.items():
+        if Need.AUGMENTED in adversary.columns and not dataset.points.are_numbers:
+            raise UserError(
+                f"adversaries.{name}: altered copies can be made of images and of real numbers, not of the inputs of "
+                f"data '{dataset.name}'"
+            )
         lacking = sorted(_reads(make_adversary(adversary.adversary)) - set(task.signals))
         if lacking:
             shipped = {one: plugins.adversaries.load(one) for one in plugins.adversaries.entries}

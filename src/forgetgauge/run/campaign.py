@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from forgetgauge import plugins
 from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, UTILITY, Job, Named, SignalsJob
+from forgetgauge.plan.graph import Graph, build_graph
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result, read_result
@@ -25,7 +26,7 @@ from forgetgauge.run.kept import read_kept
 from forgetgauge.run.limits import Limits
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
-from forgetgauge.run.resolve import resolve_adversary
+from forgetgauge.run.resolve import check_reads, resolve_adversary
 from forgetgauge.run.scheduler import N_LOSSES, Ending, Progress, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
@@ -33,8 +34,6 @@ from forgetgauge.run.trying import try_all
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
 
-HEADER_BYTES = 250
-"""Of an artefact's own description, roughly."""
 TOLD_EVERY = 1.0
 """Seconds between two lines on what is being done after the last job."""
 
@@ -107,7 +106,10 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
-        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device, **options.given)
+        sources = replace(
+            campaign.resolved.sources, model_bytes=max(game.model_bytes for game in campaign.resolved.games)
+        )
+        workers: Executor = hire(folder.objects.folder, sources, device, **options.given)
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
@@ -259,6 +261,9 @@ def add_adversaries(folder: RunFolder, names: Sequence[str], tables: Mapping[str
     if any(is_open(game) for game in resolved.games):
         raise UserError(f"{folder.path}: not all strengths are chosen or pairs counted yet: finish the run first")
     further = {name: resolve_adversary(name, (tables or {}).get(name, {})) for name in names}
+    for task in dict.fromkeys(game.task for game in resolved.games):
+        for name, adversary in further.items():
+            check_reads(name, adversary, plugins.tasks.load(task), f"the task of this run, {task}")
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
     scored = tuple(dict.fromkeys([*resolved.scored, *further]))
     campaign = Campaign.plan(replace(resolved, games=games, scored=scored))
@@ -274,30 +279,6 @@ def add_adversaries(folder: RunFolder, names: Sequence[str], tables: Mapping[str
             'name it in the run file and run that, with keep = "weights" to be spared this'
         )
     raise UserError(f"{folder.path}: {len(to_do)} jobs of the run itself are not done: finish it first")
-
-
-def disk_estimate(campaign: Campaign) -> tuple[int, int]:
-    """(bytes of all signals, fits and decisions; bytes of all weights if none were dropped), before anything is run."""
-    light = weights = 0
-    counted: set[str] = set()
-    for graph in campaign.graphs:
-        game = graph.game
-        n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
-        half = n_retain + 2 * n_forget
-        confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
-        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}
-        for key, job in graph.jobs.items():
-            if key in counted:
-                continue  # shared with an earlier game of the sweep
-            counted.add(key)
-            light += HEADER_BYTES
-            if job.kind in HEAVY:
-                weights += game.model_bytes
-            elif isinstance(job, SignalsJob):
-                light += rows[job.look_at] * (4 * game.n_classes + 8)  # float32 outputs, a label
-            elif job.kind == "decide":
-                light += 2 * n_forget * (1 + 8)  # a bit and a margin
-    return light, weights
 
 
 # -- a folder that is used again ---------------------------------------------------------------------------------------

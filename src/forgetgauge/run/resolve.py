@@ -35,6 +35,7 @@ from forgetgauge.wording import listed
 
 if TYPE_CHECKING:
     from forgetgauge.data.dataset import Dataset
+    from forgetgauge.tasks.task import Task
 
 
 def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
@@ -149,14 +150,7 @@ def _check_task(
                 f"adversaries.{name}: altered copies can be made of images and of real numbers, not of the inputs of "
                 f"data '{dataset.name}'"
             )
-        lacking = sorted(_reads(make_adversary(adversary.adversary)) - set(task.signals))
-        if lacking:
-            shipped = {one: plugins.adversaries.load(one) for one in plugins.adversaries.entries}
-            able = [one for one, thing in shipped.items() if _reads(thing) <= set(task.signals)]
-            raise UserError(
-                f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
-                f"those that can be used are {listed(able)}"
-            )
+        check_reads(f"adversaries.{name}", adversary, task, of_task)
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [
@@ -182,6 +176,18 @@ def _check_task(
     for key, is_asked in asked.items():
         if is_asked:
             raise UserError(f"{key}: it needs classes, which {of_task}, does not have")
+
+
+def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str) -> None:
+    """Refuse an adversary that reads a signal which the task does not have."""
+    lacking = sorted(_reads(make_adversary(adversary.adversary)) - set(task.signals))
+    if lacking:
+        shipped = {one: plugins.adversaries.load(one) for one in plugins.adversaries.entries}
+        able = [one for one, thing in shipped.items() if _reads(thing) <= set(task.signals)]
+        raise UserError(
+            f"{place}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
+            f"those that can be used are {listed(able)}"
+        )
 
 
 def _reads(adversary: Any) -> set[str]:

@@ -17,6 +17,8 @@ from typing import Any
 import rooms
 
 from forgetgauge import plugins
+from forgetgauge.attack.adversary import Need
+from forgetgauge.attack.parameters import parameters_of
 from forgetgauge.plan.parameters import Parameter
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS
@@ -26,6 +28,7 @@ from forgetgauge.plugins.catalogue import Catalogue, Entry
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- rooms: written by `python docs/generate.py` -->", "<!-- end of rooms -->"
 UNLEARNERS = "| unlearner | parameters and defaults |\n|---|---|\n"
+MEASURED = "<!-- From here on written by hand: what was measured. -->\n"
 KEYS = "<!-- The keys: written by `python docs/generate.py` from plan/spec.py; do not edit. -->\n\n"
 
 METHODS = """\
@@ -47,7 +50,7 @@ installed packages.
 ADVERSARIES = """\
 # Adversaries
 
-<!-- Written by `python docs/generate.py` from the catalogue; do not edit. -->
+<!-- Written by `python docs/generate.py` from the catalogue, down to what was measured; do not edit. -->
 
 Who attacks. An adversary is one function for both sides of a swap pair, fixed before it sees which points are in F.
 The data set is cut in two: the retain set R, the forget set F and the unseen set T come from one half; the other, the
@@ -56,8 +59,9 @@ random parts of both halves; neither depend on what is in F or T. Q is 1 − the
 was declared, so state the list with every Q that you quote.
 
 Name them in the run file's list `adversaries`, let one attack a finished run with `forgetgauge score DIR --adversary
-NAME`, or bring [your own](your-own-method.md#an-adversary-of-your-own). `forgetgauge ls adversaries` prints this list,
-and adds the adversaries of other installed packages.
+NAME`, or bring [your own](your-own-attack.md). `forgetgauge ls adversaries` prints this list, and adds
+the adversaries of other installed packages. Parameters stand in the run file, as in `[adversaries.lira-online]` with
+`references = 32`; an id of your own with `method = "lira-online"` plays one adversary with several settings.
 """
 
 
@@ -66,11 +70,16 @@ def pages() -> dict[Path, str]:
     embedded, _ = read_run_file(None)
     return {
         DOCS / "methods.md": _page(METHODS, plugins.unlearners, embedded["unlearners"]),
-        DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES),
+        DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES) + _measured(),
         DOCS / "architecture.md": _with_table(DOCS / "architecture.md", rooms.table()),
         DOCS / "pictures" / "rooms.svg": rooms.picture(),
         DOCS / "run-files.md": _with_parameters(_with_keys((DOCS / "run-files.md").read_text("utf-8"))),
     }
+
+
+def _measured() -> str:
+    """What is said of adversaries that were measured, which is not written here."""
+    return f"\n{MEASURED}" + (DOCS / "adversaries.md").read_text("utf-8").partition(MEASURED)[2]
 
 
 def _with_table(path: Path, table: str) -> str:
@@ -87,7 +96,7 @@ def _page(opening: str, catalogue: Catalogue, embedded: Container[str]) -> str:
 
 def _section(name: str, entry: Entry, thing: Any, embedded: Container[str]) -> str:
     facts = [("needs", entry.needs), ("costs", entry.cost), ("published", entry.cites)]
-    lines = [f"- {what}: {fact}" for what, fact in facts if fact] + _strength(thing)
+    lines = [f"- {what}: {fact}" for what, fact in facts if fact] + _strength(thing) + _of_adversary(thing)
     if name in embedded:
         lines.append("- in the embedded run")
     return f"## {name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n" + "\n".join(lines) + "\n"
@@ -103,6 +112,18 @@ def _strength(thing: Any) -> list[str]:
     if isinstance(published, Published):
         settings = ", ".join(f"{key} = {value}" for key, value in published.params.items())
         lines.append(f"- published settings: {settings} ({published.source})")
+    return lines
+
+
+def _of_adversary(thing: Any) -> list[str]:
+    """The parameters that an adversary's table may have."""
+    lines = []
+    for name, one in parameters_of(thing).items():
+        default = ", ".join(one.default) if isinstance(one.default, tuple) else repr(one.default)
+        allowed = f" ({one.within})" if one.within else ""
+        lines.append(f"- parameter `{name}`: {one.meaning}{allowed}; {default} without it")
+    if Need.REFERENCES in getattr(thing, "needs", ()):
+        lines.append("- parameter `references`: how many reference models it is shown; `shadows.references` without it")
     return lines
 
 

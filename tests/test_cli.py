@@ -475,6 +475,11 @@ def test_a_further_adversary_is_told_of_beside_the_strongest(finished, call, tmp
     shutil.copytree(finished, tmp_path / "copy")
     code, out, _ = call("score", tmp_path / "copy/runs/tiny", "--adversary", "loss")
     assert code == 0
-    told = next(line for line in out.splitlines() if line.startswith("advantage of loss: "))
-    assert all(f" on {name} (the strongest" in told for name in ("retrain", "none", "neg-grad"))
+    rows = [line.split() for line in out.splitlines() if line.startswith("loss ")]
+    assert {row[1] for row in rows} == {"retrain", "none", "neg-grad"}
+    found = json.loads((tmp_path / "copy/runs/tiny/result.json").read_text())["games"][0]["methods"]
+    for _, method, advantage, *_ in rows:
+        assert float(advantage.replace("−", "-")) == pytest.approx(
+            found[method]["by_adversary"]["loss"]["advantage"], abs=5e-4
+        )
     assert call("report", tmp_path / "copy/runs/tiny/result.json")[0] == 0  # by its result as well as by its folder

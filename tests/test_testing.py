@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Need, Panel
+from forgetgauge.attack.adversary import COLUMNS, Need, Panel
 from forgetgauge.attack.signals import Signals
 from forgetgauge.attack.threshold import CONFIDENCE, ThresholdAttack
 from forgetgauge.game.adversary import Access
@@ -516,7 +516,7 @@ def test_what_is_registered_is_tested_on_all_it_asks_for():
                     Need.REFERENCES: target.references is not None,
                     Need.OUTSIDERS: target.outsiders is not None,
                     Need.UNLEARNED: (shadows.role == -1).any(),
-                    **{column: column in shadows.columns for column in (Need.GRADIENT_NORM, Need.LANDSCAPE)},
+                    **{column: column in shadows.columns for column in COLUMNS},
                 }.items()
                 if there
             )

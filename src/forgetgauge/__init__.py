@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forgetgauge.version import VERSION
 
 if TYPE_CHECKING:
+    from forgetgauge.attack.score_function import adversary
     from forgetgauge.audit import audit_file, audit_one_model
     from forgetgauge.evaluation import evaluate
     from forgetgauge.report.interactive import Comparison, Evidence, Result, compare, read_result
@@ -18,6 +19,7 @@ __all__ = [
     "Evidence",
     "Result",
     "__version__",
+    "adversary",
     "audit_file",
     "audit_one_model",
     "compare",
@@ -25,6 +27,7 @@ __all__ = [
     "read_result",
 ]
 _AT = {
+    "forgetgauge.attack.score_function": ("adversary",),
     "forgetgauge.audit": ("audit_file", "audit_one_model"),
     "forgetgauge.evaluation": ("evaluate",),
     "forgetgauge.report.interactive": ("Comparison", "Evidence", "Result", "compare", "read_result"),

@@ -129,7 +129,7 @@ def test_online_rmia_is_its_formula_written_out(world: World):
 def test_a_point_of_a_left_out_shadow_is_not_compared_with_itself():
     shadows, found_members, found_others = WORLDS["balanced"].shadows, [], []
     for left_out in leave_one_out(panel_values(shadows, CONFIDENCE), shadows, unseen_by_another=True):
-        of_members, of_others = scores_left_out(left_out, offline_probability(left_out.others_out, 0.3))
+        of_members, of_others = scores_left_out(left_out, offline_probability(left_out.others_out, 0.3), 1.0)
         found_members.extend(of_members)
         found_others.extend(of_others)
     members, others = left_out_by_hand(shadows, lambda j: offline(means_out(shadows, but=j), 0.3))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from forgetgauge.attack.adversary import TargetContext
+from forgetgauge.attack.column import GRADIENT_NORM, LANDSCAPE
 from forgetgauge.attack.threshold import best_threshold
-from forgetgauge.attack.white_box import GRADIENT_NORM, LANDSCAPE
 
 from .worlds import N_CLASSES, auc, draw_world
 
@@ -19,7 +19,7 @@ def test_small_is_member_like_with_a_threshold_per_class(adversary):
     attack = adversary.fit(world.shadows, TARGET)
     assert attack.sign == -1
     signals, member = world.shadows.rows
-    score = -signals.columns[adversary.column].astype(float)
+    score = -signals.columns[adversary.scorer.name].astype(float)
     for label in range(N_CLASSES):
         of_class = signals.labels == label
         assert attack.thresholds[label] == best_threshold(score[of_class & member], score[of_class & ~member])
@@ -41,7 +41,7 @@ def test_where_forgetting_turned_it_round_large_is_member_like(adversary):
 def test_a_missing_column_is_named_in_one_line(adversary):
     world = draw_world(72)
     attack = adversary.fit(world.shadows, TARGET)
-    with pytest.raises(ValueError, match=f"'{adversary.column}' is missing") as refused:
+    with pytest.raises(ValueError, match=f"'{adversary.scorer.name}' is missing") as refused:
         attack.decide(dataclasses.replace(world.target, columns={}))
     assert "\n" not in str(refused.value)
 
@@ -50,9 +50,9 @@ def test_a_missing_column_is_named_in_one_line(adversary):
 def test_a_column_that_overflowed_is_large_and_one_that_is_no_number_is_refused(adversary):
     world = draw_world(73)
     attack = adversary.fit(world.shadows, TARGET)
-    column = world.target.columns[adversary.column].copy()
+    column = world.target.columns[adversary.scorer.name].copy()
     column[0] = np.inf
-    overflowed = dataclasses.replace(world.target, columns={adversary.column.value: column})
+    overflowed = dataclasses.replace(world.target, columns={adversary.scorer.name.value: column})
     assert np.isfinite(attack.margin(overflowed)).all()
     assert not attack.decide(overflowed)[0]
     column[0] = np.nan

@@ -52,6 +52,8 @@ class Half:
         columns = {
             Need.GRADIENT_NORM.value: np.round(wrong * np.exp(0.3 * shake[0]), decimals).astype(np.float32),
             Need.LANDSCAPE.value: np.round(np.sqrt(wrong) * np.exp(0.2 * shake[1]), decimals).astype(np.float32),
+            Need.RELEARNED.value: np.round(wrong * np.exp(0.3 * shake.sum(axis=0)), decimals).astype(np.float32),
+            Need.AUGMENTED.value: np.round(np.clip(1 - wrong + 0.2 * shake[0], 0, 1), decimals).astype(np.float32),
         }
         return Panel(logits.astype(np.float32), self.labels, role.astype(np.int8), columns)
 

@@ -17,7 +17,7 @@ from forgetgauge import plugins
 from forgetgauge.cli import app
 from forgetgauge.cli import reproduce as cli_reproduce
 from forgetgauge.plan.runfile import apply_settings, read_run_file, sweep_games
-from forgetgauge.run.resolve import resolve
+from forgetgauge.run.resolve import resolve, resolve_adversary
 
 from .fences import DOCUMENTS, FENCE, ROOT, blocks_of, commands_in, with_blocks
 
@@ -96,8 +96,9 @@ def check_call(words, where):
     if name in ("run", "plan", "validate"):
         raw, source = read_run_file(where / params["file"] if params["file"] else None)
         sweep_games(apply_settings(raw, params["settings"] or []), source)
+    tables = apply_settings({}, params.get("settings") or []).get("adversaries", {})
     for adversary in params.get("adversary") or []:
-        plugins.adversaries.load(adversary)
+        resolve_adversary(adversary, tables.get(adversary, {}))
     if name == "reproduce":
         cli_reproduce._chosen(params["names"])
     if name in QUICK or words[:2] in (["reproduce", "list"], ["reproduce", "toy"]):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import choose_device, describe, free_bytes
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.sisa import Sisa
-from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.streams import Streams
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
@@ -72,7 +72,8 @@ def test_signals_are_the_same_on_both(column, images):
     model = Minibatch(**RECIPE).fit(images, Streams("one"))
     there, moved = images.on(choose_device("cuda")), copy.deepcopy(model).to("cuda")
     np.testing.assert_allclose(outputs_of(moved, there), outputs_of(model, images), atol=1e-3)
-    np.testing.assert_allclose(COLUMNS[column](moved, there), COLUMNS[column](model, images), atol=1e-3, rtol=1e-3)
+    here = COLUMNS[column](model, images, images)
+    np.testing.assert_allclose(COLUMNS[column](moved, there, there), here, atol=1e-3, rtol=1e-3)
 
 
 def test_the_same_fit_twice_on_a_gpu_is_the_same_to_the_bit(images):

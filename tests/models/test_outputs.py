@@ -16,12 +16,12 @@ import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
+from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked.ghost import check_ghost
 from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import build_for
 from forgetgauge.models.head import head_of
 from forgetgauge.models.outputs import as_written
@@ -162,7 +162,8 @@ def test_white_box_columns_are_those_of_the_plain_logits(kind, column):
     model = built(functools.partial(Net, answer, n_out))
     plain = Net(lambda z: z if n_out == 2 else torch.cat([torch.zeros_like(z), z], dim=1), n_out)
     plain.load_state_dict(model.state_dict())
-    np.testing.assert_allclose(COLUMNS[column](model, points()), COLUMNS[column](plain, points()), rtol=1e-3, atol=1e-5)
+    asked = points(), points()
+    np.testing.assert_allclose(COLUMNS[column](model, *asked), COLUMNS[column](plain, *asked), rtol=1e-3, atol=1e-5)
 
 
 def test_no_trace_is_made_of_a_model_with_hooks():

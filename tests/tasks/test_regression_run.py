@@ -24,6 +24,7 @@ from tests.methods import FOR_ALL
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regression-diabetes.toml"
 SCALAR = ["loss", "lira-online", "lira-offline", "quantile", "u-lira", "gradient-norm", "loss-landscape"]
+SCALAR += ["bavaria", "relearning"]
 SMALL = {"alpha": 0.3, "pairs": 3, "shadows": 3, "references": 4}
 MLP = {"name": "minibatch", "model": "mlp", "model_params": {"hidden": [16]}, "epochs": 60}
 

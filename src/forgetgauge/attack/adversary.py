@@ -34,9 +34,15 @@ class Need(StrEnum):
     """A white-box column: the norm of the loss gradient at the point."""
     LANDSCAPE = "landscape"
     """A white-box column: how much the loss at the point rises when the weights are shaken."""
+    RELEARNED = "relearned"
+    """A white-box column: the loss at the point after some training on the adversary's own data."""
+    AUGMENTED = "augmented"
+    """A column of further queries: how many altered copies of the point are given its label. Labels alone are asked."""
 
 
-WHITE_BOX_COLUMNS = (Need.GRADIENT_NORM, Need.LANDSCAPE)
+WHITE_BOX_COLUMNS = (Need.GRADIENT_NORM, Need.LANDSCAPE, Need.RELEARNED)
+COLUMNS = (*WHITE_BOX_COLUMNS, Need.AUGMENTED)
+"""Numbers about a point that are computed beside the model, since its outputs for the point do not give them."""
 
 
 class Role(IntEnum):
@@ -61,7 +67,7 @@ class Panel:
     role: npt.NDArray[np.int8]
     """(n_models, n_points) of Role."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """White-box columns, each (n_models, n_points)."""
+    """Columns that were asked for, each (n_models, n_points)."""
     task: Task = CLASSIFICATION
     """What outputs and labels mean."""
 

@@ -27,8 +27,10 @@ from forgetgauge.attack.reference import (
 from forgetgauge.attack.signals import STATISTIC, Floats, Signals
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.game.adversary import Access
+from forgetgauge.plan.parameters import Range, declared
 
-ENOUGH_MODELS = 64  # from so many on, each point has its own spread
+ENOUGH_MODELS = 64
+OWN_SPREAD = "from so many models on, the spread is each point's own and not pooled"
 SMALLEST_SPREAD = 1e-6  # of φ: models that all answer alike
 
 
@@ -42,9 +44,9 @@ def pooled_spread(values: Floats, used: Bools) -> float | None:
     return max(float(np.sqrt(squares / freedom)), SMALLEST_SPREAD)
 
 
-def spreads(values: Floats, used: Bools, pooled: float) -> Floats:
+def spreads(values: Floats, used: Bools, pooled: float, enough: int) -> Floats:
     """(n_points,) the pooled σ, or with enough models each point's own where it has two models or more."""
-    if len(values) < ENOUGH_MODELS:
+    if len(values) < enough:
         return np.full(values.shape[1], pooled)
     mean, count = mean_where(values, used)
     squares = (np.where(used, values - mean, 0.0) ** 2).sum(axis=0)
@@ -96,6 +98,7 @@ class Lira:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.REFERENCES})
+    own_spread_from: int = declared(ENOUGH_MODELS, OWN_SPREAD, within=Range(least=2))
     reads = frozenset({STATISTIC.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> TwoSidedAttack:
@@ -109,7 +112,8 @@ class Lira:
         mean_in, mean_out = means_in_and_out(values, references.role)
         pooled_in, pooled_out = pooled_spread(values, is_in), pooled_spread(values, is_out)
         pooled_in, pooled_out = pooled_in or pooled_out or 1.0, pooled_out or pooled_in or 1.0
-        return TwoSidedAttack(mean_in, mean_out, spreads(values, is_in, pooled_in), spreads(values, is_out, pooled_out))
+        sides, enough = ((is_in, pooled_in), (is_out, pooled_out)), self.own_spread_from
+        return TwoSidedAttack(mean_in, mean_out, *(spreads(values, used, pooled, enough) for used, pooled in sides))
 
     def load(self, arrays: Arrays) -> TwoSidedAttack:
         """The attack again."""
@@ -153,6 +157,7 @@ class OfflineLira:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS})
+    own_spread_from: int = declared(ENOUGH_MODELS, OWN_SPREAD, within=Range(least=2))
     reads = frozenset({STATISTIC.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> OneSidedAttack:
@@ -163,14 +168,15 @@ class OfflineLira:
         pooled = pooled_spread(values, out) or 1.0
         members, others = [], []
         for left_out in leave_one_out(panel_values(shadows, STATISTIC), shadows, unseen_by_another=True):
-            spread = spreads(left_out.others, left_out.role == Role.OUT, pooled)
+            spread = spreads(left_out.others, left_out.role == Role.OUT, pooled, self.own_spread_from)
             score = (left_out.values - left_out.others_out) / spread
             members.append(score[left_out.member])
             others.append(score[~left_out.member])
         threshold = best_threshold(np.concatenate(members), np.concatenate(others))
         calibration = tuple((m - threshold, o - threshold) for m, o in zip(members, others, strict=True))
         mean = mean_where(values, out)[0]
-        return OneSidedAttack(mean, spreads(values, out, pooled), np.array(threshold), calibration)
+        spread = spreads(values, out, pooled, self.own_spread_from)
+        return OneSidedAttack(mean, spread, np.array(threshold), calibration)
 
     def load(self, arrays: Arrays) -> OneSidedAttack:
         """The attack again."""

@@ -4,7 +4,7 @@ ratio(x) = p_θ(x) / p(x) with p_θ the model's probability of the true label an
 score is the share of background points z with ratio(x) / ratio(z) ≥ γ. The z are the shadow half, which no target saw,
 so they are never in F or T. p(z) comes from the shadow models in the same way as p(x) does: at a point that the model
 did not see, ratio(x) is then distributed like ratio(z), up to the number of models behind them. γ is 1, as in the code
-of the authors: a larger one ties most points of an accurate model at 0.
+of the authors: a larger one ties most points of an accurate model at 0. A run file may set another.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from forgetgauge.attack.reference import (
 from forgetgauge.attack.signals import CONFIDENCE, Floats, Signals
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.game.adversary import Access
+from forgetgauge.plan.parameters import Range, declared
 from forgetgauge.tasks.classification import LOG_FLOOR
 
-GAMMA = 1.0
+GAMMA = "γ: how many times a background point's ratio a point's must be to beat it"
 OFFLINE_A = tuple(np.round(np.linspace(0, 1, 11), 1).tolist())  # the grid of the authors
 
 
@@ -43,9 +44,9 @@ def log_ratio(p: Floats, p_elsewhere: Floats) -> Floats:
     return result
 
 
-def n_beaten(log_ratios: Floats, background: Floats) -> Ints:
+def n_beaten(log_ratios: Floats, background: Floats, gamma: float) -> Ints:
     """(n,) how many of the background's log ratios are lower by log γ or more."""
-    result: Ints = np.searchsorted(np.sort(background), log_ratios - np.log(GAMMA), side="right")
+    result: Ints = np.searchsorted(np.sort(background), log_ratios - np.log(gamma), side="right")
     return result
 
 
@@ -60,14 +61,15 @@ def online_probability(p: Floats, role: npt.NDArray[np.int8]) -> Floats:
     return 0.5 * (mean_in + mean_out)
 
 
-def scores_left_out(left_out: LeftOut, p_elsewhere: Floats) -> tuple[Floats, Floats]:
+def scores_left_out(left_out: LeftOut, p_elsewhere: Floats, gamma: float) -> tuple[Floats, Floats]:
     """Scores of a shadow model's members, and of its others: each of these against the rest of them."""
     ratios = log_ratio(left_out.values, p_elsewhere)
     members, others = ratios[left_out.member], ratios[~left_out.member]
     if len(others) < 2:  # nothing to compare with
         return np.empty(0), np.empty(0)
-    itself = int(GAMMA <= 1)
-    return n_beaten(members, others) / len(others), (n_beaten(others, others) - itself) / (len(others) - 1)
+    itself = int(gamma <= 1)
+    beaten = n_beaten(members, others, gamma), n_beaten(others, others, gamma)
+    return beaten[0] / len(others), (beaten[1] - itself) / (len(others) - 1)
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,14 @@ class RmiaAttack:
     """(n_points of the shadow half,) where p(z) is known."""
     threshold: Floats
     """() one for all points."""
+    gamma: float
     calibration: Calibration = ()
 
     def score(self, signals: Signals) -> Floats:
         """(n,) share of the background with ratio(x) / ratio(z) ≥ γ."""
         at, background = points_of(signals, len(self.elsewhere)), background_of(signals, len(self.background))
         ratios = log_ratio(CONFIDENCE(background)[self.usable], self.background[self.usable])
-        return n_beaten(log_ratio(CONFIDENCE(signals), self.elsewhere[at]), ratios) / len(ratios)
+        return n_beaten(log_ratio(CONFIDENCE(signals), self.elsewhere[at]), ratios, self.gamma) / len(ratios)
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
         """(n,) score ≥ threshold."""
@@ -108,9 +111,9 @@ class RmiaAttack:
         }
 
 
-def load_rmia(arrays: Arrays) -> RmiaAttack:
+def load_rmia(arrays: Arrays, gamma: float) -> RmiaAttack:
     """The attack again."""
-    return RmiaAttack(arrays["elsewhere"], arrays["background"], arrays["usable"], arrays["threshold"])
+    return RmiaAttack(arrays["elsewhere"], arrays["background"], arrays["usable"], arrays["threshold"], gamma)
 
 
 def calibrate(scores: Iterable[tuple[Floats, Floats]]) -> tuple[float, float, Calibration]:
@@ -128,6 +131,7 @@ class OfflineRmia:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS, Need.BACKGROUND})
+    gamma: float = declared(1.0, GAMMA, within=Range(above=0))
     reads = frozenset({CONFIDENCE.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> RmiaAttack:
@@ -137,18 +141,17 @@ class OfflineRmia:
         models = [(one, one.others_out) for one in leave_one_out(p, shadows, unseen_by_another=True)]
         trials = []
         for a in OFFLINE_A:
-            found = calibrate(scores_left_out(one, offline_probability(out, a)) for one, out in models)
+            found = calibrate(scores_left_out(one, offline_probability(out, a), self.gamma) for one, out in models)
             trials.append((a, *found))
         a, threshold, _, margins = max(trials, key=lambda trial: trial[2])
         mean_out, n_out = mean_where(p, shadows.role == Role.OUT)
         elsewhere = panel_values(outsiders, CONFIDENCE).mean(axis=0)
-        return RmiaAttack(
-            offline_probability(elsewhere, a), offline_probability(mean_out, a), n_out > 0, np.array(threshold), margins
-        )
+        elsewhere, background = (offline_probability(mean, a) for mean in (elsewhere, mean_out))
+        return RmiaAttack(elsewhere, background, n_out > 0, np.array(threshold), self.gamma, margins)
 
     def load(self, arrays: Arrays) -> RmiaAttack:
         """The attack again."""
-        return load_rmia(arrays)
+        return load_rmia(arrays, self.gamma)
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,7 @@ class OnlineRmia:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.REFERENCES, Need.BACKGROUND})
+    gamma: float = declared(1.0, GAMMA, within=Range(above=0))
     reads = frozenset({CONFIDENCE.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> RmiaAttack:
@@ -164,16 +168,17 @@ class OnlineRmia:
         references = needed(target.references, "reference models on D")
         p = panel_values(shadows, CONFIDENCE)
         threshold, _, margins = calibrate(
-            scores_left_out(one, online_probability(one.others, one.role))
+            scores_left_out(one, online_probability(one.others, one.role), self.gamma)
             for one in leave_one_out(p, shadows, unseen_by_another=False)
         )
         elsewhere = online_probability(panel_values(references, CONFIDENCE), references.role)
         background = online_probability(p, shadows.role)
-        return RmiaAttack(elsewhere, background, np.ones(len(background), dtype=bool), np.array(threshold), margins)
+        usable = np.ones(len(background), dtype=bool)
+        return RmiaAttack(elsewhere, background, usable, np.array(threshold), self.gamma, margins)
 
     def load(self, arrays: Arrays) -> RmiaAttack:
         """The attack again."""
-        return load_rmia(arrays)
+        return load_rmia(arrays, self.gamma)
 
 
 OFFLINE = OfflineRmia()

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.plan.parameters import Range, declared
 
-ENOUGH_ROWS = 50  # of members and of others, for a class to have its own classifier
+ENOUGH_ROWS = 50
 
 
 Features = Callable[[Signals], Floats]
@@ -88,6 +89,9 @@ class ShadowModels:
     reads: frozenset[str]
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset()
+    rows_per_class: int = declared(
+        ENOUGH_ROWS, "members and others that a class needs to have its own classifier", within=Range(least=1)
+    )
 
     def fit(self, shadows: Panel, target: TargetContext) -> ClassifierAttack:
         """A classifier per class, and one of all classes for those with few rows."""
@@ -99,7 +103,7 @@ class ShadowModels:
         fits = []
         for label in range(target.n_classes):
             of_class = classes == label
-            enough = min((of_class & member).sum(), (of_class & ~member).sum()) >= ENOUGH_ROWS
+            enough = min((of_class & member).sum(), (of_class & ~member).sum()) >= self.rows_per_class
             fits.append(fit_classifier(rows[of_class], member[of_class]) if enough else of_all)
         centre, scale, weight, intercept = (np.array(part, dtype=np.float64) for part in zip(*fits, strict=True))
         return ClassifierAttack(self.features, centre, scale, weight, intercept)

@@ -28,7 +28,7 @@ class Signals:
     background: Signals | None = None
     """The same model's signals on the shadow half, none of which it saw; where an attack asked for them."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """White-box columns, each (n,), where an attack asked for them."""
+    """Columns, each (n,), where an attack asked for them."""
     task: Task = CLASSIFICATION
     """What outputs and labels mean."""
     _read: dict[str, Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -74,6 +74,11 @@ class Reading:
 
     name: str
     sign: float = 1.0
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The signal that it cannot do without."""
+        return frozenset({self.name})
 
     def __call__(self, signals: Signals) -> Floats:
         """(n,) of each point."""

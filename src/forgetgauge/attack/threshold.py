@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from forgetgauge.attack import signals as read
 from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
-from forgetgauge.attack.signals import Floats, Reading, Signals
+from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
 
 Score = Callable[[Signals], Floats]
@@ -42,16 +42,32 @@ def class_thresholds(scores: Floats, classes: npt.NDArray[np.int64], member: npt
     return thresholds
 
 
+def oriented_thresholds(
+    scores: Floats, classes: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int, signs: tuple[int, ...]
+) -> tuple[Floats, int]:
+    """(thresholds of sign · score, sign): of the signs the one that tells members best, the first where they tie."""
+    fitted = []
+    for sign in signs:
+        thresholds = class_thresholds(sign * scores, classes, member, n)
+        says = sign * scores >= thresholds[classes]
+        fitted.append((says[member].mean() - says[~member].mean(), thresholds, sign))
+    _, thresholds, sign = max(fitted, key=lambda one: one[0])
+    return thresholds, sign
+
+
 @dataclass(frozen=True)
 class ThresholdAttack:
     """Says “forget” where the score reaches the threshold of the point's class."""
 
     scorer: Score
     thresholds: Floats
+    sign: int = 1
+    """−1 where small values are member-like."""
 
     def score(self, signals: Signals) -> Floats:
-        """(n,) the scorer's value."""
-        return self.scorer(signals)
+        """(n,) the scorer's value, so turned that larger is more member-like."""
+        value = self.scorer(signals)
+        return value if self.sign == 1 else -value
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
         """(n,) score ≥ threshold of the label's class."""
@@ -59,16 +75,16 @@ class ThresholdAttack:
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) score − threshold of the point's class; infinite scores keep their sign."""
-        return self.scorer(signals) - self.thresholds[signals.classes]
+        return self.score(signals) - self.thresholds[signals.classes]
 
     def arrays(self) -> Arrays:
-        """The thresholds."""
-        return {"thresholds": self.thresholds}
+        """The thresholds, and which way round they are meant."""
+        return {"thresholds": self.thresholds, "sign": np.array(self.sign)}
 
 
 def reads_of(scorer: Score) -> frozenset[str]:
-    """The names of the task's signals that a score is made of; of a function, nobody knows."""
-    return frozenset({scorer.name}) if isinstance(scorer, Reading) else frozenset()
+    """The names of the task's signals that a score is made of; of a plain function, nobody knows."""
+    return frozenset(getattr(scorer, "reads", ()))
 
 
 @dataclass(frozen=True)
@@ -96,11 +112,18 @@ class FixedThreshold:
 
 @dataclass(frozen=True)
 class ClassThresholds:
-    """A score with one threshold per class, learned from the shadow models."""
+    """A score with one threshold per class, learned from the shadow models.
+
+    With two signs, so is the orientation, the same for all classes: the one that does better on the shadow models, the
+    first where they tie.
+    """
 
     scorer: Score
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset()
+    signs: tuple[int, ...] = (1,)
+    by_class: bool = True
+    """One threshold for all classes without it."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -108,14 +131,15 @@ class ClassThresholds:
         return reads_of(self.scorer)
 
     def fit(self, shadows: Panel, target: TargetContext) -> ThresholdAttack:
-        """Best thresholds on the shadow half."""
+        """Best thresholds on the shadow half, and the better of two orientations."""
         signals, member = shadows.rows
-        thresholds = class_thresholds(self.scorer(signals), signals.classes, member, target.n_classes)
-        return self.load({"thresholds": thresholds})
+        classes = signals.classes if self.by_class else np.zeros_like(signals.classes)
+        found = oriented_thresholds(self.scorer(signals), classes, member, target.n_classes, self.signs)
+        return ThresholdAttack(self.scorer, *found)
 
     def load(self, arrays: Arrays) -> ThresholdAttack:
         """The attack again."""
-        return ThresholdAttack(self.scorer, arrays["thresholds"])
+        return ThresholdAttack(self.scorer, arrays["thresholds"], int(arrays.get("sign", self.signs[0])))
 
 
 @dataclass(frozen=True)

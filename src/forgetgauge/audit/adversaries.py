@@ -45,6 +45,9 @@ LACKING = {
     "hold",
     Need.GRADIENT_NORM: WHITE_BOX,
     Need.LANDSCAPE: WHITE_BOX,
+    Need.RELEARNED: WHITE_BOX,
+    Need.AUGMENTED: "it asks the model about altered copies of each point, and an audit file holds the outputs for the "
+    "points alone",
 }
 """What keeps an adversary from playing against a file that lacks what it asks for."""
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from forgetgauge.attack.adversary import Role
-from forgetgauge.attack.lira import ONLINE, OneSidedAttack, pooled_spread, spreads
+from forgetgauge.attack.lira import ENOUGH_MODELS, ONLINE, OneSidedAttack, pooled_spread, spreads
 from forgetgauge.attack.reference import mean_where, panel_values
 from forgetgauge.attack.rmia import log_ratio, offline_probability, online_probability
 from forgetgauge.attack.signals import CONFIDENCE, NEGATIVE_LOSS, STATISTIC, Reading
@@ -54,7 +54,7 @@ def _of_logits(file: AuditFile, references: References, rows: Ints, at: Ints) ->
     if references.is_outside:
         out = panel.role == Role.OUT
         statistic = panel_values(panel, STATISTIC)
-        spread = spreads(statistic, out, pooled_spread(statistic, out) or 1.0)
+        spread = spreads(statistic, out, pooled_spread(statistic, out) or 1.0, ENOUGH_MODELS)
         found["lira-offline"] = OneSidedAttack(mean_where(statistic, out)[0], spread, np.array(0.0)).score(seen)
         elsewhere = offline_probability(mean_where(confidence, out)[0], UNFITTED_A)
         found["rmia-offline"] = log_ratio(CONFIDENCE(seen), elsewhere[at])

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,7 +54,7 @@ from forgetgauge.cli.showing import (
     seen_by,
     show,
 )
-from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra
+from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
 from forgetgauge.files import refuse_deleted_folder, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.version import VERSION
@@ -120,13 +120,18 @@ def run(
 def score(
     folder: Folder,
     adversary: Annotated[list[str], typer.Option("--adversary", help="Adversary to add; may be repeated.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Parameter of one: adversaries.NAME.KEY=VALUE; may be repeated."),
+    ] = None,
 ) -> None:
     """Let further adversaries attack the stored outputs of a run; nothing is trained."""
+    from forgetgauge.plan.runfile import apply_settings
     from forgetgauge.run.campaign import add_adversaries, play
 
-    opened = existing(folder)
+    opened, tables = existing(folder), _tables_of(adversary, apply_settings({}, settings or []))
     with code_announced(partial(say, err=True)):
-        campaign = add_adversaries(opened, adversary)
+        campaign = add_adversaries(opened, adversary, tables)
         before = opened.run_file.read_bytes(), opened.result.read_bytes() if opened.result.exists() else None
         ending, result = play(campaign, opened)
     if ending.failed:  # an adversary that cannot be fitted leaves the run as it was
@@ -136,8 +141,18 @@ def score(
         exit_on_failure(ending, opened)
     show(opened)
     if result is not None:
-        for name in adversary:
-            say(seen_by(name, result))
+        say(f"\n{seen_by(adversary, result)}")
+
+
+def _tables_of(adversaries: list[str], settings: dict[str, Any]) -> dict[str, Any]:
+    """The tables of the adversaries that are asked for; other settings are refused."""
+    tables = settings.pop("adversaries", {})
+    if settings or not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise UserError("--set: write adversaries.NAME.KEY=VALUE, as in --set adversaries.lira-online.references=8")
+    for name in tables:
+        if name not in adversaries:
+            raise UserError(f"--set adversaries.{name}: " + unknown_name("adversary of --adversary", name, adversaries))
+    return tables
 
 
 def report(

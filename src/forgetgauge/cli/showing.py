@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,19 +68,22 @@ def show(folder: RunFolder, form: str = TABLE, *, failures: bool = True) -> None
     say(f"\n{where}" if form == TABLE else where, err=form != TABLE)
 
 
-def seen_by(adversary: str, result: Result) -> str:
-    """`mine: an advantage of +0.139 on none (lira-online +0.158), …`: one adversary beside the strongest one."""
-    from forgetgauge.wording import setting, signed
+def seen_by(adversaries: Sequence[str], result: Result) -> str:
+    """One row for each adversary and method: its advantage with an interval, and the strongest adversary beside it."""
+    from forgetgauge.report.table import align
+    from forgetgauge.wording import setting, signed, signed_bracket
 
-    told = []
-    for game in result.games:
-        where = "" if result.sweep is None else f" at {setting(game.value)}"
-        for name, method in game.methods.items():
-            if adversary in method.by_adversary and method.adversary is not None:
-                best = f"{method.adversary} {signed(method.by_adversary[method.adversary].advantage)}"
-                beside = "the strongest" if method.adversary == adversary else f"the strongest: {best}"
-                told.append(f"{signed(method.by_adversary[adversary].advantage)} on {name}{where} ({beside})")
-    return f"advantage of {adversary}: " + "; ".join(told)
+    sweep = [] if result.sweep is None else [result.sweep]
+    rows = [[*sweep, "adversary", "method", "advantage", "interval", "the strongest"]]
+    for name, game in product(adversaries, result.games):
+        for method, found in game.methods.items():
+            if name not in found.by_adversary or found.adversary is None:
+                continue
+            own, best = found.by_adversary[name], found.by_adversary[found.adversary]
+            beside = "itself" if found.adversary == name else f"{found.adversary} {signed(best.advantage)}"
+            at = [setting(game.value)] if sweep else []
+            rows.append([*at, name, method, signed(own.advantage), signed_bracket(own.interval), beside])
+    return align(rows)
 
 
 def print_result(result: Result, form: str) -> None:

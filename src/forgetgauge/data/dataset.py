@@ -124,6 +124,11 @@ class Points:
         """What a model is given at these positions of the whole data set; `at` may have any shape."""
         return self.scaled(self.stored_at(at))
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether a model is given real numbers, and not such inputs as token ids."""
+        return self.inputs_at(torch.zeros(1, dtype=torch.int64)).is_floating_point()
+
     def stored_at(self, at: Tensor) -> Tensor:
         """Inputs as they are stored."""
         return self.whole_inputs[at]

@@ -73,7 +73,9 @@ class PlannedAdversary:
     needs: tuple[str, ...] = ()
     """What it asks for besides shadow models: the plan knows these words, not the adversaries."""
     columns: tuple[str, ...] = ()
-    """White-box columns it reads."""
+    """Columns it reads beside the outputs."""
+    references: int | None = None
+    """How many reference models it is shown; as many as the game has without it."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,10 @@ class Game:
         """Methods all of whose parameters are known: these can be played."""
         return [name for name, method in self.methods.items() if method.is_settled]
 
+    def n_references_of(self, adversary: str) -> int:
+        """How many reference models an adversary is shown that asks for them."""
+        return self.adversaries[adversary].references or self.n_references
+
     def learner_of(self, method: str) -> Named:
         """The learner whose models a method unlearns."""
         return self.methods[method].learner or self.learner
@@ -261,4 +267,5 @@ def _tuning(record: dict[str, Any]) -> Tuning:
 
 
 def _adversary(record: dict[str, Any]) -> PlannedAdversary:
-    return PlannedAdversary(_named(record["adversary"]), tuple(record["needs"]), tuple(record["columns"]))
+    nested = {"adversary": _named(record["adversary"]), "needs": tuple(record["needs"])}
+    return PlannedAdversary(**{**record, **nested, "columns": tuple(record["columns"])})

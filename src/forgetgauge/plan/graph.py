@@ -195,7 +195,7 @@ class _Builder:
         if "outsiders" in adversary.needs:
             inputs |= self._panel("outsider", method, adversary, self.game.n_shadows)
         if "references" in adversary.needs:
-            inputs |= self._panel("reference", method, adversary, self.game.n_references)
+            inputs |= self._panel("reference", method, adversary, self.game.n_references_of(name))
         inputs |= {DRAW: self.initialise} if self.is_hard else {}
         label = f"fit {name}" + (f" to {method}" if aware else "")
         return self._add(

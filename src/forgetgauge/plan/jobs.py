@@ -191,7 +191,7 @@ class SignalsJob(ModelJob):
     kind = "signals"
     look_at: str
     columns: tuple[str, ...] = ()
-    """White-box columns besides the outputs. They make another job, so that the plain signals stay as they are."""
+    """Columns besides the outputs. They make another job, so that the plain signals stay as they are."""
 
     @property
     def makes(self) -> str:
@@ -266,7 +266,7 @@ class TryModelJob(Job):
     from_original: tuple[str, ...]
     """Those of them that start from the trained model."""
     columns: tuple[str, ...]
-    """White-box columns that are taken of every model."""
+    """Columns that are taken of every model."""
 
     @property
     def params(self) -> dict[str, Any]:

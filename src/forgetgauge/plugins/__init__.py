@@ -7,7 +7,8 @@ A catalogue knows names and one-line facts; the code behind a name is imported w
 from __future__ import annotations
 
 from forgetgauge.plugins.catalogue import Catalogue
-from forgetgauge.plugins.shipped import ADVERSARIES, DATA, EXECUTORS, LEARNERS, MODELS, TASKS, UNLEARNERS
+from forgetgauge.plugins.shipped import DATA, EXECUTORS, LEARNERS, MODELS, TASKS, UNLEARNERS
+from forgetgauge.plugins.shipped_adversaries import ADVERSARIES
 
 unlearners = Catalogue("unlearner", UNLEARNERS)
 adversaries = Catalogue("adversary", ADVERSARIES)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Adversary
+from forgetgauge.attack.parameters import adjusted
 from forgetgauge.code import Code
 from forgetgauge.data.checkpoints import checkpoint_files
 from forgetgauge.errors import UserError
@@ -37,7 +38,9 @@ def make_unlearner(chosen: Named) -> Any:
 
 def make_adversary(chosen: Named) -> Adversary:
     """The adversary of this name, with its parameters."""
-    adversary: Adversary = _make(plugins.adversaries, chosen)
+    thing = plugins.adversaries.load(chosen.name)
+    is_class = isinstance(thing, type)
+    adversary: Adversary = _make(plugins.adversaries, chosen) if is_class else adjusted(thing, chosen.params)
     return adversary
 
 

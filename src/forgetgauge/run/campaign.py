@@ -6,7 +6,7 @@ What a run folder holds is continued or added to, and never replaced without a w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
@@ -254,12 +254,13 @@ def _made_on(resolved: Resolved, device: str) -> Resolved:
     return replace(resolved, environment={**resolved.environment, "device": device})
 
 
-def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
-    """The campaign of a run folder with further adversaries; refused where that would mean training."""
+def add_adversaries(folder: RunFolder, names: Sequence[str], tables: Mapping[str, Any] | None = None) -> Campaign:
+    """The campaign of a run folder with further adversaries, each by its id and its table, where it has one; refused
+    where that would mean training."""
     resolved = Campaign.read(folder).resolved
     if any(is_open(game) for game in resolved.games):
         raise UserError(f"{folder.path}: not all strengths are chosen or pairs counted yet: finish the run first")
-    further = {name: resolve_adversary(name, {}) for name in names}
+    further = {name: resolve_adversary(name, (tables or {}).get(name, {})) for name in names}
     for task in dict.fromkeys(game.task for game in resolved.games):
         for name, adversary in further.items():
             check_reads(name, adversary, plugins.tasks.load(task), f"the task of this run, {task}")
@@ -325,8 +326,9 @@ def amended(folder: RunFolder, games: Sequence[Game], scored: Sequence[str], sou
 def _resolved_anew(name: str, adversary: PlannedAdversary) -> PlannedAdversary:
     """An adversary with the code that it has now."""
     how = adversary.adversary
-    stated = {"version": how.version} if how.version else {}
-    return resolve_adversary(name, {**how.params, **stated, **({} if how.name == name else {"method": how.name})})
+    stated = {"version": how.version, "references": adversary.references}
+    named = {} if how.name == name else {"method": how.name}
+    return resolve_adversary(name, {**how.params, **{key: one for key, one in stated.items() if one}, **named})
 
 
 def _contains(game: Game, old: Game) -> bool:

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import describe
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.predict import outputs_of_many, utility_of
-from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
 from forgetgauge.plan.draws import GROUP
@@ -236,7 +236,7 @@ def _signals(
     if job.halves.by == GROUP and points.groups is not None:
         arrays["group"] = points.groups
     for column in job.columns:
-        arrays[f"column {column}"] = COLUMNS[column](model, points)
+        arrays[f"column {column}"] = COLUMNS[column](model, points, point_sets.elsewhere)
     known = inputs["model"].facts  # kept here, since the weights may be dropped
     facts: dict[str, Any] = {name: known[name] for name in ("ran", "original_ran") if name in known}
     if isinstance(job.subject, Helper):

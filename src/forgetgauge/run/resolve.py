@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Need
+from forgetgauge.attack.adversary import COLUMNS, WHITE_BOX_COLUMNS, Need
+from forgetgauge.attack.parameters import completed
 from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.parts import CLASS, TEXT, coded
@@ -25,7 +27,7 @@ from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused
 from forgetgauge.results.rivals import QUOTED
-from forgetgauge.run.algorithms import own_code_of
+from forgetgauge.run.algorithms import make_adversary, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
 from forgetgauge.run.point_sets import sensitivity_weights
@@ -154,6 +156,11 @@ def _check_task(
         )
     of_task = f"the task of data '{dataset.name}', {task.name}"
     for name, adversary in adversaries.items():
+        if Need.AUGMENTED in adversary.columns and not dataset.points.are_numbers:
+            raise UserError(
+                f"adversaries.{name}: altered copies can be made of images and of real numbers, not of the inputs of "
+                f"data '{dataset.name}'"
+            )
         check_reads(f"adversaries.{name}", adversary, task, of_task)
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
@@ -184,17 +191,18 @@ def _check_task(
 
 def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str) -> None:
     """Refuse an adversary that reads a signal which the task does not have."""
-    lacking = sorted(_reads(adversary.adversary.name) - set(task.signals))
+    lacking = sorted(_reads(make_adversary(adversary.adversary)) - set(task.signals))
     if lacking:
-        able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
+        shipped = {one: plugins.adversaries.load(one) for one in plugins.adversaries.entries}
+        able = [one for one, thing in shipped.items() if _reads(thing) <= set(task.signals)]
         raise UserError(
             f"{place}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
             f"those that can be used are {listed(able)}"
         )
 
 
-def _reads(adversary: str) -> set[str]:
-    return set(getattr(plugins.adversaries.load(adversary), "reads", ()))
+def _reads(adversary: Any) -> set[str]:
+    return set(getattr(adversary, "reads", ()))
 
 
 def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes: int) -> dict[str, Any]:
@@ -243,26 +251,47 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 
 
-def resolve_adversary(name: str, params: Mapping[str, Any]) -> PlannedAdversary:
-    """An adversary by its id and parameters; `method` names it where the id is not its name."""
-    given = {key: value for key, value in params.items() if key != "method"}
-    chosen = chosen_name(f"adversaries.{name}", name, params)
-    adversary = resolve_named(plugins.adversaries, {**given, "name": chosen}, f"adversaries.{name}")
+def resolve_adversary(name: str, table: Mapping[str, Any]) -> PlannedAdversary:
+    """An adversary by its id and table: `method` names it where the id is not its name, `references` are how many
+    reference models it is shown, and the rest are its own parameters."""
+    what, chosen = f"adversaries.{name}", chosen_name(f"adversaries.{name}", name, table)
     thing = plugins.adversaries.load(chosen)
     if not (hasattr(thing, "fit") and hasattr(thing, "load")):
-        raise UserError(f"adversaries.{name}: '{chosen}' has no fit and load")
-    if isinstance(thing, type):
-        thing = thing(**adversary.params)
-    elif given:
-        raise UserError(f"adversaries.{name}: '{adversary.name}' takes no parameters")
+        plain = inspect.isfunction(thing)
+        hint = "is a plain function: write @forgetgauge.adversary above it" if plain else "has no fit and load"
+        raise UserError(f"{what}: '{chosen}' {hint}")
+    given = {key: value for key, value in table.items() if key not in ADVERSARY_KEYS}
+    if not isinstance(thing, type):
+        own = chosen not in plugins.adversaries.entries  # whose code may state a version
+        stated = {"version": given.pop("version")} if own and "version" in given else {}
+        given = {**completed(what, thing, given, ADVERSARY_KEYS), **stated}
+    adversary = resolve_named(plugins.adversaries, {**given, "name": chosen}, what)
+    thing = make_adversary(adversary)
     needs = sorted(getattr(thing, "needs", frozenset()))
-    columns = [need for need in needs if need in WHITE_BOX_COLUMNS]
+    columns = [need for need in needs if need in COLUMNS]
     unknown = [str(need) for need in needs if need not in set(Need)]
     if unknown:
-        raise UserError(f"adversaries.{name}: " + unknown_name("need", unknown[0], [str(need) for need in Need]))
-    if getattr(thing, "access", None) == Access.WHITE_BOX and not columns:
-        raise UserError(f"adversaries.{name}: it declares white-box access but asks for no white-box column")
-    return PlannedAdversary(adversary, tuple(str(need) for need in needs), tuple(str(column) for column in columns))
+        raise UserError(f"{what}: " + unknown_name("need", unknown[0], [str(need) for need in Need]))
+    if getattr(thing, "access", None) == Access.WHITE_BOX and not {*columns} & {*WHITE_BOX_COLUMNS}:
+        raise UserError(f"{what}: it declares white-box access but asks for no white-box column")
+    references = _resolve_references(what, table.get("references"), Need.REFERENCES in needs)
+    return PlannedAdversary(adversary, tuple(map(str, needs)), tuple(map(str, columns)), references)
+
+
+ADVERSARY_KEYS = ("method", "references")
+"""Keys of an adversary's table that are no parameters of it."""
+
+
+def _resolve_references(what: str, asked: Any, uses_them: bool) -> int | None:
+    if asked is None:
+        return None
+    if not uses_them:
+        raise UserError(f"{what}.references = {asked!r}: it uses no reference models")
+    if not isinstance(asked, int) or isinstance(asked, bool):
+        raise UserError(f"{what}.references = {asked!r} is not a whole number")
+    if refused := PARAMETERS["shadows.references"].refusal(asked, f"{what}.references"):
+        raise UserError(refused)
+    return asked
 
 
 def _resolve_sensitivity(

@@ -101,14 +101,14 @@ def _trials_of_learners(graph: Graph, open_jobs: list[Job], sources: Sources) ->
         }
         fits = (own or own_data) and any(job.kind == "train" for job in mine)
         if fits or methods:
-            white_box = {column for adversary in game.adversaries.values() for column in adversary.columns}
+            columns = {column for adversary in game.adversaries.values() for column in adversary.columns}
             yield TryModelJob(
                 unlearn,
                 _to_blame(learner, sources.datasets[game.data_digest].name),
                 fits,
                 {name: method.unlearner for name, method in methods.items()},
                 tuple(name for name, method in methods.items() if method.uses_original),
-                tuple(sorted(white_box)) if own else (),
+                tuple(sorted(columns)) if own else (),
                 label=f"try learner '{learner.name}'",
             )
 
@@ -141,7 +141,7 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
                 adversary.needs,
                 adversary.columns,
                 game.n_shadows,
-                game.n_references,
+                game.n_references_of(name),
                 n_points=n_retain + 2 * n_forget,
                 label=f"try adversary '{name}'",
             )
@@ -354,9 +354,11 @@ def _try_adversary(job: TryAdversaryJob, few: bool) -> None:
 
     def panel(name: str, n_models: int, roles: Sequence[Role]) -> dict[str, Artefact]:
         known = np.array(roles, dtype=np.int8)
-        turns = np.arange(n) // n_classes  # so that every class has points of every role
+        # every class has points of every role, and two models have every pair of roles
+        turns = np.arange(n) // n_classes
         return {
-            f"{name}-{which}": Artefact(signals(known[(turns + which) % len(known)]), {}) for which in range(n_models)
+            f"{name}-{which}": Artefact(signals(known[(turns + which * (1 + turns // len(known))) % len(known)]), {})
+            for which in range(n_models)
         }
 
     roles = [Role.OUT, Role.IN, Role.NEITHER] if Need.UNLEARNED in needs else [Role.OUT, Role.IN]

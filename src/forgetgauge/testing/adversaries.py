@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Adversary, Attack, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import (
+    COLUMNS,
+    WHITE_BOX_COLUMNS,
+    Adversary,
+    Attack,
+    Need,
+    Panel,
+    Role,
+    TargetContext,
+)
 from forgetgauge.attack.signals import Signals
 from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.adversary import Access
@@ -60,7 +69,7 @@ class _World:
     @staticmethod
     def make(adversary: Adversary, seed: int, boost: float) -> _World:
         rng, needs, task = np.random.default_rng(seed), adversary.needs, _task_of(adversary)
-        columns = [str(need) for need in WHITE_BOX_COLUMNS if need in needs]
+        columns = [str(need) for need in COLUMNS if need in needs]
         labels, shadow_labels = _labels(task, rng), _labels(task, rng)
         order = rng.permutation(N_POINTS)
         points = order[: 2 * N_FORGET]
@@ -138,15 +147,17 @@ def _labels(task: Task, rng: np.random.Generator) -> Labels:
 def _answers(
     task: Task, rng: np.random.Generator, labels: Labels, boost: npt.NDArray[np.floating[Any]], columns: list[str]
 ) -> Signals:
-    """Random logits, the true one higher by `boost`, or what another task makes up; white-box columns that are the
-    smaller for it."""
+    """Random logits, the true one higher by `boost`, or what another task makes up; columns that are the smaller for
+    it, but for shares of right answers, which are the larger."""
     n = len(labels)
     if task.has_classes:
         outputs = rng.standard_normal((n, N_CLASSES))
         outputs[np.arange(n), labels] += boost
     else:
         outputs = task.made_up(n, 1, boost > 0, rng)[0].astype(np.float64)
-    named = {name: np.exp(rng.standard_normal(n) - boost).astype(np.float32) for name in columns}
+    sizes = {name: np.exp(rng.standard_normal(n) - boost) for name in columns}
+    turned = {name: 1 / (1 + size) if name == Need.AUGMENTED else size for name, size in sizes.items()}
+    named = {name: column.astype(np.float32) for name, column in turned.items()}
     return Signals(outputs.astype(np.float32), labels, columns=named, task=task)
 
 

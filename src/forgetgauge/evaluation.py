@@ -63,6 +63,7 @@ def evaluate(
     model: One | None = None,
     data: Any = "digits",
     data_params: Mapping[str, Any] | None = None,
+    columns: tuple[str, str] | None = None,
     until: Mapping[str, float] | None = None,
     adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
     metrics: str | Sequence[str] | Mapping[str, Any] = (),
@@ -106,7 +107,7 @@ def evaluate(
     how = (executor, device, False, time_limit_s, on_failure == "raise", progress)
     options = RunOptions(*how, settings=executor_settings or {})
     raw = _tables(plain)
-    raw["data"] |= {"name": _data_name(data, plain.get("task")), "params": _plain_table(data_params or {})}
+    raw["data"] |= {"name": _data_name(data, plain.get("task"), columns), "params": _plain_table(data_params or {})}
     raw["learner"] = _learner_table(learner, model)
     raw["metrics"] = _metrics_table(metrics)
     raw["unlearners"] = _table(plugins.unlearners, unlearner)
@@ -243,12 +244,14 @@ def _listed(values: Any) -> Any:
     return values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
-def _data_name(data: Any, task: str | None) -> str:
+def _data_name(data: Any, task: str | None, columns: tuple[str, str] | None) -> str:
     if isinstance(data, str):
+        if columns is not None:
+            raise UserError("evaluate: columns are those of data that is given as an object; a name has its own")
         return data
     from forgetgauge.data.loading import as_dataset, task_named
 
-    dataset = as_dataset(data, "given", task_named(task))
+    dataset = as_dataset(data, "given", task_named(task), columns)
     return plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
 
 

@@ -32,6 +32,8 @@ from forgetgauge.store.runfolder import RunFolder
 One = str | Callable[..., Any] | object
 Evaluate = TypeVar("Evaluate", bound=Callable[..., Any])
 
+ESTIMATOR = "scikit-learn"
+"""The learner of estimators."""
 
 _PLAIN = {one.argument: one for one in PARAMETERS.values() if one.argument is not None}
 """What is taken just as a run file has it, by the name of the argument."""
@@ -203,6 +205,14 @@ def _name_of(catalogue: Catalogue, thing: One) -> str:
 
 
 def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[str, Any]:
+    from forgetgauge.learn.estimator import is_estimator
+
+    if is_estimator(learner):
+        if model is not None:
+            raise UserError("evaluate: an estimator is learner and model in one: leave model out")
+        learner, model = ESTIMATOR, learner
+    elif is_estimator(model) and learner == "minibatch":
+        learner = ESTIMATOR
     table = dict(learner) if isinstance(learner, Mapping) else {"name": _name_of(plugins.learners, learner)}
     if model is not None:
         if "model" in table:

@@ -164,7 +164,7 @@ class _Reader:
             raise UserError(f"data '{self.name}': {where} is a {type(item).__name__}, which has no named columns")
         if not (isinstance(item, tuple | list) and len(item) == 2):
             raise UserError(
-                f"data '{self.name}': {where} is a {type(item).__name__}, not a pair (input, label) or a mapping by name"
+                f"data '{self.name}': {where} is a {type(item).__name__}, not a pair (input, label) or a mapping"
             )
         return item[0], item[1]
 

@@ -241,6 +241,9 @@ LEARNERS: dict[str, Entry] = {
         needs="a data set",
         cost="epochs × n gradients",
     ),
+    "scikit-learn": Entry(
+        "forgetgauge.learn.estimator:EstimatorLearner", "an estimator of scikit-learn: no gradients", cost="one fit"
+    ),
     "sisa": Entry(
         "forgetgauge.learn.sisa:Sisa",
         "one model per shard of the data, trained like minibatch, their posteriors averaged",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forgetgauge.version import VERSION
 
 if TYPE_CHECKING:
-    from forgetgauge.audit import audit_file, audit_one_model
+    from forgetgauge.auditing import audit
     from forgetgauge.evaluation import evaluate
     from forgetgauge.report.interactive import Comparison, Evidence, Result, compare, read_result
 
@@ -18,14 +18,13 @@ __all__ = [
     "Evidence",
     "Result",
     "__version__",
-    "audit_file",
-    "audit_one_model",
+    "audit",
     "compare",
     "evaluate",
     "read_result",
 ]
 _AT = {
-    "forgetgauge.audit": ("audit_file", "audit_one_model"),
+    "forgetgauge.auditing": ("audit",),
     "forgetgauge.evaluation": ("evaluate",),
     "forgetgauge.report.interactive": ("Comparison", "Evidence", "Result", "compare", "read_result"),
 }

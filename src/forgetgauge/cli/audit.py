@@ -41,7 +41,7 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Judge your own models by their outputs: those of swap pairs or, with --draw or --requests, the one you have."""
-    from forgetgauge.audit import audit_file, audit_one_model
+    from forgetgauge import auditing
     from forgetgauge.store.runfolder import RunFolder
 
     form = asked_for(form, as_json)
@@ -49,10 +49,10 @@ def audit(
     if draw is None and not requests:
         if states:
             raise UserError("--states belongs to the test of one model, which needs --draw or --requests")
-        audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
+        auditing.audit(file, out=target, adversaries=adversary, level=level, delta=delta, interval=interval)
         show(RunFolder(target), form)
         return
-    found = audit_one_model(
+    found = auditing.audit(
         file, draw, requests=requests, adversaries=adversary, level=level, delta=delta, states=states or ()
     )
     show_evidence(found, target, form)
@@ -75,7 +75,7 @@ def draw(
     out: Annotated[Path, typer.Option(help="Where the draw is kept.")] = Path("draw.json"),
 ) -> None:
     """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
-    from forgetgauge.audit import make_draw
+    from forgetgauge.auditing import make_draw
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
     say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")

@@ -189,7 +189,7 @@ class Result(Shown, record.Result):
 
 
 class Evidence(Shown, one_model.OneModelResult):
-    """What the exact test of one model found (`audit_one_model`): p, a lower bound of ε and a verdict; it is not Q.
+    """What the exact test of one model found (`audit` with a draw): p, a lower bound of ε and a verdict; it is not Q.
 
     It is the record that `evidence.json` stores, and can be looked at as a `Result` can: a short form, `table()`,
     `to_dataframe()` with one row for each test, `plot()`, `verdict`, `save(path)`.

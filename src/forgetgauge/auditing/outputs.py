@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.signals import Signals
-from forgetgauge.audit.draw import Draw
-from forgetgauge.audit.references import REFERENCE, References, arranged
+from forgetgauge.auditing.draw import Draw
+from forgetgauge.auditing.references import REFERENCE, References, arranged
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.tasks.classification import are_probabilities
 
@@ -122,8 +122,8 @@ def meant_set(given: str, valid: Sequence[str]) -> str:
 
 def read_audit_file(path: Path, draw: Draw | None = None, *, requests: bool = False) -> AuditFile:
     """Read `.npz` or `.csv`; what is wrong with it is one line. With a draw, or of requests, it is of one model."""
-    from forgetgauge.audit.formats import FORMATS
-    from forgetgauge.audit.single import of_requests, of_the_draw
+    from forgetgauge.auditing.formats import FORMATS
+    from forgetgauge.auditing.single import of_requests, of_the_draw
 
     read = FORMATS.get(path.suffix.lower())
     if read is None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from forgetgauge.attack.adversary import Role
-from forgetgauge.audit.formats import WRITERS
-from forgetgauge.audit.outputs import Array
+from forgetgauge.auditing.formats import WRITERS
+from forgetgauge.auditing.outputs import Array
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import swap_pair_of
 from forgetgauge.plan.game import game_from_json

@@ -52,11 +52,16 @@ def _with_plain_arguments(function: Evaluate) -> Evaluate:
         )
         for name, one in _PLAIN.items()
     ]
-    lines = [f"        {name}: {one.meaning[0].upper()}{one.meaning[1:]}." for name, one in _PLAIN.items()]
+    lines = "".join(f"\n        {name}: {_sentence(one.meaning)}" for name, one in _PLAIN.items())
     shown: Any = function
     shown.__signature__ = signature.replace(parameters=[*own, *plain])
-    shown.__doc__ = "\n".join([(shown.__doc__ or "").rstrip(), *lines, "    "])  # its last part lists arguments
+    shown.__doc__ = (shown.__doc__ or "").replace("\n\n    Returns:", f"{lines}\n\n    Returns:")
     return function
+
+
+def _sentence(meaning: str) -> str:
+    first = meaning[0]
+    return f"{first.upper() if first.isascii() else first}{meaning[1:]}."
 
 
 @_with_plain_arguments
@@ -88,16 +93,6 @@ def evaluate(
     later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and
     what could be measured as its `result`.
 
-    Returns:
-        The `Result`, to be looked at, drawn, kept and compared.
-
-    Examples:
-        >>> def my_method(model, retain, forget, context):
-        ...     return copy.deepcopy(model)
-        >>> result = forgetgauge.evaluate(unlearner=["retrain", "none", my_method], data="digits", alpha=0.5, pairs=8)
-        >>> result.methods["my_method"].quality == result.methods["none"].quality  # it forgets nothing
-        True
-
     Args:
         unlearner: A name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
             competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
@@ -127,6 +122,16 @@ def evaluate(
         on_failure: `"record"` tries nothing first and returns the result all the same: a method that failed has no
             quality there, and `failures` says why.
         progress: A bar on a terminal and in a notebook unless False; or a function, called with where the run stands.
+
+    Returns:
+        The `Result`, to be looked at, drawn, kept and compared.
+
+    Examples:
+        >>> def my_method(model, retain, forget, context):
+        ...     return copy.deepcopy(model)
+        >>> result = forgetgauge.evaluate(unlearner=["retrain", "none", my_method], data="digits", alpha=0.5, pairs=8)
+        >>> result.methods["my_method"].quality == result.methods["none"].quality  # it forgets nothing
+        True
     """
     refuse_deleted_folder()
     require_torch()

@@ -81,7 +81,7 @@ def audit(
 
     Examples:
         >>> result = forgetgauge.audit("scores.npz")
-        >>> result.methods["mine"].verdict
+        >>> result.methods["model"].verdict
         'still visible'
         >>> evidence = forgetgauge.audit("outputs.csv", "draw.json", states=["all"])
         >>> evidence.verdict

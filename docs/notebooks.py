@@ -16,6 +16,7 @@ import html
 import io
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,8 @@ def _output(output: Notebook) -> str:
     if "image/png" in data:
         return f'<img class="output" alt="plot" src="data:image/png;base64,{data["image/png"]}">'
     if "text/html" in data:
-        lines = "".join(data["text/html"]).splitlines()
+        plain = re.sub(r"<style scoped>.*?</style>", "", "".join(data["text/html"]), flags=re.S)
+        lines = plain.replace(' border="1" class="dataframe"', "").splitlines()  # tables as those of the site
         return "\n".join(['<div class="output">', *(line for line in lines if line.strip()), "</div>"])
     text = "".join(output.get("text") or data.get("text/plain", []))
     return f'<pre class="output">{html.escape(text)}</pre>'.replace("\n\n", "\n&nbsp;\n")

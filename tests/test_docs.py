@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,13 @@ DOCUMENTED = [*(("data", name) for name in plugins.data.entries), *(("tasks", na
 @pytest.mark.parametrize(("page", "name"), DOCUMENTED)
 def test_every_data_set_and_task_is_documented(page, name):
     assert f"| `{name}` |" in (ROOT / f"docs/{page}.md").read_text(), f"docs/{page}.md has no row for {name}"
+
+
+def test_what_a_package_index_shows_links_to_nothing_that_it_does_not_have():
+    shown = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["readme"]
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / shown).read_text())
+    assert links
+    assert all(link.startswith("https://") for link in links)
 
 
 @pytest.mark.parametrize("document", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))])

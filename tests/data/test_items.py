@@ -44,6 +44,8 @@ SAME = {
     "dict items": rows(image=X, label=Y),
     "lists of numbers": rows(image=X.tolist(), label=Y.tolist()),
     "other usual names": rows(pixel_values=X.numpy(), labels=Y.numpy()),
+    "a list of dicts": [{"x": x, "y": y} for x, y in zip(X, Y, strict=True)],
+    "a list of pairs": list(zip(X, Y.tolist(), strict=True)),
     "splits": {"train": rows(image=X, label=Y), "unsupervised": rows(image=X, label=Y)},
     "a mapping of columns": {"x": X, "y": Y},
     "a shuffled loader": DataLoader(TensorDataset(X, Y), batch_size=4, shuffle=True, drop_last=True),

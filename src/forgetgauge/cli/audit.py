@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from forgetgauge.cli.options import Json, say
+from forgetgauge.cli.options import Json, Quiet, say
 from forgetgauge.cli.showing import TABLE, Form, asked_for, show, show_evidence
 from forgetgauge.errors import UserError
 
@@ -37,6 +37,7 @@ def audit(
             "also exchangeable), or all."
         ),
     ] = None,
+    quiet: Quiet = False,
     form: Form = TABLE,
     as_json: Json = False,
 ) -> None:
@@ -49,11 +50,26 @@ def audit(
     if draw is None and not requests:
         if states:
             raise UserError("--states belongs to the test of one model, which needs --draw or --requests")
-        auditing.audit(file, out=target, adversaries=adversary, level=level, delta=delta, interval=interval)
+        auditing.audit(
+            file,
+            out=target,
+            adversaries=adversary,
+            level=level,
+            delta=delta,
+            interval=interval,
+            progress=not quiet,
+        )
         show(RunFolder(target), form)
         return
     found = auditing.audit(
-        file, draw, requests=requests, adversaries=adversary, level=level, delta=delta, states=states or ()
+        file,
+        draw,
+        requests=requests,
+        adversaries=adversary,
+        level=level,
+        delta=delta,
+        states=states or (),
+        progress=not quiet,
     )
     show_evidence(found, target, form)
 

@@ -32,9 +32,14 @@ SPLITS = ("train", "test")
 
 
 def has_items(thing: Any) -> bool:
-    """Whether it is a data set by its items, or a loader of one; arrays, tables and lists of numbers are not."""
+    """Whether it is a data set by its items, or a loader of one; arrays, tables and lists of numbers are not.
+
+    Of lists, those of mappings and those of more than two pairs are: two of anything are inputs and labels.
+    """
     if isinstance(thing, TorchDataset | DataLoader):
         return True
+    if isinstance(thing, list) and thing:
+        return isinstance(thing[0], Mapping) or (len(thing) > 2 and isinstance(thing[0], tuple) and len(thing[0]) == 2)
     if hasattr(thing, "__array__") or isinstance(thing, type | Sequence | Mapping):
         return False
     return hasattr(thing, "__len__") and hasattr(thing, "__getitem__")

@@ -495,6 +495,7 @@ def test_adversaries_that_a_shadow_block_cannot_serve_are_refused_by_name(tmp_pa
         "rmia-offline": "also asks the model about points outside F and T that it never saw",
         "shadow-aware": "fitted on models that went through the same unlearning method",
         "gradient-norm": "looks at the weights of the model",
+        "zlib-ratio": "reads the signal 'zlib-ratio', which logits of classes do not give",
     }.items():
         with pytest.raises(UserError, match=f"adversary '{name}' .*{why}"):
             audited(made_up(), tmp_path, adversaries=[name])

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from forgetgauge.auditing import audit_one_model, make_draw
 from forgetgauge.auditing.draw import OWN_SEED, Draw, read_draw
 from forgetgauge.auditing.one_model import _Audit
-from forgetgauge.auditing.outputs import read_audit_file
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record

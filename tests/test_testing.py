@@ -23,6 +23,7 @@ from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.testing import MODELS, check_adversary, check_unlearner
 from forgetgauge.testing.adversaries import _is_calibrated_on_noise
 from forgetgauge.unlearn.neg_grad import NegGrad
+from tests.methods import FOR_ALL
 
 ONE = {"batch norm": MODELS["batch norm"]}
 
@@ -44,7 +45,7 @@ def quick(name):
     return dataclasses.replace(unlearner, **{key: value for key, value in wanted.items() if key in known})
 
 
-@pytest.mark.parametrize("name", sorted(set(plugins.unlearners.entries) - {"certified-removal"}))  # for linear models
+@pytest.mark.parametrize("name", sorted(set(FOR_ALL) - {"certified-removal"}))  # for linear models
 def test_every_registered_unlearner_passes(name):
     check_unlearner(quick(name))
 
@@ -485,14 +486,14 @@ def test_an_adversary_that_draws_while_it_decides_is_not_exactly_0_on_a_shared_m
     from forgetgauge.testing.adversaries import _cannot_tell_the_sides_of_a_shared_model, _World
 
     with pytest.raises(AssertionError, match="not exactly 0"):
-        _cannot_tell_the_sides_of_a_shared_model(adversary(CoinOfItsOwn), _World.make(frozenset(), 0, 1.5))
+        _cannot_tell_the_sides_of_a_shared_model(adversary(CoinOfItsOwn), _World.make(Good(), 0, 1.5))
 
 
 def test_an_answer_that_depends_on_what_was_asked_before_is_not_one_function():
     from forgetgauge.testing.adversaries import _is_one_function_for_both_sides, _World
 
     with pytest.raises(AssertionError, match="not one function for both sides"):
-        _is_one_function_for_both_sides(adversary(Turns), _World.make(frozenset(), 0, 1.5))
+        _is_one_function_for_both_sides(adversary(Turns), _World.make(Good(), 0, 1.5))
 
 
 def test_an_adversary_that_wins_on_noise_is_not_calibrated():

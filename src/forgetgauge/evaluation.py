@@ -73,6 +73,7 @@ def evaluate(
     data: Any = "digits",
     data_params: Mapping[str, Any] | None = None,
     columns: tuple[str, str] | None = None,
+    groups: npt.ArrayLike | int | str | None = None,
     until: Mapping[str, float] | None = None,
     adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
     metrics: str | Sequence[str] | Mapping[str, Any] = (),
@@ -106,6 +107,8 @@ def evaluate(
         data_params: Go to the function that a name stands for.
         columns: The names of input and label where items or batches are mappings, as in `("image", "label")`; usual
             names are found without.
+        groups: Of which group each point is, for games `by="group"`: an array of numbers or names, one for each point,
+            or what the run file's `data.groups` may be.
         until: Of the run file's `[until]` table.
         adversaries: Names, objects with the methods of `Adversary`, or a mapping id -> name or parameters.
         metrics: Names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
@@ -139,7 +142,7 @@ def evaluate(
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
     options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", settings=executor_settings or {})
     raw = _tables(plain)
-    raw["data"] |= {"name": _data_name(data, plain.get("task"), columns), "params": _plain_table(data_params or {})}
+    raw["data"] |= _data_table(data, data_params or {}, plain.get("task"), groups, columns)
     raw["learner"] = _learner_table(learner, model)
     raw["metrics"] = _metrics_table(metrics)
     raw["unlearners"] = _table(plugins.unlearners, unlearner)
@@ -285,15 +288,25 @@ def _listed(values: Any) -> Any:
     return values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
-def _data_name(data: Any, task: str | None, columns: tuple[str, str] | None) -> str:
-    if isinstance(data, str):
-        if columns is not None:
-            raise UserError("evaluate: columns are those of data that is given as an object; a name has its own")
-        return data
-    from forgetgauge.data.loading import as_dataset, task_named
+def _data_table(
+    data: Any, params: Any, task: str | None, groups: Any, columns: tuple[str, str] | None
+) -> dict[str, Any]:
+    """The run file's table; what is no name in it is bound to one."""
+    if isinstance(data, str) and columns is not None:
+        raise UserError("evaluate: columns are those of data that is given as an object; a name has its own")
+    from forgetgauge.data.loading import as_dataset, load_dataset, task_named
 
-    dataset = as_dataset(data, "given", task_named(task), columns)
-    return plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
+    named = groups is None or isinstance(groups, str | int)
+    stated = {"groups": groups} if named and groups is not None else {}
+    if isinstance(data, str) and named:
+        return {"name": data, "params": _plain_table(params), **stated}
+    if isinstance(data, str):
+        dataset, params = load_dataset(data, {**params, **({} if task is None else {"task": task})}), {}
+    else:
+        dataset = as_dataset(data, "given", task_named(task), columns)
+    dataset = dataset if named else dataset.grouped_by(groups)
+    name = plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
+    return {"name": name, "params": _plain_table(params), **stated}
 
 
 def _metrics_table(metrics: str | Sequence[str] | Mapping[str, Any]) -> Any:

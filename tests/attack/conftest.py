@@ -4,18 +4,18 @@ from forgetgauge import plugins
 from forgetgauge.attack.adversary import Adversary, Attack
 from forgetgauge.attack.signals import Signals
 
-from .worlds import EVERY, World, draw_world, saturate
+from .worlds import EVERY, World, draw_world, saturate, task_of
 
 
 @pytest.fixture(scope="session", params=["distinct", "ties", "saturated"])
-def world(request) -> World:
-    drawn = draw_world(0, decimals=0 if request.param == "ties" else 6)
+def world(request, adversary) -> World:
+    drawn = draw_world(0, decimals=0 if request.param == "ties" else 6, task=task_of(adversary))
     return saturate(drawn) if request.param == "saturated" else drawn
 
 
 @pytest.fixture(scope="session")
-def plain_world() -> World:
-    return draw_world(0)
+def plain_world(adversary) -> World:
+    return draw_world(0, task=task_of(adversary))
 
 
 @pytest.fixture(scope="session", params=EVERY)

@@ -13,8 +13,10 @@ from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Adversary, Need, Rol
 from forgetgauge.attack.signals import Signals
 from forgetgauge.attack.threshold import CONFIDENCE
 from forgetgauge.game.adversary import Access
+from forgetgauge.tasks.causal_lm import CAUSAL_LM
+from forgetgauge.tasks.classification import CLASSIFICATION
 
-from .worlds import EVERY, N_CLASSES, World, auc, draw_world, permuted, rows
+from .worlds import EVERY, World, auc, draw_world, permuted, rows, task_of
 
 
 def same_arrays(one, other) -> bool:
@@ -45,8 +47,8 @@ def test_it_says_yes_where_the_margin_is_not_negative(attack, seen):
 
 
 def test_in_a_class_a_higher_score_is_never_a_no_after_a_yes(attack, seen):
-    for label in range(N_CLASSES):
-        of_class = seen.labels == label
+    for label in range(seen.n_classes):
+        of_class = seen.classes == label
         score, says = attack.score(seen)[of_class], attack.decide(seen)[of_class]
         assert not says.any() or says.all() or score[says].min() > score[~says].max()
 
@@ -158,7 +160,7 @@ def test_a_class_that_no_shadow_shows_is_decided_all_the_same(adversary, plain_w
 
 @pytest.mark.parametrize(("n_models", "seen_share"), [(2, 0.67), (8, 0.91)])
 def test_few_models_that_saw_nearly_everything_are_enough_to_fit(adversary, n_models, seen_share):
-    world = draw_world(3, n_models=n_models, seen_share=seen_share)
+    world = draw_world(3, n_models=n_models, seen_share=seen_share, task=task_of(adversary))
     assert np.isfinite(world.fit(adversary).margin(world.seen(adversary))).all()
 
 
@@ -213,13 +215,13 @@ class FirstHalf:
         return {}
 
 
-def test_an_adversary_that_knows_f_by_its_place_is_caught(plain_world):
-    assert answers_change_when_f_and_t_are_exchanged(FirstHalf(), plain_world)
+def test_an_adversary_that_knows_f_by_its_place_is_caught():
+    assert answers_change_when_f_and_t_are_exchanged(FirstHalf(), draw_world(0))
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if Need.REFERENCES in plugins.adversaries.load(name).needs])
-def test_references_that_were_trained_on_r_and_f_are_caught(plain_world, name):
-    adversary = plugins.adversaries.load(name)
+def test_references_that_were_trained_on_r_and_f_are_caught(name):
+    adversary, plain_world = plugins.adversaries.load(name), draw_world(0)
     _, honest = plain_world.given(adversary)
 
     def leak(forget, test):
@@ -244,38 +246,47 @@ def test_where_there_is_nothing_to_see_the_advantage_is_nothing(adversary):
     """Fitted on noise, played on noise: the mean over 20 games of 200 points lies within 4 standard errors of 0."""
     advantages = []
     for game in range(20):
-        world = draw_world(100 + game, boost=0.0)
+        world = draw_world(100 + game, boost=0.0, task=task_of(adversary))
         says = world.fit(adversary).decide(world.seen(adversary))
         advantages.append(says[world.member].mean() - says[~world.member].mean())
     worst_sd = math.sqrt(2 * 0.25 / 90)  # fewer than 90 points on a side are improbable
     assert abs(np.mean(advantages)) <= 4 * worst_sd / math.sqrt(20)
 
 
-@pytest.fixture(scope="session")
-def overfit() -> list[World]:
-    return [draw_world(200 + which, boost=3.0) for which in range(4)]
+def overfit(task) -> list[World]:
+    return [draw_world(200 + which, boost=3.0, task=task) for which in range(4)]
 
 
 def mean_auc(adversary, worlds) -> float:
     return float(np.mean([auc(w.fit(adversary).score(w.seen(adversary)), w.member) for w in worlds]))
 
 
-def test_where_there_is_much_to_see_it_sees_it(adversary, overfit):
-    assert mean_auc(adversary, overfit) > 0.6
-    says = [world.fit(adversary).decide(world.seen(adversary)) for world in overfit]
-    gaps = [s[world.member].mean() - s[~world.member].mean() for s, world in zip(says, overfit, strict=True)]
+def test_where_there_is_much_to_see_it_sees_it(adversary):
+    worlds = overfit(task_of(adversary))
+    assert mean_auc(adversary, worlds) > 0.6
+    says = [world.fit(adversary).decide(world.seen(adversary)) for world in worlds]
+    gaps = [s[world.member].mean() - s[~world.member].mean() for s, world in zip(says, worlds, strict=True)]
     assert np.mean(gaps) > 0.1
 
 
 @pytest.mark.parametrize("name", ["lira-online", "lira-offline", "rmia-online", "rmia-offline", "quantile", "u-lira"])
-def test_knowing_how_hard_each_point_is_beats_confidence(overfit, name):
-    assert mean_auc(plugins.adversaries.load(name), overfit) >= mean_auc(CONFIDENCE, overfit)
+@pytest.mark.parametrize("task", [CLASSIFICATION, CAUSAL_LM], ids=lambda task: task.name)
+def test_knowing_how_hard_each_point_is_beats_confidence(name, task):
+    worlds = overfit(task)
+    assert mean_auc(plugins.adversaries.load(name), worlds) >= mean_auc(CONFIDENCE, worlds)
 
 
-def test_no_two_adversaries_decide_alike(plain_world):
-    says = {}
+@pytest.mark.parametrize("task", [CLASSIFICATION, CAUSAL_LM], ids=lambda task: task.name)
+def test_no_two_adversaries_decide_alike(task):
+    world, says = draw_world(0, task=task), {}
     for name in EVERY:
         adversary = plugins.adversaries.load(name)
-        says[name] = plain_world.fit(adversary).decide(plain_world.seen(adversary))
-    alike = [pair for pair in combinations(EVERY, 2) if np.array_equal(says[pair[0]], says[pair[1]])]
-    assert alike == []
+        if getattr(adversary, "reads", set()) <= set(task.signals) and adversary.access is Access.BLACK_BOX:
+            says[name] = world.fit(adversary).decide(world.seen(adversary))
+    assert len(says) >= 13
+    assert [pair for pair in combinations(says, 2) if np.array_equal(says[pair[0]], says[pair[1]])] == []
+
+
+@pytest.mark.parametrize("name", ["loss", "confidence", "lira-online", "lira-offline", "rmia-online", "rmia-offline"])
+def test_attacks_that_need_nothing_of_a_classifier_are_played_on_language_models_too(name):
+    assert mean_auc(plugins.adversaries.load(name), overfit(CAUSAL_LM)) > 0.6

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forgetgauge.attack.adversary import Panel, TargetContext
-from forgetgauge.attack.shadow_model import AWARE, ENOUGH_ROWS, PLAIN, features
+from forgetgauge.attack.shadow_model import AWARE, ENOUGH_ROWS, PLAIN, sorted_posteriors
 
 from .worlds import N_CLASSES, auc, draw_world, permuted, rows
 
@@ -22,7 +22,7 @@ def rows_of_class(panel: Panel, label: int):
 
 def classifier(signals, member):
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=10_000))
-    return pipeline.fit(features(signals), member)
+    return pipeline.fit(sorted_posteriors(signals), member)
 
 
 @pytest.mark.parametrize("label", range(N_CLASSES))
@@ -30,7 +30,7 @@ def test_it_is_a_classifier_of_that_class_and_decides_by_one_half(label):
     world = draw_world(60)
     attack = PLAIN.fit(world.shadows, TARGET)
     of_class = rows(world.target, np.flatnonzero(world.target.labels == label))
-    expected = classifier(*rows_of_class(world.shadows, label)).predict_proba(features(of_class))[:, 1]
+    expected = classifier(*rows_of_class(world.shadows, label)).predict_proba(sorted_posteriors(of_class))[:, 1]
     np.testing.assert_allclose(1 / (1 + np.exp(-attack.score(of_class))), expected, atol=1e-5)
     assert np.array_equal(attack.decide(of_class), expected >= 0.5)
 
@@ -44,12 +44,14 @@ def test_a_class_with_few_rows_is_judged_by_the_classifier_of_all():
     assert min(member.sum(), (~member).sum()) < ENOUGH_ROWS
     of_all = classifier(*shadows.rows)
     at = rows(world.target, np.flatnonzero(world.target.labels == 1))
-    np.testing.assert_allclose(PLAIN.fit(shadows, TARGET).score(at), of_all.decision_function(features(at)), atol=1e-5)
+    np.testing.assert_allclose(
+        PLAIN.fit(shadows, TARGET).score(at), of_all.decision_function(sorted_posteriors(at)), atol=1e-5
+    )
 
 
 def test_the_features_are_the_sorted_log_posterior_and_the_true_labels():
     signals = draw_world(62).target
-    found = features(signals)
+    found = sorted_posteriors(signals)
     expected = np.sort(np.log(signals.read("posterior")), axis=1)[:, ::-1]
     np.testing.assert_allclose(found[:, :-1], expected, atol=1e-12)
     np.testing.assert_allclose(found[:, -1], np.log(signals.read("confidence")), atol=1e-12)

@@ -1,16 +1,30 @@
-"""Made-up models and what they answer: every point has its own difficulty, and a member's true logit is higher."""
+"""Made-up models and what they answer: every point has its own difficulty, and a member's true logit is higher.
+
+Of language models: every token of a record has its own difficulty, and a member's are more probable.
+"""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Adversary, Attack, Need, Panel, Role, TargetContext
 from forgetgauge.attack.signals import Signals
+from forgetgauge.tasks.causal_lm import AT, CAUSAL_LM, COLUMNS, LOWEST_PERCENT, lowest_count
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Task
 
 N_CLASSES = 3
 SPREAD = 0.7  # of a logit over models
+N_TOKENS = 12  # of each record
 EVERY = [*plugins.adversaries.entries]
+
+
+def task_of(adversary: Adversary) -> Task:
+    """The task on whose models it is tried: classification, unless it reads what a language model alone has."""
+    reads = getattr(adversary, "reads", frozenset())
+    return next(task for task in (CLASSIFICATION, CAUSAL_LM) if reads <= set(task.signals))
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,43 @@ class Half:
 
 
 @dataclass(frozen=True)
+class TextHalf:
+    """Records, and how surprising each of their tokens is to a model that did not see them."""
+
+    labels: np.ndarray
+    usual: np.ndarray
+    """(n, N_TOKENS) losses."""
+
+    @classmethod
+    def draw(cls, n: int, rng: np.random.Generator) -> "TextHalf":
+        usual = np.exp(0.8 * rng.standard_normal((n, N_TOKENS)) + 0.5 * rng.standard_normal((n, 1)))
+        return cls(np.ceil(20 + 2 * usual.sum(axis=1) + 5 * rng.random(n)).astype(np.int64), usual)
+
+    def panel(self, role: np.ndarray, boost: float, rng: np.random.Generator, decimals: int = 6) -> Panel:
+        """As `Half.panel`."""
+        shake = rng.standard_normal((2, len(role), *self.usual.shape))
+        of_record = 0.35 * rng.standard_normal(role.shape) - 0.3 * boost * (role != Role.OUT)
+        losses = self.usual * np.exp(0.25 * shake[0] + of_record[..., None])
+        losses = np.round(losses, decimals)
+        found = losses < 0.5
+        columns = {
+            "loss-sum": losses.sum(axis=2),
+            "tokens": np.full(role.shape, N_TOKENS),
+            "hits": found.sum(axis=2),
+            "prefix": np.cumprod(found, axis=2).sum(axis=2),
+            "suffix": np.cumprod(found[..., ::-1], axis=2).sum(axis=2),
+            "base-loss-sum": np.broadcast_to(1.2 * self.usual.sum(axis=1), role.shape),
+            "paraphrased-loss": losses.mean(axis=2) * np.exp(0.1 * rng.standard_normal(role.shape)),
+            "8-bit-loss-sum": losses.sum(axis=2) * np.exp(0.05 * rng.standard_normal(role.shape)),
+        }
+        for name, values in (("min-k", -losses), ("min-k++", 1 - losses + np.round(0.5 * shake[1], decimals))):
+            ascending = np.sort(values, axis=2)
+            columns |= {f"{name} {k}": ascending[..., : lowest_count(N_TOKENS, k)].mean(axis=2) for k in LOWEST_PERCENT}
+        outputs = np.stack([columns[name] for name in COLUMNS], axis=2).astype(np.float32)
+        return Panel(outputs, self.labels, role.astype(np.int8), task=CAUSAL_LM)
+
+
+@dataclass(frozen=True)
 class World:
     """All that an adversary may ask for, and a target to attack."""
 
@@ -62,7 +113,7 @@ class World:
         shadows = self.unlearned_shadows if aware else self.shadows
         references = self.unlearned_references if aware else self.references
         context = TargetContext(
-            N_CLASSES,
+            self.target.n_classes,
             references=without_columns(references) if Need.REFERENCES in asked else None,
             outsiders=without_columns(self.outsiders) if Need.OUTSIDERS in asked else None,
         )
@@ -82,11 +133,19 @@ def without_columns(panel: Panel) -> Panel:
     return replace(panel, columns={})
 
 
+@lru_cache(maxsize=64)
 def draw_world(
-    seed: int, boost: float = 2.0, n: int = 200, n_models: int = 8, decimals: int = 6, seen_share: float = 0.5
+    seed: int,
+    boost: float = 2.0,
+    n: int = 200,
+    n_models: int = 8,
+    decimals: int = 6,
+    seen_share: float = 0.5,
+    task: Task = CLASSIFICATION,
 ) -> World:
     rng = np.random.default_rng(seed)
-    shadow_half, target_half = Half.draw(n, rng), Half.draw(n, rng)
+    kind = TextHalf if task == CAUSAL_LM else Half
+    shadow_half, target_half = kind.draw(n, rng), kind.draw(n, rng)
 
     def some(size: int, share: float = seen_share) -> np.ndarray:
         return (rng.random((size, n)) < share).astype(np.int8)
@@ -110,10 +169,15 @@ def draw_world(
 
 
 def saturate(world: World) -> World:
-    """The same world with logits of ±1,000 only: certain answers, right and wrong."""
+    """The same world with logits of ±1,000 only: certain answers, right and wrong; of texts, losses of 0 or 1,000."""
 
-    def certain(logits: np.ndarray) -> np.ndarray:
-        return np.where(logits > 1, np.float32(1e3), np.float32(-1e3))
+    def certain(outputs: np.ndarray) -> np.ndarray:
+        if world.target.task == CLASSIFICATION:
+            return np.where(outputs > 1, np.float32(1e3), np.float32(-1e3))
+        columns = np.zeros_like(outputs)
+        columns[outputs[..., AT["loss-sum"]] > N_TOKENS] = 1e3
+        columns[..., AT["tokens"]] = N_TOKENS
+        return columns
 
     panels = ("shadows", "references", "outsiders", "unlearned_shadows", "unlearned_references")
     background = replace(world.target.background, outputs=certain(world.target.background.outputs))
@@ -125,7 +189,7 @@ def saturate(world: World) -> World:
 
 
 def without_more(signals: Signals) -> Signals:
-    return Signals(signals.outputs, signals.labels)
+    return Signals(signals.outputs, signals.labels, task=signals.task)
 
 
 def rows(signals: Signals, at: np.ndarray) -> Signals:
@@ -136,13 +200,15 @@ def rows(signals: Signals, at: np.ndarray) -> Signals:
         None if signals.points is None else signals.points[at],
         signals.background,
         {name: column[at] for name, column in signals.columns.items()},
+        signals.task,
     )
 
 
 def permuted(panel: Panel, models: np.ndarray, points: np.ndarray) -> Panel:
     """The same panel with models and points in another order."""
     columns = {name: column[models][:, points] for name, column in panel.columns.items()}
-    return Panel(panel.outputs[models][:, points], panel.labels[points], panel.role[models][:, points], columns)
+    role = panel.role[models][:, points]
+    return Panel(panel.outputs[models][:, points], panel.labels[points], role, columns, panel.task)
 
 
 def auc(score: np.ndarray, member: np.ndarray) -> float:

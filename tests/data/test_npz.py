@@ -174,3 +174,57 @@ def test_a_game_is_played_on_a_file_and_continues_from_its_folder(tmp_path):
     assert result.failures == []
     again = forgetgauge.evaluate(unlearner="none", data=str(tmp_path / "mine.npz"), **options)
     assert again.methods["none"].quality == result.methods["none"].quality
+
+
+def test_groups_beside_x_and_y_are_the_groups_of_the_points(tmp_path):
+    x, y = floats()
+    np.savez(tmp_path / "plain.npz", x=x, y=y)
+    np.savez(tmp_path / "mine.npz", x=x, y=y, groups=np.array([3, 3, 1, 1, 2, 2]))
+    (tmp_path / "mine").mkdir()
+    np.savez(tmp_path / "mine/train.npz", x=x, y=y, groups=np.array([3, 3, 1, 1, 2, 2]))
+    plain, file, folder = (load_dataset(str(tmp_path / name)) for name in ("plain.npz", "mine.npz", "mine"))
+    assert plain.points.groups is None
+    np.testing.assert_array_equal(file.points.groups, [3, 3, 1, 1, 2, 2])
+    assert file.digest == folder.digest == plain.grouped_by([3, 3, 1, 1, 2, 2]).digest != plain.digest
+    np.testing.assert_array_equal(file.points.subset(np.array([4, 0])).groups, [2, 3])
+    np.testing.assert_array_equal(file.copied().points.groups, file.points.groups)
+
+
+def test_groups_are_stated_by_name_in_a_file_or_as_runs_of_points(tmp_path):
+    x, y = floats()
+    np.savez(tmp_path / "plain.npz", x=x, y=y)
+    np.save(tmp_path / "groups.npy", np.array(["b", "b", "a", "a", "c", "a"]))
+    path = str(tmp_path / "plain.npz")
+    named = load_dataset(path, {"groups": str(tmp_path / "groups.npy")})
+    np.testing.assert_array_equal(named.points.groups, [1, 1, 0, 0, 2, 0])
+    np.testing.assert_array_equal(load_dataset(path, {"groups": 4}).points.groups, [0, 0, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.zeros(6), "whole numbers or names"),
+        (np.zeros(5, dtype=np.int64), r"not one for each of 6 points"),
+        (np.zeros((6, 1), dtype=np.int64), r"not one for each of 6 points"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused_in_one_line(groups, message, tmp_path):
+    x, y = floats()
+    np.savez(tmp_path / "mine.npz", x=x, y=y, groups=groups)
+    with pytest.raises(UserError, match=message):
+        load_dataset(str(tmp_path / "mine.npz"))
+
+
+@pytest.mark.parametrize("groups", [0, 7, True, 2.0, "nowhere.npy"])
+def test_what_is_no_groups_is_refused_in_one_line(groups, tmp_path):
+    x, y = floats()
+    np.savez(tmp_path / "mine.npz", x=x, y=y)
+    with pytest.raises(UserError, match=r"data\.groups"):
+        load_dataset(str(tmp_path / "mine.npz"), {"groups": groups})
+
+
+def test_a_data_set_that_knows_its_groups_is_given_no_others(tmp_path):
+    x, y = floats()
+    np.savez(tmp_path / "mine.npz", x=x, y=y, groups=np.arange(6))
+    with pytest.raises(UserError, match="knows its groups"):
+        load_dataset(str(tmp_path / "mine.npz"), {"groups": 2})

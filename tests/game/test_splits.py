@@ -182,3 +182,25 @@ def test_a_drawn_split_holds_every_point_once(n, alpha):
     split = draw_split(n, alpha, np.random.default_rng(0))
     assert sorted([*split.retain, *split.forget, *split.unseen]) == list(range(n))
     assert (len(split.retain), len(split.forget)) == split_sizes(n, alpha)
+
+
+def test_f_and_t_among_some_points_are_of_these_and_all_others_are_retained():
+    among, rng = np.arange(40) % 3 == 0, np.random.default_rng(0)
+    split = draw_split(40, 0.1, rng, among=among)
+    assert among[split.forget].all()
+    assert among[split.unseen].all()
+    assert split.n == 40
+    assert len(split.forget) == len(draw_split(40, 0.1, rng).forget)
+
+
+def test_f_among_some_points_is_a_random_half_of_f_and_t():
+    among, rng, times = np.arange(30) < 6, np.random.default_rng(1), np.zeros(30)
+    for _ in range(2000):
+        times[draw_split(30, 0.1, rng, among=among).forget] += 1
+    np.testing.assert_allclose(times[:6] / 2000, 0.5, atol=0.05)  # 3 of 6
+    assert not times[6:].any()
+
+
+def test_too_few_points_to_draw_from_are_refused():
+    with pytest.raises(ValueError, match="there are 5 to draw them from"):
+        draw_split(30, 0.1, np.random.default_rng(0), among=np.arange(30) < 5)

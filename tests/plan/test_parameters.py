@@ -86,6 +86,7 @@ def test_an_argument_that_evaluate_does_not_take_is_refused_with_the_nearest():
 
 def test_the_settings_of_a_report_have_a_line_for_every_parameter_of_the_game():
     spec = {one.in_game: one.default for one in IN_GAME} | {"sensitivity": {"kind": "uniform"}}
+    spec |= {"by": "group", "hardest": 0.1}  # of forget sets as usual nothing is said
     lines = {
         line.name: line.values
         for line in settings_of(Result({}, {}, [GameResult(None, spec, {}, None, [], None, None)]))["Game"]

@@ -20,6 +20,7 @@ from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
+from tests.methods import FOR_ALL
 
 EVERY = list(plugins.adversaries.entries)
 
@@ -159,7 +160,7 @@ def test_an_adversary_that_cannot_be_fitted_is_named_and_the_others_keep_their_n
 
 @pytest.mark.slow
 def test_every_method_of_the_catalogue_plays_the_game(tmp_path):
-    names = set(plugins.unlearners.entries) - {"certified-removal"}  # which tells two classes apart, and no more
+    names = set(FOR_ALL) - {"certified-removal"}  # which tells two classes apart, and no more
     raw = {**copy.deepcopy(TINY), "unlearners": sorted(names)}
     raw["game"]["pairs"] = 1
     ending, result = play(Campaign.plan(resolve(raw, "tiny")), RunFolder(tmp_path / "run"))

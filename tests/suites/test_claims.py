@@ -25,7 +25,6 @@ from forgetgauge.suites.level_claims import (
 from forgetgauge.suites.paper import paper_table
 from forgetgauge.suites.ranking_claims import (
     ranking_claim,
-    scales_claim,
     small_predicts_large,
 )
 from forgetgauge.suites.replicates import Replicates
@@ -93,6 +92,20 @@ def test_a_ranking_drowned_in_noise_is_left_open():
     assert "[" in found.figure
 
 
+def test_methods_too_close_to_rank_are_not_called_ranked_differently():
+    near = dict(zip(SIX, (0.500, 0.501, 0.502, 0.503, 0.504, 0.505), strict=True))
+    back = dict(zip(SIX, reversed(near.values()), strict=True))
+    columns = at_sizes(near, back, near, back)
+    found = ranking_claim("", "", "table1", stored("table1", columns, noise=0.006))
+    assert found.verdict == "undecided"
+    assert "no two methods change places beyond chance" in found.figure
+    apart = ranking_claim("", "", "table1", stored("table1", at_sizes(UP, DOWN, UP, DOWN), noise=0.006))
+    assert (apart.verdict, " and 12 other couples change places beyond chance" in apart.figure) == (
+        "not confirmed",
+        True,
+    )
+
+
 def test_what_cannot_be_ranked_is_not_called_a_failure():
     assert ranking_claim("", "", "table1", None).verdict == "not run"
     alone = ranking_claim("", "", "table1", stored("table1", {"0.1": UP}))
@@ -112,13 +125,6 @@ def test_small_data_are_compared_with_all_of_them_and_not_with_each_other():
     turned = small_predicts_large(stored("table1", at_sizes(UP, UP, UP, DOWN)))
     assert (turned.verdict, turned.figure[:9]) == ("not confirmed", "τ = −1.00")
     assert small_predicts_large(stored("table1", {"0.1": UP, "0.4": UP})).verdict == "not run"
-
-
-def test_the_same_column_at_two_scales_is_compared():
-    small, paper = (stored("table1", {"0.1": UP, "1.0": UP}, scale=scale) for scale in ("small", "paper"))
-    found = scales_claim({("table1", "small"): small, ("table1", "paper"): paper})
-    assert (found.verdict, found.source) == ("confirmed", "Table 1, η = 0.1; Table 1, η = 1.0: at both scales")
-    assert scales_claim({("table1", "paper"): paper}).verdict == "not run"
 
 
 # -- levels ------------------------------------------------------------------------------------------------------
@@ -171,7 +177,10 @@ def test_one_method_that_rises_is_named():
     columns["150"]["ssd"] = 0.95
     found = falling_claim(stored("table3", columns))
     assert found.verdict == "not confirmed"
-    assert found.figure == "7 of 7 methods fall; steps up: SSD from 50 to 150"
+    assert (
+        found.figure
+        == "7 of 7 methods are lower at ∞ than at 50; higher from one column to the next: SSD from 50 to 150"
+    )
 
 
 def test_a_fall_is_not_confirmed_on_fewer_methods_or_columns_than_the_rule_names():
@@ -179,7 +188,7 @@ def test_a_fall_is_not_confirmed_on_fewer_methods_or_columns_than_the_rule_names
     ends = falling_claim(stored("table3", {label: columns[label] for label in ("50", "inf")}))
     assert (ends.verdict, ends.figure) == (
         "undecided",
-        "7 of 7 methods fall; steps up: none; missing: ε = 150, ε = 600",
+        "7 of 7 methods are lower at ∞ than at 50; higher from one column to the next: none; missing: ε = 150, ε = 600",
     )
     del columns["150"]["ssd"]
     found = falling_claim(stored("table3", columns))

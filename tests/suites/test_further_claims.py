@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from forgetgauge.results.record import ComparisonResult
+from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite
-from forgetgauge.suites.findings import Stored
+from forgetgauge.suites.findings import Stored, other_experiments, read_findings
 from forgetgauge.suites.level_claims import grounding_claim, removal_claim, rising_accuracy_claim, sentences_claim
 from forgetgauge.suites.ranking_claims import best_claim, rival_ranking_claim, score_columns
 from forgetgauge.suites.records import Ours
@@ -31,7 +32,8 @@ def scored(metric_name: str, table: str, *columns: dict[str, float]) -> Stored:
 def test_a_rival_is_inconsistent_where_its_columns_rank_differently():
     found = rival_ranking_claim("", "", "ic", "table4a", scored("ic", "table4a", UP, DOWN, UP, DOWN))
     assert found.verdict == "confirmed"
-    assert found.figure.startswith("τ = −0.33 [−0.33, −0.33]; the paper’s own numbers: 0.3")
+    assert found.figure.startswith("τ = −0.33 [−0.33, −0.33]; NegGrad and Retr-final, ")
+    assert "change places beyond chance; the paper’s own numbers: 0.3" in found.figure
     same = rival_ranking_claim("", "", "mia", "table4b", scored("mia", "table4b", UP, UP, UP, UP))
     assert (same.verdict, same.figure[:8]) == ("not confirmed", "τ = 1.00")
     assert rival_ranking_claim("", "", "mia", "table4b", None).verdict == "not run"
@@ -57,12 +59,12 @@ def test_ssd_is_best_where_it_beats_all_and_not_where_one_beats_it():
     assert best_claim("ssd", "", fought({})).verdict == "confirmed"
     found = best_claim("ssd", "", fought({("50", "salun"): "salun", ("150", "fisher"): None}))
     assert (found.verdict, found.figure) == (
-        "not confirmed", "better in 18 of 20 comparisons; worse than SalUn at ε = 50"
+        "not confirmed", "higher than another of the five methods in 18 of 20 comparisons; lower than SalUn at ε = 50"
     )  # fmt: skip
     assert best_claim("ssd", "", fought({("50", "salun"): None})).verdict == "undecided"
     table = fought({})
     part = best_claim("ssd", "", replace(table, games={k: g for k, g in table.games.items() if k != "inf"}))
-    assert (part.verdict, "missing: NegGrad at ε = inf" in part.figure) == ("undecided", True)
+    assert (part.verdict, "missing: NegGrad at ε = ∞" in part.figure) == ("undecided", True)
 
 
 @pytest.mark.parametrize(
@@ -128,3 +130,23 @@ def test_the_advantage_falls_with_the_budget_of_certified_removal(qualities, ver
     methods = {name: method(q, (q - 0.005, q + 0.005)) for name, q in zip(names, qualities, strict=True)}
     result = result_of({column.label: methods for column in made.columns})
     assert removal_claim(Stored(compare_suite(made, made.columns, result, {}, []))).verdict == verdict
+
+
+def test_a_method_that_does_nothing_is_not_called_beaten():
+    table = fought({("50", "salun"): "salun"})
+    idle = ComparisonResult("none", "ssd", 0.0, (-0.01, 0.01), None)
+    games = {**table.games, "50": replace(table.games["50"], comparisons=[*table.games["50"].comparisons, idle])}
+    found = best_claim("ssd", "", replace(table, games=games))
+    assert found.verdict == "undecided"
+    assert found.figure.endswith("; lower than none; not above None at ε = 50, where our SSD does nothing")
+
+
+def test_a_column_of_other_models_counts_for_no_claim(tmp_path):
+    columns = by_budget(0.97, 0.94, 0.91, 0.95)  # the paper's None has 0.972, 0.960, 0.932 and 0.587
+    found = replace(read_findings(tmp_path), stored={("table3", "paper"): stored("table3", columns)})
+    (falls,) = [claim for claim in claims(found) if claim.name == "Q is lower the larger ε is"]
+    assert falls.verdict == "undecided"
+    assert falls.figure == (
+        "7 of 7 methods are lower at 600 than at 50; higher from one column to the next: none; missing: ε = ∞"
+    )
+    assert list(other_experiments(found)) == ["inf"]

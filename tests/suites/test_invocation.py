@@ -109,7 +109,7 @@ def test_a_table_leaves_result_report_comparison_and_text(tables):
     assert [game.value for game in read_result(folder / "table2/result.json").games] == ["0.1", "0.25"]
     assert read_comparison(folder / "table2/comparison.json").name == "table2"
     assert "<svg" in (folder / "table2/report.html").read_text()
-    assert "Kendall" in (folder / "table2/table.txt").read_text()
+    assert "Inside the paper’s ±: " in (folder / "table2/table.txt").read_text()
 
 
 @pytest.mark.slow

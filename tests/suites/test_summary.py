@@ -32,7 +32,7 @@ def nothing(tmp_path):
 
 def test_every_claim_stands_once_under_its_verdict(nothing):
     judged = [
-        claim("A", "confirmed"),
+        claim("A", "confirmed", "lowest: 0.97", "Table 1, paper scale, η = 0.1"),
         claim(
             "B",
             "not confirmed",
@@ -46,12 +46,12 @@ def test_every_claim_stands_once_under_its_verdict(nothing):
     assert in_a_minute(nothing, judged) == [
         "Of 5 statements of the paper that can be checked, 1 we confirm, 1 we find otherwise, 2 we cannot decide and 1 "
         "we did not run.",
-        "**Confirmed**: A.",
+        "**Confirmed**: A (lowest: 0.97; Table 1, paper scale).",
         "**Not confirmed**, our intervals say the opposite: B (rankings correlate by −0.16 [−0.24, 0.02]; Table 7, "
         "small scale).",
-        "**Undecided**, the intervals of our few runs hold both answers: C.",
-        "**Undecided**, a method, a column or an interval is missing: D.",
-        "**Not run**: E.",
+        "**Undecided**, because our runs are too few to tell: C.",
+        "**Undecided**, because a method, a column or an interval is missing: D.",
+        "**Not run** at the scale that it takes: E.",
     ]
 
 
@@ -63,8 +63,8 @@ def test_cells_are_counted_and_so_is_which_way_they_are_off(nothing):
     columns["0.8"]["retrain"] = method(0.5, None)  # not an approximate method
     table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
     (line,) = [x for x in in_a_minute(replace(nothing, stored={("table1", "paper"): table}), []) if "numbers" in x]
-    assert "25 of 28 cells" in line
-    assert "Of the 2 cells outside it that are the Q of an approximate method, 1 are lower" in line
+    assert "25 of our 28 numbers" in line
+    assert "Of the 2 outside it that are the Q of an approximate method, 1 are lower" in line
 
 
 def test_a_column_whose_models_were_not_memorised_is_named(nothing):
@@ -74,7 +74,7 @@ def test_a_column_whose_models_were_not_memorised_is_named(nothing):
     lines = in_a_minute(replace(nothing, stored={("table3", "paper"): table}), [])
     (line,) = [x for x in lines if "another experiment" in x]
     assert line.startswith("**Table 3 at ε = ∞** is another experiment")
-    assert "(Q of None 0.587), ours do not (0.950)" in line
+    assert "(Q of None 0.587); ours do not (0.950)" in line
 
 
 def table(name: str, wall: float, work: float, decisions: str, device: str = "cuda: NVIDIA H200"):
@@ -106,11 +106,11 @@ def test_time_beside_a_record_is_of_its_invocations_else_of_its_result(tmp_path)
     assert spent_beside(record, "x") == [Spent("x", "", "cuda: A", 7.0)]
 
 
-def test_the_total_stands_beside_the_papers_eleven_days(nothing):
+def test_the_total_stands_beside_the_papers_days(nothing):
     spent = [Spent("", "small", "cuda: NVIDIA H200", 5040), Spent("", "paper", "cpu", 61)]
     assert time_line(replace(nothing, spent=spent)) == (
         "**Time**: everything on this page took 1 h 24 min of one NVIDIA H200 and 1 min of a processor core, part of "
-        "it at small scale; the paper states eleven days on four A40s."
+        "it at small scale. The paper states 6, 1 and 4 days on four A40s, for experiments that are these in part."
     )
     assert time_line(nothing) == ""
     assert [duration(s) for s in (40, 60, 3599, 3600)] == ["40 s", "1 min", "1 h 0 min", "1 h 0 min"]

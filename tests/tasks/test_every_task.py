@@ -16,6 +16,8 @@ from forgetgauge.errors import UserError
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of, utility_of
 from forgetgauge.streams import Streams
+from forgetgauge.tasks.causal_lm import CAUSAL_LM
+from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.regression import REGRESSION
 from forgetgauge.tasks.task import Task
 
@@ -103,6 +105,8 @@ def test_outputs_of_the_right_shape_are_plain_and_others_are_refused_or_reshaped
     assert torch.equal(task.plain_outputs(outputs, N, n_outputs), outputs)
     assert task.plain_outputs(outputs.T.reshape(-1, N, 1), N, n_outputs) is None
     assert task.why_unfit(outputs[:, :0], N, n_outputs)
+    if task is CAUSAL_LM:
+        return  # its columns are no one number in other shapes
     small = 2 if task.has_classes else 1
     squeezed = task.plain_outputs(torch.zeros(N), N, small)
     assert squeezed is not None
@@ -133,6 +137,7 @@ def learnable(task: Task) -> Points:
     return Dataset.of("made up", torch.from_numpy(inputs), stored, task=task).points
 
 
+@pytest.mark.parametrize("task", [CLASSIFICATION, REGRESSION], ids=lambda task: task.name)
 def test_a_model_learns_it_alone_and_in_a_stack_alike(task):
     points = learnable(task)
     learner = Minibatch(model="mlp", model_params={"hidden": [16]}, epochs=40, batch_size=20)

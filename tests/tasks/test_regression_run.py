@@ -12,7 +12,7 @@ import torch
 
 import forgetgauge
 from forgetgauge import plugins
-from forgetgauge.auditing import write_audit_file
+from forgetgauge.auditing import audit_file, write_audit_file
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
@@ -20,6 +20,7 @@ from forgetgauge.report.table import render_table
 from forgetgauge.run.verify import verify
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.regression import Regression
+from tests.methods import FOR_ALL
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regression-diabetes.toml"
 SCALAR = ["loss", "lira-online", "lira-offline", "quantile", "u-lira", "gradient-norm", "loss-landscape"]
@@ -78,7 +79,7 @@ def test_a_method_that_needs_classes_is_refused_by_name(name):
 
 def test_every_other_method_unlearns():
     """In one short game; what a method makes of it is another question."""
-    others = [name for name in plugins.unlearners.entries if name not in NEED_CLASSES]
+    others = [name for name in FOR_ALL if name not in NEED_CLASSES]
     learner = {**MLP, "epochs": 5}
     result = forgetgauge.evaluate(data="diabetes", unlearner=others, learner=learner, adversaries="loss", **SMALL)
     assert all(np.isfinite(method.utility["retain"]) for method in result.methods.values())
@@ -127,8 +128,8 @@ def test_a_file_of_arrays_says_its_task_in_the_run_file(tmp_path, call):
     code, out, _ = call("run", tmp_path / "run.toml", "--out", tmp_path / "run", "--executor", "inline")
     assert code == 0
     assert "R² unseen" in out
-    with pytest.raises(UserError, match="holds logits, which models of the task regression do not give"):
-        write_audit_file(tmp_path / "run", tmp_path / "audit.npz")
+    write_audit_file(tmp_path / "run", tmp_path / "audit.npz")
+    assert list(audit_file(tmp_path / "audit.npz").games[0].methods["none"].by_adversary) == ["own loss"]
 
 
 def test_a_data_set_that_knows_its_task_cannot_be_given_another():

@@ -13,11 +13,12 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, Unlearner
+from tests.methods import FOR_ALL
 
 from .world import N_FORGET, N_RETAIN, changed, make_world, state
 
 NORMS = ["batch", "group", "none"]
-NAMES = [name for name in plugins.unlearners.entries if not hasattr(plugins.unlearners.load(name), "learner")]
+NAMES = [name for name in FOR_ALL if not hasattr(plugins.unlearners.load(name), "learner")]
 """All but those that bring a learner of their own (sisa), which have tests of their own."""
 MODES = {
     "ft-final": ["frozen", "train"],

@@ -88,6 +88,10 @@ NEGATIVE_MODIFIED_ENTROPY = Reading("modified-entropy", -1.0)
 NEGATIVE_LOSS = Reading("loss", -1.0)
 STATISTIC = Reading("statistic")
 GAP = Reading("gap")
+NEGATIVE_BASE_DIFFERENCE = Reading("base-difference", -1.0)
+NEGATIVE_ZLIB_RATIO = Reading("zlib-ratio", -1.0)
+NEGATIVE_PARAPHRASED_LOSS = Reading("paraphrased-loss", -1.0)
+NEGATIVE_8_BIT_LOSS = Reading("8-bit-loss", -1.0)
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -148,3 +148,9 @@ CONFIDENCE = ClassThresholds(read.CONFIDENCE)
 ENTROPY = ClassThresholds(read.NEGATIVE_ENTROPY)
 MODIFIED_ENTROPY = ClassThresholds(read.NEGATIVE_MODIFIED_ENTROPY)
 LOSS = MeanOfMembers(read.NEGATIVE_LOSS)  # a loss at most the mean training loss
+
+# of language models
+CALIBRATED_LOSS = ClassThresholds(read.NEGATIVE_BASE_DIFFERENCE)
+ZLIB_RATIO = ClassThresholds(read.NEGATIVE_ZLIB_RATIO)
+PARAPHRASED_LOSS = MeanOfMembers(read.NEGATIVE_PARAPHRASED_LOSS)  # as LOSS, so that the prompt alone differs
+EIGHT_BIT_LOSS = MeanOfMembers(read.NEGATIVE_8_BIT_LOSS)  # as LOSS, so that the weights alone differ

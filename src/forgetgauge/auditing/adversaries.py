@@ -30,6 +30,7 @@ from forgetgauge.game.adversary import Access
 from forgetgauge.game.direction import Lean, membership_lean
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.spec import RunSpec
+from forgetgauge.tasks.classification import CLASSIFICATION
 
 OWN_DECISIONS = "own decisions"
 WHITE_BOX = "it looks at the weights of the model, and an audit file holds outputs alone"
@@ -179,6 +180,9 @@ def _why_not(adversary: Adversary, file: AuditFile) -> str | None:
     lacking = sorted(adversary.needs - _held(file))
     if lacking:
         return LACKING[lacking[0]]
+    unread = sorted(getattr(adversary, "reads", frozenset()) - set(CLASSIFICATION.signals))
+    if unread:
+        return f"it reads the signal '{unread[0]}', which logits of classes do not give"
     return WHITE_BOX if adversary.access is Access.WHITE_BOX else None
 
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from forgetgauge import plugins
 from forgetgauge.attack.adversary import Role
 from forgetgauge.auditing.formats import WRITERS
 from forgetgauge.auditing.outputs import Array
 from forgetgauge.errors import UserError
-from forgetgauge.plan.draws import swap_pair_of
+from forgetgauge.plan.draws import POINT
 from forgetgauge.plan.game import game_from_json
-from forgetgauge.plan.graph import SHADOW_HALF, SIDES, Cell, Graph, build_graph
+from forgetgauge.plan.graph import SHADOW_HALF, SIDES, TARGET_HALF, Cell, Graph, build_graph
 from forgetgauge.plan.jobs import SignalsJob
 from forgetgauge.plan.subjects import Shadow
-from forgetgauge.results.views import RunView, expected_of
-from forgetgauge.store.objects import Artefact
+from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.runfolder import RunFolder
 
 
-def write_audit_file(run_folder: Path | str, path: Path | str, *, game: int = 0) -> None:
-    """Write the logits of a run's unlearned models and shadow models to a `.npz` or `.csv` file.
+def write_audit_file(
+    run_folder: Path | str, path: Path | str, *, game: int = 0, model: tuple[str, int, int] | None = None
+) -> None:
+    """Write what a run's unlearned models and shadow models say to a `.npz` or `.csv` file: logits, or where labels are
+    no classes the loss, and whose each record is where persons, or other groups, were drawn.
 
-    A pair of which a job failed is left out, as in the run's result. `game` chooses one game of a sweep.
+    A pair of which a job failed is left out, as in the run's result. `game` chooses one game of a sweep. `model`
+    (method, pair, side) chooses one of the unlearned models for `audit --requests`; the shadow models that were asked
+    about its points are then its reference models, for they saw none of them.
     """
     run_folder, path = Path(run_folder), Path(path)
     if path.suffix.lower() not in WRITERS:
@@ -33,9 +39,12 @@ def write_audit_file(run_folder: Path | str, path: Path | str, *, game: int = 0)
     if not 0 <= game < len(games):
         raise UserError(f"{run_folder}: no game {game}; it has {len(games)}")
     chosen = game_from_json(games[game])
-    if chosen.n_classes < 2:
-        raise UserError(f"{run_folder}: an audit file holds logits, which models of the task {chosen.task} do not give")
-    columns = _Exporter(build_graph(chosen), folder).columns()
+    if chosen.by != POINT and chosen.n_classes > 1:
+        raise UserError(
+            f"{run_folder}: an audit of logits takes points as drawn one by one, but this game draws groups"
+        )
+    exporter = _Exporter(build_graph(chosen), folder)
+    columns = exporter.columns() if model is None else exporter.of_one(*model)
     WRITERS[path.suffix.lower()](path, columns)
 
 
@@ -44,7 +53,7 @@ class _Exporter:
 
     def __init__(self, graph: Graph, folder: RunFolder) -> None:
         self.graph, self.game, self.folder, self.run = graph, graph.game, folder, RunView(folder)
-        self.run.expected |= expected_of(graph)
+        self.view, self.task = GameView(graph, self.run), plugins.tasks.load(graph.game.task)
 
     def columns(self) -> dict[str, Array]:
         blocks = [
@@ -58,11 +67,43 @@ class _Exporter:
         shared = {"share_retrain": np.array(True)} if self.game.share_retrain else {}
         return _concatenated(blocks) | shared | {f"shadow_{name}": column for name, column in self._shadows().items()}
 
+    def of_one(self, method: str, pair: int, side: int) -> dict[str, Array]:
+        """One unlearned model, of the first seed, and the shadow models on its points."""
+        cell = Cell(method, pair, side, 0)
+        if cell not in self.graph.cells or not self.run.has(self.graph.cells[cell].signals):
+            raise UserError(f"{self.folder.path}: it has no model of {method}, pair {pair}, side {side}")
+        drawn = self.view.pair(pair)
+        columns = {
+            "point": drawn.points,
+            "set": np.where(drawn.in_forget if side == 0 else ~drawn.in_forget, "forget", "unseen"),
+            **self._said(self.run.look_up(self.graph.cells[cell].signals).arrays),
+        }
+        models = self._shadow_models(method, TARGET_HALF)
+        references = [
+            {"model": np.full(len(drawn.points), which), "point": drawn.points, **self._said_at(key, drawn.points)}
+            for which, key in models.items()
+        ]
+        if not references:
+            return columns
+        return columns | {f"reference_{name}": column for name, column in _concatenated(references).items()}
+
+    def _said(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """What a model says of points, and whose they are."""
+        if self.task.has_classes:
+            return {"label": arrays["labels"], "logits": arrays["outputs"]}
+        loss = self.task.signals["loss"](arrays["outputs"], arrays["labels"])
+        return {"loss": loss, **({"person": arrays["group"]} if "group" in arrays else {})}
+
+    def _said_at(self, key: str, points: Array) -> dict[str, Array]:
+        """What a model that was asked about all of D says of some of its points."""
+        said = self._said(self.run.look_up(key).arrays)
+        return {name: said[name][points] for name in ("logits", "loss") if name in said}
+
     def _blocks(self, method: str, pair: int) -> list[dict[str, Array]]:
         cells = [Cell(method, pair, side, seed) for side in SIDES for seed in range(self.game.seeds)]
         if not all(self.run.has(self.graph.cells[cell].signals) for cell in cells):
             return []
-        drawn = swap_pair_of(self.game, pair)
+        drawn = self.view.pair(pair)
         weight = self.run.read(self.graph.initialise).arrays["weight"][drawn.points]
         blocks = []
         for cell in cells:
@@ -77,9 +118,8 @@ class _Exporter:
                     "seed": np.full(n, cell.seed),
                     "point": drawn.points,
                     "set": np.where(in_forget, "forget", "unseen"),
-                    "label": seen["labels"],
                     "weight": weight,
-                    "logits": seen["outputs"],
+                    **self._said(seen),
                 }
             )
         return blocks
@@ -90,32 +130,37 @@ class _Exporter:
             return self._shadow_block(next(iter(self.game.methods)))
         blocks = {method: self._shadow_block(method) for method in self.game.methods}
         return _concatenated(
-            [{**block, "method": np.full(len(block["label"]), method)} for method, block in blocks.items()]
+            [{**block, "method": np.full(len(block["member"]), method)} for method, block in blocks.items()]
         )
 
     def _shadow_block(self, method: str) -> dict[str, Array]:
+        models = self._shadow_models(method, SHADOW_HALF)
+        if not models or not all(self.run.has(key) for key in models.values()):
+            raise UserError(f"{self.folder.path}: it has no shadow models for {method}: finish the run first")
+        seen = [(which, self.run.look_up(key).arrays) for which, key in models.items()]
+        return _concatenated(
+            [
+                {
+                    "model": np.full(len(arrays["role"]), which),
+                    "member": arrays["role"] == Role.IN,
+                    **self._said(arrays),
+                }
+                for which, arrays in seen
+            ]
+        )
+
+    def _shadow_models(self, method: str, look_at: str) -> dict[int, str]:
+        """Which -> key of its signals there; where an adversary asked for white-box columns, it was asked twice."""
         learner = self.game.learner_of(method).identity
-        models = {  # by model: where an adversary asked for white-box columns, it was asked twice
+        found = {
             job.subject.which: key
             for key, job in self.graph.jobs.items()
             if isinstance(job, SignalsJob)
             and isinstance(job.subject, Shadow)
             and job.subject.forget is None
-            and (job.look_at, job.learner.identity) == (SHADOW_HALF, learner)
+            and (job.look_at, job.learner.identity) == (look_at, learner)
         }
-        if not models or not all(self.run.has(key) for key in models.values()):
-            raise UserError(f"{self.folder.path}: it has no shadow models for {method}: finish the run first")
-        return _concatenated([_shadow_columns(which, self.run.look_up(key)) for which, key in sorted(models.items())])
-
-
-def _shadow_columns(which: int, artefact: Artefact) -> dict[str, Array]:
-    seen = artefact.arrays
-    return {
-        "model": np.full(len(seen["labels"]), which),
-        "label": seen["labels"],
-        "member": seen["role"] == Role.IN,
-        "logits": seen["outputs"],
-    }
+        return dict(sorted(found.items()))
 
 
 def _concatenated(blocks: list[dict[str, Array]]) -> dict[str, Array]:

@@ -19,14 +19,14 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import written_whole
 from forgetgauge.npz import UNREADABLE, read_arrays
 
-_IDS = ("pair", "point", "seed", "model")
+_IDS = ("pair", "point", "seed", "model", "person")
 _WHOLE = ("side", "label")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 _SHADOW_SETS = {"shadow-in": True, "shadow-out": False}
 _REFERENCE_SETS = {"reference-in": True, "reference-out": False}
-_PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model") if name != "logits")
+_PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model", "person") if name != "logits")
 _LOGIT = re.compile(r"logit_(\d+)")
-_OF_SHADOWS = ("label", "model", "method", "score", "loss")
+_OF_SHADOWS = ("label", "model", "method", "person", "score", "loss")
 """Columns that a shadow row may fill; the others are blank there."""
 _OF_REFERENCES = ("point", "model", "score", "loss")
 """Columns that the row of a reference model may fill."""
@@ -139,7 +139,7 @@ class _Table:
         played = ~(shadow | reference)
         is_said = not played.any() or any(cell for _, cell in self._numbered("set", played))
         unsaid: set[str] = set() if is_said else {"set"}  # the draw says it
-        columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL) and name not in unsaid]
+        columns = [name for name in self.columns if name in (*REQUIRED, *OPTIONAL, "person") and name not in unsaid]
         raw = {name: self._column(name, played) for name in columns}
         if self.logits:
             raw["logits"] = self._logits(played)
@@ -222,19 +222,23 @@ def _whole(cell: str) -> int:
 
 def write_csv(path: Path, raw: Raw) -> None:
     """The file that `read_csv` reads; numbers are spelled in full, so that the same bits come back."""
-    names = [name for name in (*REQUIRED, *OPTIONAL) if name in raw and name != "logits"]
-    has_model = ["model"] if "shadow_model" in raw else []
+    names = [name for name in (*REQUIRED, *OPTIONAL, "person") if name in raw and name != "logits"]
+    has_model = ["model"] if {"shadow_model", "reference_model"} & set(raw) else []
     n_classes = raw["logits"].shape[1] if "logits" in raw else 0
     method = [] if "method" in names or "shadow_method" not in raw else ["method"]
     header = [*names, *method, *has_model, *(f"logit_{i}" for i in range(n_classes))]
+    others = {"shadow_": _SHADOW_SETS, "reference_": _REFERENCE_SETS}
     with written_whole(path) as binary, io.TextIOWrapper(binary, "utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(_lines(header, {name: raw[name] for name in raw if not name.startswith("shadow_")}))
-        if "shadow_member" in raw:
-            shadow = {name[7:]: raw[name] for name in raw if name.startswith("shadow_") and name != "shadow_member"}
-            shadow["set"] = np.where(raw["shadow_member"], "shadow-in", "shadow-out")
-            writer.writerows(_lines(header, shadow))
+        writer.writerows(_lines(header, {name: raw[name] for name in raw if not name.startswith(tuple(others))}))
+        for block, sets in others.items():
+            columns = {name.removeprefix(block): raw[name] for name in raw if name.startswith(block)}
+            if columns:
+                member = columns.pop("member", np.zeros(len(next(iter(columns.values()))), dtype=bool))
+                seen, unseen = sets
+                columns["set"] = np.where(member, seen, unseen)
+                writer.writerows(_lines(header, columns))
 
 
 def _lines(header: Sequence[str], columns: Mapping[str, Array]) -> list[tuple[Any, ...]]:

@@ -22,8 +22,9 @@ from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
 from forgetgauge.auditing.blind import blind_test, digests_of
 from forgetgauge.auditing.draw import Draw, read_draw
-from forgetgauge.auditing.outputs import AuditFile, read_audit_file
+from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.reference_scores import reference_scores, refuse_followers
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
@@ -180,6 +181,8 @@ class _Audit:
             n_top = round(TOP * len(rows))
             if score is not None and self.draw.kind == "points" and n_top >= 1:
                 tests[f"{name}, top {TOP:.0%}"] = top_test(score, in_forget, n_top)
+            if score is not None and self.draw.kind == "groups":
+                tests[f"{name}, mean of each {self.draw.by}"] = _means_test(score, in_forget, units)
         n_forget = int(in_forget.sum()) if self.draw.kind == "points" else self.draw.n_forget
         basis = Basis(
             self.draw.kind,
@@ -284,6 +287,13 @@ def _largest(score: Floats, n: int) -> Bools:
     says: Bools = np.zeros(len(score), dtype=np.bool_)
     says[np.argsort(-score, kind="stable")[:n]] = True
     return says
+
+
+def _means_test(score: Floats, in_forget: Bools, group: Ints) -> ModelTest:
+    """Of whole groups, each by the mean score of its points, as an adversary sees it who is shown all of a person's
+    records: the groups were drawn, so the ranks of their means are those of points."""
+    sizes = np.bincount(group)
+    return ranks_test(np.bincount(group, weights=score) / sizes, np.bincount(group, weights=in_forget) > 0)
 
 
 def _above_its_partner(score: Floats, pair: Ints) -> Bools:

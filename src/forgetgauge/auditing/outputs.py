@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.signals import Signals
-from forgetgauge.auditing.draw import Draw
 from forgetgauge.auditing.references import REFERENCE, References, arranged
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.tasks.classification import are_probabilities
@@ -32,7 +29,9 @@ SHADOW = (
     "shadow_score",
     "shadow_loss",
 )
-KNOWN = frozenset({*REQUIRED, *OPTIONAL, *SHADOW, *REFERENCE, "features"})
+PERSON = ("person", "shadow_person")
+"""Whose a record is; each person is merged into one point before the columns are checked."""
+KNOWN = frozenset({*REQUIRED, *OPTIONAL, *SHADOW, *REFERENCE, *PERSON, "features"})
 """Every column that an audit file may have."""
 IN_GAME = ("forget", "unseen")
 """Where a point of the game may be, as the column set says."""
@@ -120,35 +119,12 @@ def meant_set(given: str, valid: Sequence[str]) -> str:
     return "".join(f"; did you mean {name!r}?" for name in valid if name.replace("-", "") == plain)
 
 
-def read_audit_file(path: Path, draw: Draw | None = None, *, requests: bool = False) -> AuditFile:
-    """Read `.npz` or `.csv`; what is wrong with it is one line. With a draw, or of requests, it is of one model."""
-    from forgetgauge.auditing.formats import FORMATS
-    from forgetgauge.auditing.single import of_requests, of_the_draw
-
-    read = FORMATS.get(path.suffix.lower())
-    if read is None:
-        raise UserError(f"{path}: an audit file is one of {', '.join(sorted(FORMATS))}")
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    raw, source = read(path), str(path)
-    if "features" in raw and not requests:
-        raise UserError(f"{source}: features are read with --requests alone: leave them out")
-    if draw is None and not requests:
-        return _Reader(source, raw).file(digest)
-    single = of_requests(raw, source) if draw is None else of_the_draw(raw, draw, source)
-    return _Reader(source, single, needs_shadows=False).file(digest)
-
-
-class _Reader:
+class Reader:
     """Takes the named arrays of a file to pieces, refusing what does not fit."""
 
-    def __init__(self, source: str, raw: Raw, *, needs_shadows: bool = True) -> None:
+    def __init__(self, source: str, raw: Raw, notes: Sequence[str] = (), *, needs_shadows: bool = True) -> None:
         self.source, self.raw, self.needs_shadows = source, raw, needs_shadows
-        self.notes: list[str] = []
+        self.notes = [*notes]
 
     def file(self, digest: str) -> AuditFile:
         self._check_names()

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from forgetgauge import plugins
 from forgetgauge.auditing.adversaries import Adversaries, FittedAdversary, adversaries_of
 from forgetgauge.auditing.checks import file_warnings, refuse_copied_sides
-from forgetgauge.auditing.outputs import AuditFile, read_audit_file
+from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions

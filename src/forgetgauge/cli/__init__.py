@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from forgetgauge.cli import data, reproduce
-from forgetgauge.cli.audit import audit, draw
+from forgetgauge.cli.audit import audit, draw, import_evals
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.frontier import frontier
 from forgetgauge.cli.looking import campaign_of, ls, plan, status, validate
@@ -204,6 +204,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "frontier": (frontier, "Show Q against accuracy along the methods' strength."),
     "audit": (audit, "Judge your own models by their outputs."),
     "draw": (draw, "Draw at random which points will be forgotten."),
+    "import-evals": (import_evals, "Make an audit file of open-unlearning's evaluations."),
     "check": (check, "Hold a stored result to conditions."),
     "verify": (verify, "Compute a result again from its decisions."),
     "compare": (compare, "Set stored results side by side."),

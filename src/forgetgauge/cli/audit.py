@@ -1,4 +1,5 @@
-"""The commands `audit`, which judges outputs of one's own models, and `draw`, which draws what one of them forgets."""
+"""The commands `audit`, which judges outputs of one's own models, `draw`, which draws what one of them forgets, and
+`import-evals`, which makes an audit file of another project's evaluations."""
 
 from __future__ import annotations
 
@@ -101,3 +102,22 @@ def draw(
     say(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
     if made.is_own:
         say("The seed is this computer's own: others have to take your word that the draw was not repeated.")
+
+
+def import_evals(
+    evaluation: Annotated[Path, typer.Argument(help="TOFU_EVAL.json or MUSE_EVAL.json of the unlearned model.")],
+    retrained: Annotated[
+        list[Path] | None,
+        typer.Option(help="The same of a model that was trained without the forget and holdout sets; may be repeated."),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="The attack whose scores are taken, as the file names it.")] = "mia_loss",
+    per_person: Annotated[
+        int | None, typer.Option(help="So many samples that follow each other are of one person; of TOFU, 20.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where the audit file is kept: .csv or .npz.")] = Path("outputs.csv"),
+) -> None:
+    """Make an audit file of the scores of each sample that an evaluation by open-unlearning leaves."""
+    from forgetgauge.auditing import write_from_evals
+
+    n = write_from_evals(evaluation, out, metric=metric, retrained=retrained or (), per_person=per_person)
+    say(f"{n} samples: {out}; next: forgetgauge audit {out} --requests")

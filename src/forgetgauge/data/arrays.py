@@ -1,7 +1,7 @@
 """A data set of the user's own: arrays, or an `.npz`.
 
 Types are brought to what models take; images are kept as bytes. An `.npz` is one file with x, y and perhaps x_test,
-y_test, or a folder with train.npz and test.npz.
+y_test, or a folder with train.npz and test.npz; `groups` beside x and y tells of which group each point is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from forgetgauge.data.dataset import Dataset, Scaling
@@ -27,17 +28,23 @@ Pair = tuple[Any, Any]
 
 
 def dataset_of(
-    name: str, train: Pair, test: Pair | None = None, *, copy: bool = False, task: Task = CLASSIFICATION
+    name: str,
+    train: Pair,
+    test: Pair | None = None,
+    *,
+    copy: bool = False,
+    task: Task = CLASSIFICATION,
+    groups: ArrayLike | None = None,
 ) -> Dataset:
     """A Dataset of (inputs, labels), arrays or tensors, and perhaps of a test set of the same sort.
 
     Bytes of four dimensions (points, channels, height, width) are images: they stay bytes and are scaled by their own
     mean and deviation over all of `train`. Other bytes become fractions of 255, other fractions float32. With `copy`,
-    the data set shares no memory with what is given.
+    the data set shares no memory with what is given. `groups` names the group of each point of `train`.
     """
     inputs, labels = _tensors(name, train, task, copy=copy)
     if test is None:
-        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task)
+        return Dataset.of(name, inputs, labels, scaling=own_scaling(inputs), task=task, groups=groups)
     test_inputs, test_labels = _tensors(name, test, task, copy=copy)
     if test_inputs.shape[1:] != inputs.shape[1:] or test_inputs.dtype != inputs.dtype:
         raise UserError(f"data '{name}': test points are {_kind(test_inputs)}, but training points are {_kind(inputs)}")
@@ -47,7 +54,7 @@ def dataset_of(
             f"{int(labels.max())}"
         )
     test_set = test_inputs, test_labels
-    return Dataset.of(name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task)
+    return Dataset.of(name, inputs, labels, test=test_set, scaling=own_scaling(inputs), task=task, groups=groups)
 
 
 def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
@@ -120,15 +127,23 @@ def files_of(path: Path) -> list[Path]:
 def read_npz(path: Path, task: Task) -> Dataset:
     """The data set in a file or folder, named as the path was given. Pickled objects are refused, never loaded."""
     train, *test = files_of(path)
-    if test:
-        return dataset_of(str(path), _pair(train, ("x", "y")), _pair(test[0], ("x", "y")), task=task)
     with _opened(train) as arrays:
+        named = [key for key in ("x", "y", "groups") if key != "groups" or key in arrays]
         tested = [key for key in ("x_test", "y_test") if key in arrays]
-    test_set = _pair(train, ("x_test", "y_test")) if tested else None
-    return dataset_of(str(path), _pair(train, ("x", "y")), test_set, task=task)
+    inputs, labels, *groups = _arrays(train, named)
+    if test:
+        test_set: Pair | None = _pair(test[0], ("x", "y"))
+    else:
+        test_set = _pair(train, ("x_test", "y_test")) if tested else None
+    return dataset_of(str(path), (inputs, labels), test_set, task=task, groups=groups[0] if groups else None)
 
 
-def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:
+def _pair(path: Path, keys: tuple[str, str]) -> Pair:
+    first, second = _arrays(path, keys)
+    return first, second
+
+
+def _arrays(path: Path, keys: Sequence[str]) -> list[Any]:
     with _opened(path) as arrays:
         missing = [key for key in keys if key not in arrays]
         if missing:
@@ -137,7 +152,7 @@ def _pair(path: Path, keys: Sequence[str]) -> tuple[Any, Any]:
             for info in arrays.zip.infolist():
                 if info.filename.removesuffix(".npy") in keys:
                     checked_claim(arrays.zip, info)
-            return arrays[keys[0]], arrays[keys[1]]
+            return [arrays[key] for key in keys]
         except UNREADABLE as error:
             raise UserError(f"{path}: {' or '.join(keys)} cannot be read: {_why(error)}") from None
 

@@ -69,4 +69,4 @@ def _examine_files(known: KnownSet, root: Path) -> Finding:
     if wrong:
         problem = f"{wrong}; 'forgetgauge data get {known.name}' mends it"
         return Finding(known.name, "damaged", str(folder), problem=problem)
-    return Finding(known.name, "present", str(folder), known.n_train, known.n_test, known.n_classes)
+    return Finding(known.name, "present", str(folder), known.n_train, known.n_test, known.n_classes or None)

@@ -1,4 +1,4 @@
-"""Where the files of a pretrained checkpoint are: a folder, an installed package, or the Hugging Face hub's cache."""
+"""Where a pretrained checkpoint is: a folder, an installed package, a GGUF file, or the Hugging Face hub's cache."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ CHECKPOINT = ("config.json", "model.safetensors")
 
 
 def checkpoint_folder(checkpoint: str, *files: str) -> Path:
-    """The folder that holds these files of a checkpoint; only a hub name that is not cached is downloaded."""
+    """The folder that holds these files of a checkpoint; only a hub name that is not cached is downloaded.
+
+    A GGUF file is unpacked into a folder, once.
+    """
     folder = _local_folder(checkpoint)
+    if folder is not None and folder.suffix == ".gguf":
+        from forgetgauge.data.hugging_face import unpacked_gguf
+
+        folder = unpacked_gguf(folder)
     if folder is None:
         return _hub_folder(checkpoint, files)
     for name in files:
@@ -42,13 +49,18 @@ def _local_folder(checkpoint: str) -> Path | None:
     folder = Path(checkpoint).expanduser()
     if os.path.isdir(folder):  # unlike is_dir of a path, no error where the name is too long to be one
         return folder
+    if checkpoint.endswith(".gguf") and os.path.isfile(folder):
+        return folder
     if colon and package.isidentifier():
         spec = importlib.util.find_spec(package)  # finds it without importing it
         if spec is None or not spec.submodule_search_locations:
             raise UserError(f"checkpoint '{checkpoint}': no package '{package}' is installed")
-        return Path(next(iter(spec.submodule_search_locations))) / inside
-    if checkpoint.startswith((".", "/", "~")) or checkpoint.count("/") > 1:
-        raise UserError(f"checkpoint '{checkpoint}': no such folder")
+        inside_package = Path(next(iter(spec.submodule_search_locations))) / inside
+        if inside.endswith(".gguf") and not inside_package.is_file():
+            raise UserError(f"checkpoint '{checkpoint}': {inside_package}: no such file")
+        return inside_package
+    if checkpoint.startswith((".", "/", "~")) or checkpoint.count("/") > 1 or checkpoint.endswith(".gguf"):
+        raise UserError(f"checkpoint '{checkpoint}': no such {'file' if checkpoint.endswith('.gguf') else 'folder'}")
     return None
 
 

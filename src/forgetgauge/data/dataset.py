@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from forgetgauge.code.digest import code_digest
 from forgetgauge.errors import UserError, needs_extra
@@ -61,11 +62,19 @@ class Points:
     """How stored bytes become a model's input; None where they are stored ready for use."""
     task: Task = CLASSIFICATION
     """What the labels mean."""
+    whole_groups: Ints | None = None
+    """(n_all,) the group (user, document, person) of each point of the whole data set, where it is known."""
 
     @staticmethod
-    def of(inputs: Tensor, labels: Tensor, scaling: Scaling | None = None, task: Task = CLASSIFICATION) -> Points:
+    def of(
+        inputs: Tensor,
+        labels: Tensor,
+        scaling: Scaling | None = None,
+        task: Task = CLASSIFICATION,
+        groups: Ints | None = None,
+    ) -> Points:
         """All points of two tensors."""
-        return Points(inputs, labels, np.arange(len(inputs)), scaling, task)
+        return Points(inputs, labels, np.arange(len(inputs)), scaling, task, groups)
 
     def subset(self, index: npt.NDArray[np.int64]) -> Points:
         """The points at these positions of the whole data set."""
@@ -86,6 +95,11 @@ class Points:
         if self.device == device:
             return self
         return replace(self, whole_inputs=self.whole_inputs.to(device), whole_labels=self.whole_labels.to(device))
+
+    @property
+    def groups(self) -> Ints | None:
+        """(n,) the group of each of these points, where it is known."""
+        return None if self.whole_groups is None else self.whole_groups[self.index]
 
     def __len__(self) -> int:
         return len(self.index)
@@ -146,7 +160,7 @@ class Dataset:
     name: str
     points: Points
     digest: str
-    """SHA-256 over inputs and labels: the data set's name in every job's key."""
+    """SHA-256 over inputs and labels, and groups where there are any: the data set's name in every job's key."""
     test: Points | None = None
 
     @staticmethod
@@ -158,16 +172,22 @@ class Dataset:
         test: tuple[Tensor, Tensor] | None = None,
         scaling: Scaling | None = None,
         task: Task = CLASSIFICATION,
+        groups: ArrayLike | None = None,
     ) -> Dataset:
-        """Check the tensors and name them by their content."""
+        """Check the tensors and name them by their content.
+
+        `groups` tells of which group (user, document, person) each point is, (n,) whole numbers or names, for games in
+        which whole groups are forgotten.
+        """
         problem = _problem(inputs, labels, task) or (_problem(*test, task) if test else None)
         if problem:
             raise UserError(f"data '{name}': {problem}")
+        named = None if groups is None else _checked_groups(name, groups, len(inputs))
         parts = [inputs, labels, *(test or ())]
         return Dataset(
             name=name,
-            points=Points.of(inputs, labels, scaling, task),
-            digest=_digest(parts, scaling, task),
+            points=Points.of(inputs, labels, scaling, task, named),
+            digest=_with_groups(_digest(parts, scaling, task), named),
             test=Points.of(*test, scaling, task) if test else None,
         )
 
@@ -176,8 +196,21 @@ class Dataset:
         points, test = self.points.copied(), None if self.test is None else self.test.copied()
         tested = None if test is None else (test.whole_inputs, test.whole_labels)
         return Dataset.of(
-            self.name, points.whole_inputs, points.whole_labels, test=tested, scaling=points.scaling, task=points.task
+            self.name,
+            points.whole_inputs,
+            points.whole_labels,
+            test=tested,
+            scaling=points.scaling,
+            task=points.task,
+            groups=points.whole_groups,
         )
+
+    def grouped_by(self, groups: ArrayLike) -> Dataset:
+        """The same points with the group of each, which the data set does not know itself."""
+        if self.points.whole_groups is not None:
+            raise UserError(f"data '{self.name}' knows its groups: leave the other ones out")
+        named = _checked_groups(self.name, groups, len(self.points.whole_labels))
+        return replace(self, points=replace(self.points, whole_groups=named), digest=_with_groups(self.digest, named))
 
     @property
     def task(self) -> Task:
@@ -201,6 +234,20 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
     return None
 
 
+def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:
+    """(n_points,) whole numbers, copied and read-only; names of groups are numbered in alphabetical order."""
+    given = np.asarray(groups)
+    if given.dtype.kind in "US":
+        given = np.unique(given, return_inverse=True)[1].reshape(given.shape)
+    if given.dtype.kind not in "iu":
+        raise UserError(f"data '{name}': groups must be whole numbers or names, but they are of type {given.dtype}")
+    if given.shape != (n_points,):
+        raise UserError(f"data '{name}': groups of shape {given.shape}, not one for each of {n_points} points")
+    named = given.astype(np.int64)
+    named.flags.writeable = False
+    return named
+
+
 def _digest(parts: Sequence[Tensor], scaling: Scaling | None, task: Task) -> str:
     if scaling is not None:
         parts = [*parts, torch.tensor([scaling.mean, scaling.deviation], dtype=torch.float64)]
@@ -209,6 +256,12 @@ def _digest(parts: Sequence[Tensor], scaling: Scaling | None, task: Task) -> str
         return digest  # as it was before there were other tasks
     shipped = type(task).__module__.startswith("forgetgauge.")
     return hashlib.sha256(f"{digest} {task.name} {'' if shipped else code_digest(task)}".encode()).hexdigest()
+
+
+def _with_groups(digest: str, groups: Ints | None) -> str:
+    if groups is None:
+        return digest  # as it was before there were groups
+    return hashlib.sha256(f"{digest} groups".encode() + groups.astype("<i8").tobytes()).hexdigest()
 
 
 def fingerprint(tensor: Tensor) -> int:

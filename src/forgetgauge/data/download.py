@@ -55,11 +55,11 @@ def fetch(known: KnownSet, root: Path, progress: Progress = line_on_terminal) ->
         return found
     try:
         for download in known.downloads:
-            served = [file for file in known.files if f"{file.name}.gz" == download.name]
+            served = [file for file in known.files if download.name in (file.name, f"{file.name}.gz")]
             if served:
                 if damage(known, folder, served):
+                    (folder / served[0].name).unlink(missing_ok=True)  # damaged, and read before a compressed one
                     retrieve(download, folder / download.name, progress)
-                    (folder / served[0].name).unlink(missing_ok=True)  # damaged, and read before the compressed one
             elif damage(known, folder, known.files):
                 archive = root / download.name
                 retrieve(download, archive, progress)

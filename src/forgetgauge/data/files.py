@@ -33,7 +33,7 @@ class File:
 
 @dataclass(frozen=True)
 class Download:
-    """A published file: a `.gz` that is kept as it is, or an archive of several files that is unpacked."""
+    """A published file: a file or a `.gz` of it that is kept as it is, or an archive of several that is unpacked."""
 
     url: str
     n_bytes: int
@@ -58,6 +58,7 @@ class KnownSet:
     """Points a game is played with."""
     n_test: int
     n_classes: int
+    """0 where points have none."""
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
@@ -176,7 +177,23 @@ SST5 = KnownSet(
     n_classes=5,
 )
 
-KNOWN: Mapping[str, KnownSet] = {known.name: known for known in (CIFAR10, CIFAR100, MNIST, FASHION_MNIST, SST5)}
+_LUME = "https://raw.githubusercontent.com/amazon-science/lume-llm-unlearning/b2fa8f9c567715f1e2c6d442213f33b2e9a28fe6"
+_LUME_FILES = {
+    "forget.jsonl": (1_039_485, "3a74f30223c35b173664dfea5b1c5939587f1eac868a9764891f30c2c317c381"),
+    "retain.jsonl": (1_040_496, "ec8826a91d9fb9e5a50ba732549e8eff75fc99c2f67d6873d1ea36fd403a003d"),
+}
+
+LUME = KnownSet(
+    "lume",
+    ("lume",),
+    tuple(File(name, n_bytes, sha256) for name, (n_bytes, sha256) in _LUME_FILES.items()),
+    tuple(Download(f"{_LUME}/data/{name}", n_bytes, sha256) for name, (n_bytes, sha256) in _LUME_FILES.items()),
+    n_train=5_466,
+    n_test=0,
+    n_classes=0,
+)
+
+KNOWN: Mapping[str, KnownSet] = {known.name: known for known in (CIFAR10, CIFAR100, MNIST, FASHION_MNIST, SST5, LUME)}
 
 PART_OF: Mapping[str, str] = {"mnist-3-8": "mnist"}
 """Data sets that are read from another one's files."""

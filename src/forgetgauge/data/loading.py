@@ -10,11 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from forgetgauge import plugins
 from forgetgauge.data.arrays import dataset_of, files_of, is_path, read_npz
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.items import Columns, columns_of, has_items, splits_of, stacked
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Task
@@ -25,10 +29,16 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 def load_dataset(name: str, params: Mapping[str, Any] = NOTHING) -> Dataset:
     """The data set behind a catalogue name, a bound object, `module:function`, or a path of `.npz` files.
 
-    `params` are handed to the function that reads it, but for `task`, which says what the labels mean.
+    `params` are handed to the function that reads it, but for `task`, which says what the labels mean, and `groups`,
+    which says of which group each point is.
     """
     params = dict(params)
-    task = task_named(params.pop("task", None))
+    groups = params.pop("groups", None)
+    dataset = _load(name, params, task_named(params.pop("task", None)))
+    return dataset if groups is None else dataset.grouped_by(_groups_named(groups, len(dataset.points)))
+
+
+def _load(name: str, params: Mapping[str, Any], task: Task | None) -> Dataset:
     if _is_path(name):
         _refuse(name, params)
         return _read_path(name, _stamp(Path(name)), task)
@@ -39,6 +49,20 @@ def load_dataset(name: str, params: Mapping[str, Any] = NOTHING) -> Dataset:
         return _of_task(made, task) if is_kept else as_dataset(made, name, task)
     _check_params(name, made, params)
     return _read(made, name, json.dumps(params, sort_keys=True), task)
+
+
+def _groups_named(groups: Any, n_points: int) -> npt.NDArray[Any]:
+    """The group of each point: from a `.npy` file, or so many points that follow each other are one group."""
+    if isinstance(groups, str):
+        try:
+            return read_array(Path(groups))
+        except FileNotFoundError:
+            raise UserError(f"data.groups: {groups}: no such file") from None
+        except UNREADABLE as error:
+            raise UserError(f"data.groups: {groups}: not a .npy file of numbers or names: {error}") from None
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= n_points:
+        raise UserError(f"data.groups = {groups!r} is neither a .npy file nor a number of points from 1 to {n_points}")
+    return np.arange(n_points) // groups
 
 
 def task_named(name: str | None) -> Task | None:

@@ -20,7 +20,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -194,22 +194,28 @@ def load_sst5(
 
 def tokenise_once(tokeniser: Tokeniser, sentences: Sequence[str], length: int) -> Tokens:
     """`tokenise`, kept in the data folder under a digest of the sentences, the tokeniser and the length."""
-    name = hashlib.sha256(json.dumps([list(sentences), tokeniser.digest, length]).encode()).hexdigest()
-    path = data_folder() / "tokens" / f"{name}.npz"
-    kept = _read(path, (len(sentences), length))
+    key = json.dumps([list(sentences), tokeniser.digest, length])
+    return kept_once(key, lambda: tokenise(tokeniser, sentences, length), (len(sentences), length))
+
+
+def kept_once(key: str, make: Callable[[], Tokens], shape: tuple[int | None, ...]) -> Tokens:
+    """Tokens, made once and kept in the data folder under a digest of `key`; None in the shape is any number."""
+    path = data_folder() / "tokens" / f"{hashlib.sha256(key.encode()).hexdigest()}.npz"
+    kept = _read(path, shape)
     if kept is None:
-        kept = tokenise(tokeniser, sentences, length)
+        kept = make()
         if not is_read_only():
             _write(path, kept)
     return kept
 
 
-def _read(path: Path, shape: tuple[int, int]) -> Tokens | None:
+def _read(path: Path, shape: tuple[int | None, ...]) -> Tokens | None:
     try:
         tokens = read_arrays(path, ["tokens"])["tokens"]
     except (*UNREADABLE, KeyError):  # absent or broken: made again
         return None
-    return tokens.astype(np.int64) if tokens.shape == shape and tokens.dtype.kind == "i" else None
+    fits = tokens.ndim == len(shape) and all(own in (n, None) for own, n in zip(shape, tokens.shape, strict=True))
+    return tokens.astype(np.int64) if fits and tokens.dtype.kind == "i" else None
 
 
 def _write(path: Path, tokens: Tokens) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forgetgauge.game.arrays import Bools, Floats, frozen_bools, frozen_floats
+from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
 
 
 def signed_advantage(says_forget: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
@@ -57,13 +57,16 @@ class PairOutcome:
 
     ``differences`` (2k, n_adversaries) in [−1, 1]; ``in_forget`` (2k,), half of it True: who is in F of the first side;
     ``weight`` (2k,), P_D in any scale; ``decisions`` (2 sides, n_seeds, 2k, n_adversaries), what was decided about
-    every single model, where the differences come from decisions.
+    every single model, where the differences come from decisions. The 2k are what was drawn: points, or groups of
+    points. Of groups the differences are means over their points, weighted by P_D, and ``grouped`` says of which points
+    the decisions are.
     """
 
     differences: Floats
     in_forget: Bools
     weight: Floats
     decisions: Bools | None = None
+    grouped: "Grouped | None" = None
 
     def __post_init__(self) -> None:
         differences = frozen_floats(self.differences, "differences")
@@ -73,14 +76,15 @@ class PairOutcome:
             raise ValueError("differences of probabilities must lie in [-1, 1]")
         in_forget, weight = _labels(self.in_forget, self.weight, differences)
         if 2 * int(in_forget.sum()) != len(in_forget):
-            raise ValueError(f"half of the {len(in_forget)} points must be in forget, but {int(in_forget.sum())} are")
+            what = "points" if self.grouped is None else "groups"
+            raise ValueError(f"half of the {len(in_forget)} {what} must be in forget, but {int(in_forget.sum())} are")
         object.__setattr__(self, "differences", differences)
         object.__setattr__(self, "in_forget", in_forget)
         object.__setattr__(self, "weight", weight)
 
     @property
     def k(self) -> int:
-        """The number of points to forget, |F| = |T|."""
+        """The number of points to forget, |F| = |T|; where groups are drawn, of groups."""
         return len(self.in_forget) // 2
 
     @property
@@ -101,16 +105,79 @@ class PairOutcome:
         return value
 
 
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """The points of a pair whose groups were drawn. The groups are the unit of every statistic: points of one group
+    come and go together, so only groups can be exchanged by chance."""
+
+    group: Ints
+    """(n_points,) which of the pair's 2k groups, from 0, each point is of."""
+    in_forget: Bools
+    """(n_points,) who is in F of the first side."""
+    weight: Floats
+    """(n_points,) P_D in any scale."""
+
+    @staticmethod
+    def of(group: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> "Grouped":
+        """From the group of each point by any number; ValueError where a group is cut."""
+        names, place = np.unique(np.asarray(group), return_inverse=True)
+        side, mass = frozen_bools(in_forget, "in_forget"), frozen_floats(weight, "weight")
+        if not place.shape == side.shape == mass.shape:
+            raise ValueError(f"groups {place.shape}, in_forget {side.shape} and weight {mass.shape} must be of points")
+        share = np.bincount(place, weights=side, minlength=len(names)) / np.bincount(place, minlength=len(names))
+        if not np.isin(share, (0, 1)).all():
+            raise ValueError("the points of a group must all be in F or all in T")
+        return Grouped(place.astype(np.int64), side, mass)
+
+    @cached_property
+    def of_groups(self) -> tuple[Bools, Floats]:
+        """(2k,) each: which groups are in F of the first side, and P_D of each group."""
+        in_forget = np.zeros(int(self.group.max()) + 1, dtype=np.bool_)
+        in_forget[self.group] = self.in_forget
+        return in_forget, np.asarray(np.bincount(self.group, weights=self.weight), dtype=np.float64)
+
+    def means(self, values: Floats) -> Floats:
+        """(2k, n_columns) means over each group's points, weighted by P_D, of (n_points, n_columns); 0 without mass."""
+        mass = self.of_groups[1]
+        total = np.stack([np.bincount(self.group, weights=self.weight * column) for column in values.T], axis=1)
+        means = np.divide(total, mass[:, None], out=np.zeros_like(total), where=mass[:, None] > 0)
+        return np.clip(means, values.min(initial=0), values.max(initial=0))  # weighted means can be off by rounding
+
+    def outcome(self, differences: Floats, decisions: Bools | None = None) -> PairOutcome:
+        """Of (n_points, n_adversaries) differences."""
+        return PairOutcome(self.means(differences), *self.of_groups, decisions, self)
+
+
 def outcome_of_decisions(
-    says_forget: ArrayLike, says_forget_swapped: ArrayLike, in_forget: ArrayLike, weight: ArrayLike
+    says_forget: ArrayLike,
+    says_forget_swapped: ArrayLike,
+    in_forget: ArrayLike,
+    weight: ArrayLike,
+    group: ArrayLike | None = None,
 ) -> PairOutcome:
-    """The outcome of one pair from both sides' decisions, each (n_seeds, 2k, n_adversaries)."""
+    """The outcome of one pair from both sides' decisions, each (n_seeds, n_points, n_adversaries).
+
+    ``group`` names the group of each point where groups were drawn.
+    """
     by_seed = paired_differences(says_forget, says_forget_swapped)
     if by_seed.ndim != 3 or by_seed.shape[0] == 0:
         raise ValueError(f"decisions must have the shape (seeds, points, adversaries), but it is {by_seed.shape}")
     both = np.asarray([says_forget, says_forget_swapped])
     decisions = frozen_bools(both, "decisions") if both.dtype == np.bool_ else None  # of probabilities there are none
-    return PairOutcome(by_seed.mean(axis=0), np.asarray(in_forget), np.asarray(weight), decisions)
+    return outcome_of_differences(by_seed.mean(axis=0), in_forget, weight, group, decisions)
+
+
+def outcome_of_differences(
+    differences: Floats,
+    in_forget: ArrayLike,
+    weight: ArrayLike,
+    group: ArrayLike | None = None,
+    decisions: Bools | None = None,
+) -> PairOutcome:
+    """The outcome of one pair from what the swap changed for each point, (n_points, n_adversaries)."""
+    if group is None:
+        return PairOutcome(differences, np.asarray(in_forget), np.asarray(weight), decisions)
+    return Grouped.of(group, in_forget, weight).outcome(differences, decisions)
 
 
 def _contrast(values: Floats, in_forget: Bools, weight: Floats) -> Floats:

@@ -105,6 +105,7 @@ def differ_by_themselves(outcomes: Sequence[PairOutcome], chance: float = 1e-3) 
     for outcome in outcomes:
         if outcome.decisions is not None:
             total = outcome.decisions.sum(axis=(0, 1)).astype(np.float64)  # (points, adversaries)
+            total = total if outcome.grouped is None else outcome.grouped.means(total)
             spread = 2 * total.std(axis=0, ddof=1) / np.sqrt(len(total))
             z.append(_over(total[outcome.in_forget].mean(axis=0) - total[~outcome.in_forget].mean(axis=0), spread))
     return bool(z) and float(np.abs(z).max()) > rarer_than(chance / (2 * np.size(z)))

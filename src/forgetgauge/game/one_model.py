@@ -16,13 +16,15 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaincinv, gammaln
 
-from forgetgauge.game.advantage import PairOutcome
+from forgetgauge.game.advantage import Grouped, PairOutcome
 from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
 
 _LARGEST_TABLE = 1e9
 """Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
 _CANDIDATES = 20
 """Of so many answers to models of a game the exact p is computed."""
+_CANDIDATES_OF_GROUPS = 3
+"""And of so many where groups were drawn, of which it takes about a second."""
 ANSWERS, RANKS, TOP, PAIRS, GROUPS = "answers", "ranks", "top", "pairs", "groups"
 """Kinds of tests: of answers about a half, of the ranks of scores, of the largest scores alone, of pairs, of groups."""
 _FINEST = 60
@@ -167,27 +169,49 @@ def log_p_of_best(tests: Sequence[ModelTest]) -> float:
 def log_p_of_most_visible(outcomes: Sequence[PairOutcome], n_looks: int = 1) -> tuple[float, int]:
     """(ln p of the model and adversary that show F most, corrected for the choice among all of them; models asked).
 
-    Every model of a swap pair is one with its own F, so each alone is tested as `half_test` has it, and however they
-    depend on each other, Bonferroni's rule holds. The candidates are found by their distance from chance in standard
-    deviations; the exact tail is taken of a few of them alone, which can only make p larger. Where the number of pairs
-    was chosen after a look at some of them, those before and those after each have half of the error: two `n_looks`.
+    Every model of a swap pair is one with its own F, so each alone is tested as `half_test` has it (`groups_test` where
+    groups were drawn), and however they depend on each other, Bonferroni's rule holds. The candidates are found by
+    their distance from chance in standard deviations; the exact tail is taken of a few of them alone, which can only
+    make p larger. Where the number of pairs was chosen after a look at some of them, those before and those after each
+    have half of the error: two `n_looks`.
     """
-    tests, distances, n_models = [], [], 0
+    tests, distances, n_models, n_candidates = [], [], 0, _CANDIDATES
     for outcome in outcomes:
         if outcome.decisions is None:
             continue
         n_models += outcome.decisions.shape[0] * outcome.decisions.shape[1]
+        n_candidates = _CANDIDATES if outcome.grouped is None else _CANDIDATES_OF_GROUPS
         for says, forget in zip(outcome.decisions, outcome.sides, strict=True):
-            n_said = says.sum(axis=1)  # (seeds, adversaries)
-            spread = np.sqrt(np.maximum(n_said * (2 * outcome.k - n_said) / (4 * (2 * outcome.k - 1)), 1e-12))
-            distances.append(np.abs(says[:, forget].sum(axis=1) - n_said / 2) / spread)
-            tests += [(says[seed, :, which], forget) for seed, which in np.ndindex(n_said.shape)]
+            distances.append(_from_chance(says, forget, outcome.grouped))
+            tests += [(says[seed, :, at], forget, outcome.grouped) for seed, at in np.ndindex(distances[-1].shape)]
     if not tests:
         return 0.0, 0
-    furthest = np.argsort(-np.concatenate([each.ravel() for each in distances]), kind="stable")[:_CANDIDATES]
-    return min(
-        0.0, math.log(n_looks * len(tests)) + min(half_test(*tests[which]).log_p for which in furthest)
-    ), n_models
+    furthest = np.argsort(-np.concatenate([each.ravel() for each in distances]), kind="stable")[:n_candidates]
+    return min(0.0, math.log(n_looks * len(tests)) + min(_drawn(*tests[which]).log_p for which in furthest)), n_models
+
+
+def _from_chance(says: Bools, forget: Bools, grouped: Grouped | None) -> Floats:
+    """(seeds, adversaries) how far the answers about F, (seeds, points, adversaries), are from those about all, in
+    standard deviations of a random draw of the 2k points or groups."""
+    k = len(forget) // 2
+    if grouped is None:
+        n_said = says.sum(axis=1)
+        spread = np.sqrt(np.maximum(n_said * (2 * k - n_said) / (4 * (2 * k - 1)), 1e-12))
+        return np.asarray(np.abs(says[:, forget].sum(axis=1) - n_said / 2) / spread)
+    means = np.stack([_group_means(one.astype(np.float64), grouped.group) for one in says])  # (seeds, 2k, adversaries)
+    spread = np.sqrt(np.maximum(means.var(axis=1) * k * k / (2 * k - 1), 1e-12))
+    return np.asarray(np.abs(means[:, forget].sum(axis=1) - means.sum(axis=1) / 2) / spread)
+
+
+def _group_means(values: Floats, group: Ints) -> Floats:
+    """(groups, columns) of (points, columns), each point of a group weighing the same."""
+    sizes = np.bincount(group)
+    return np.stack([np.bincount(group, weights=column) / sizes for column in values.T], axis=1)
+
+
+def _drawn(says: Bools, forget: Bools, grouped: Grouped | None) -> ModelTest:
+    """The test that fits the draw: of points, or of groups, of which ``forget`` says who is in F."""
+    return half_test(says, forget) if grouped is None else groups_test(says, forget[grouped.group], grouped.group)
 
 
 def group_epsilon(log_p: float, *, level: float = 0.95, delta: float = 0.0, n_models: int = 1) -> float:

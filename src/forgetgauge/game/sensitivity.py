@@ -23,6 +23,16 @@ def by_class(labels: Ints, class_weight: Mapping[int, float]) -> Floats:
     return checked([class_weight[int(label)] for label in labels], len(labels))
 
 
+def by_group(weights: Floats, groups: Ints) -> Floats:
+    """P_D of points whose groups are drawn: a group weighs what its points weigh on average, however many they are.
+
+    Under the swap groups change places, not points: with equal weights each group is shown equally often, and each of
+    its points equally often among them.
+    """
+    _, place, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    return checked(weights / sizes[place], len(groups))
+
+
 def checked(weights: ArrayLike, n: int) -> Floats:
     """``weights`` as a distribution over n points; ValueError unless they are n finite numbers ≥ 0, not all zero."""
     array = frozen_floats(weights, "sensitivity weights")

@@ -20,19 +20,26 @@ class Split:
     """The ordered split s = (R, F, T): disjoint, |F| = |T| ≥ 1, each set sorted and read-only.
 
     R may be empty here (the paper's toy example keeps it out of sight); ``split_sizes`` refuses to draw such a split.
+    Where ``groups`` names the group of each point, (n,), no group is cut and |F| = |T| counts groups.
     """
 
     retain: Ints
     forget: Ints
     unseen: Ints
+    groups: Ints | None = None
 
     def __post_init__(self) -> None:
         for name in ("retain", "forget", "unseen"):
             object.__setattr__(self, name, _sorted_indices(getattr(self, name), name))
-        if len(self.forget) != len(self.unseen):
-            raise ValueError(
-                f"forget and unseen must be of one size, but they have {len(self.forget)} and {len(self.unseen)} points"
-            )
+        sizes = len(self.forget), len(self.unseen)
+        if self.groups is not None:
+            within = [set(self.groups[part].tolist()) for part in (self.retain, self.forget, self.unseen)]
+            if len(set.union(*within)) < sum(map(len, within)):
+                raise ValueError("the points of a group must all be in one set of the split")
+            sizes = len(within[1]), len(within[2])
+        if sizes[0] != sizes[1]:
+            what = "points" if self.groups is None else "groups"
+            raise ValueError(f"forget and unseen must be of one size, but they have {sizes[0]} and {sizes[1]} {what}")
         if len(self.forget) == 0:
             raise ValueError("a split needs at least one point to forget")
         everything = np.concatenate([self.retain, self.forget, self.unseen])
@@ -52,11 +59,11 @@ class Split:
     @property
     def n(self) -> int:
         """|D|, the number of points in the three sets together."""
-        return len(self.retain) + 2 * len(self.forget)
+        return len(self.retain) + len(self.forget) + len(self.unseen)
 
     def swapped(self) -> "Split":
         """s' = (R, T, F): the same retain set, with forget and unseen exchanged."""
-        return Split(self.retain, self.unseen, self.forget)
+        return Split(self.retain, self.unseen, self.forget, self.groups)
 
 
 @dataclass(frozen=True)
@@ -72,13 +79,18 @@ class SwapPair:
 
     @property
     def points(self) -> Ints:
-        """F followed by T of the first side, (2k,): the order in which every decision array of the pair is kept."""
+        """F followed by T of the first side: the order in which every decision array of the pair is kept."""
         return np.concatenate([self.split.forget, self.split.unseen])
 
     @property
     def in_forget(self) -> Bools:
-        """For each of ``points``, whether the first side forgets it: k times True, then k times False."""
-        return np.repeat([True, False], len(self.split.forget))
+        """For each of ``points``, whether the first side forgets it: first True, then False."""
+        return np.repeat([True, False], [len(self.split.forget), len(self.split.unseen)])
+
+    @property
+    def groups(self) -> Ints | None:
+        """The group of each of ``points``; None where single points were drawn."""
+        return None if self.split.groups is None else self.split.groups[self.points]
 
 
 def split_sizes(n: int, alpha: float | Fraction) -> tuple[int, int]:
@@ -104,16 +116,73 @@ def split_sizes(n: int, alpha: float | Fraction) -> tuple[int, int]:
     return n - 2 * k, k
 
 
-def draw_split(n: int, alpha: float | Fraction, rng: np.random.Generator) -> Split:
-    """One split of the points 0 … n−1, uniform over S_α."""
-    _, k = split_sizes(n, alpha)
-    order = rng.permutation(n)
-    return Split(retain=order[2 * k :], forget=order[:k], unseen=order[k : 2 * k])
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is drawn at random: n points one by one, or n groups, whose points stay together."""
+
+    n: int
+    of_point: Ints | None = None
+    """(points,) which unit, from 0, each point is of; None where every point is its own."""
+
+    @staticmethod
+    def of(n_points: int, groups: Ints | None = None) -> "Units":
+        """The points themselves, or the groups that (n_points,) ``groups`` names."""
+        if groups is None:
+            return Units(n_points)
+        names, of_point = np.unique(groups, return_inverse=True)
+        return Units(len(names), of_point.astype(np.int64))
+
+    def points_in(self, drawn: Ints) -> Ints:
+        """The points of these units, unit after unit in the order they were drawn in."""
+        if self.of_point is None:
+            return drawn
+        place = np.full(self.n, -1, dtype=np.int64)
+        place[drawn] = np.arange(len(drawn))
+        points = np.flatnonzero(place[self.of_point] >= 0)
+        return np.asarray(points[np.argsort(place[self.of_point[points]], kind="stable")], dtype=np.int64)
+
+    def containing(self, points: Bools) -> Ints:
+        """The units that have some of these (points,), in ascending order."""
+        return np.flatnonzero(points) if self.of_point is None else np.unique(self.of_point[points])
+
+    def members(self, drawn: Ints) -> Bools:
+        """(points,) whether a point is of one of these units."""
+        chosen = np.zeros(self.n, dtype=np.bool_)
+        chosen[drawn] = True
+        return chosen if self.of_point is None else chosen[self.of_point]
 
 
-def draw_pair(n: int, alpha: float | Fraction, rng: np.random.Generator) -> SwapPair:
+def draw_split(
+    n: int,
+    alpha: float | Fraction,
+    rng: np.random.Generator,
+    groups: Ints | None = None,
+    among: Bools | None = None,
+) -> Split:
+    """One split of the points 0 … n−1, uniform over S_α; with ``groups``, (n,), the groups are split so.
+
+    F and T are of the points that ``among``, (n,), names, all where it is None; what is left of these is in R too.
+    """
+    units = Units.of(n, groups)
+    _, k = split_sizes(units.n, alpha)
+    eligible = np.arange(units.n) if among is None else units.containing(among)
+    if len(eligible) < 2 * k:
+        raise ValueError(f"F and T are {2 * k}, but there are {len(eligible)} to draw them from; use a smaller alpha")
+    order = rng.permutation(eligible)
+    retain = np.concatenate([order[2 * k :], np.setdiff1d(np.arange(units.n), eligible)])
+    sets = [units.points_in(part) for part in (retain, order[:k], order[k : 2 * k])]
+    return Split(sets[0], sets[1], sets[2], groups)
+
+
+def draw_pair(
+    n: int,
+    alpha: float | Fraction,
+    rng: np.random.Generator,
+    groups: Ints | None = None,
+    among: Bools | None = None,
+) -> SwapPair:
     """One swap pair whose first side is uniform over S_α (and so is the second)."""
-    return SwapPair(draw_split(n, alpha, rng))
+    return SwapPair(draw_split(n, alpha, rng, groups, among))
 
 
 def _sorted_indices(points: Ints, name: str) -> Ints:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from forgetgauge.learn.checkpoint import Moved, Resumed
 from forgetgauge.models.building import torch_seeded
 from forgetgauge.streams import Streams
 
@@ -95,10 +96,17 @@ def descend(
     *,
     n_steps: int,
     after_step: Callable[[torch.optim.Optimizer], None] | None = None,
+    moved: Moved | None = None,
 ) -> None:
-    """Minimise `loss(positions)` over the batches, changing the parameters in place; `after_step` may correct them."""
+    """Minimise `loss(positions)` over the batches, changing the parameters in place; `after_step` may correct them.
+
+    With `moved`, all that a step changes besides, a long descent keeps checkpoints and goes on from one.
+    """
     optimiser = steps.optimiser_of(list(parameters))
+    going_on = None if moved is None else Resumed(moved, optimiser)
     for step, batch in enumerate(batches):
+        if going_on is not None and step < going_on.n_done:
+            continue
         for group in optimiser.param_groups:
             group["lr"] = steps.rate(step, n_steps)
         optimiser.zero_grad()
@@ -106,3 +114,5 @@ def descend(
         optimiser.step()
         if after_step is not None:
             after_step(optimiser)
+        if going_on is not None:
+            going_on.keep(step + 1)

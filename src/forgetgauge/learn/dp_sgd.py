@@ -33,6 +33,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
+from forgetgauge.learn.checkpoint import Moved, Resumed
 from forgetgauge.learn.descent import Positions, Steps, batches_per_epoch, own_randomness
 from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.engines import Engine
@@ -167,15 +168,18 @@ class DpSgd:
         feeds = [poisson_batches(p, b, s) for p, b, s in zip(points, budgets, streams, strict=True)]
         sums = ClippedSums(stack, points, self.clip_norm if self.is_private else None, self.physical_batch_size)
         sizes, n_steps = [budget.expected_batch_size for budget in budgets], 0
+        going_on = Resumed(Moved(stack.parameters, sources=sources), optimiser)
         for name, parameter in stack.parameters.items():
             parameter.grad = sums.total[name]
         with products_in(tf32=self.precision == "tf32"):
-            for batches in zip(*feeds, strict=True):
+            for n_steps, batches in enumerate(zip(*feeds, strict=True), 1):
+                if n_steps <= going_on.n_done:
+                    continue
                 totals = sums.of(batches)
                 noise.add_to(totals)
                 divide(totals, sizes)
                 optimiser.step()
-                n_steps += 1
+                going_on.keep(n_steps)
         return [self._signed(model, b, n_steps) for model, b in zip(stack.members(), budgets, strict=True)]
 
     def optimiser_of(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:

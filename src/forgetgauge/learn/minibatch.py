@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
+from forgetgauge.learn.checkpoint import Moved
 from forgetgauge.learn.descent import (
     Optimiser,
     Positions,
@@ -83,7 +84,14 @@ class Minibatch:
             return points.task.loss(outputs.float(), points.whole_labels[chosen])
 
         with own_randomness(streams), self._products():
-            descend(loss, model.parameters(), self._order(points, streams), self.steps, n_steps=self._n_steps(points))
+            descend(
+                loss,
+                model.parameters(),
+                self._order(points, streams),
+                self.steps,
+                n_steps=self._n_steps(points),
+                moved=Moved(model.state_dict(), [moves], draws_globally=True),
+            )
         return model.eval()
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
@@ -161,6 +169,7 @@ class Minibatch:
                 map(np.stack, zip(*orders, strict=True)),
                 self.steps,
                 n_steps=self._n_steps(points[0]),
+                moved=Moved(stack.parameters | stack.buffers, moves),
             )
         return [model.eval() for model in stack.members()]
 

@@ -1,4 +1,4 @@
-"""A BERT encoder with a linear head, through transformers, which is imported here alone and only when one is built.
+"""A BERT encoder with a linear head, through transformers, which is imported only when one is built.
 
 The attention mask is computed inside, from the padding, and handed over ready-made in four dimensions: transformers'
 own way to it branches on values, which vmap (and with it per-sample gradients and stacks) cannot follow. Attention is
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
+from forgetgauge.data.hugging_face import library
 from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
 
@@ -77,11 +78,7 @@ def bert(
 
 
 def _transformers() -> Any:
-    try:
-        import transformers
-    except ImportError as error:
-        raise UserError("model 'bert' needs transformers: pip install 'forgetgauge[text]'") from error
-    return transformers
+    return library("model 'bert'")
 
 
 def _random(sizes: dict[str, int], length: int) -> Any:
@@ -109,7 +106,6 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
     """
     transformers = _transformers()
     _check_kind(checkpoint, folder / "config.json")
-    transformers.utils.logging.disable_progress_bar()
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from forgetgauge.game.splits import split_sizes
-from forgetgauge.plan.draws import half_sizes
+from forgetgauge.game.arrays import Bools, Ints
+from forgetgauge.game.splits import SwapPair, split_sizes
+from forgetgauge.plan.draws import GROUP, half_sizes
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.strength import Strength, Tuning, Value, Variant
+from forgetgauge.plan.subjects import Halves, Target
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Game:
     value: Any = None
     """The swept value, in a sweep."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    """Rival metrics: `ic` with the two classes it confuses, `mia`, `distances`; those that are asked for."""
+    """Rival metrics that are asked for: `ic` with the two classes it confuses, `mia`, `distances`, `language`."""
     interval: Literal["student", "bounded"] = "student"
     """Which interval of Q is shown; no job depends on it."""
     task: str = "classification"
@@ -135,10 +137,42 @@ class Game:
     """`points`: at so many strengths each method is to be played, once it is known which are worth it; `planned`: 1
     when it is."""
 
+    by: Literal["point", "group"] = "point"
+    """What is drawn and forgotten: single points, or groups of them."""
+    oracle: Literal["point", "group"] = "point"
+    """What an adversary is shown at once: a point, or a group, on whose mean margin it decides."""
+    n_groups: int = 0
+    """Of the data set, where groups are drawn."""
+    hardest: float = 1.0
+    """F and T are drawn from this share of D, that which is memorised most."""
+    n_scorers: int = 16
+    """Models that show which it is."""
+
+    @property
+    def n_drawn(self) -> int:
+        """How many points the data set has or, where groups are drawn, how many groups."""
+        return self.n_groups if self.by == GROUP else self.n_points
+
     @property
     def sizes(self) -> tuple[int, int]:
-        """The numbers of retained and of forgotten points, (|R|, |F|)."""
-        return split_sizes(half_sizes(self.n_points, self.fraction)[0], self.alpha)
+        """The numbers of retained and of forgotten points, (|R|, |F|); where groups are drawn, of groups."""
+        return split_sizes(half_sizes(self.n_drawn, self.fraction)[0], self.alpha)
+
+    @property
+    def halves(self) -> Halves:
+        """The two halves of its data set."""
+        return Halves(self.data_digest, self.seed, self.fraction, self.by)
+
+    @property
+    def n_hardest(self) -> int:
+        """How many points (or groups) of D the hardest share is."""
+        return round(self.hardest * half_sizes(self.n_drawn, self.fraction)[0])
+
+    def swap_pair(self, pair: int, groups: Ints | None = None, hardest: Bools | None = None) -> SwapPair:
+        """The pair-th swap pair, as positions in the target half; of its points' groups, where groups are drawn, and
+        among the hardest, where these are asked for."""
+        n = half_sizes(self.n_points, self.fraction)[0] if groups is None else len(groups)
+        return Target(self.halves, self.alpha, pair, 0).swap_pair(n, groups, hardest)
 
     @property
     def choices(self) -> list[tuple[str, str, Named]]:

@@ -1,12 +1,13 @@
 """The job graph of one game: which models are trained, unlearned, looked at and attacked.
 
-    initialise ┐
+    [train(scorer k) ─► signals ─►] initialise ┐
     train(original: pair, side, seed) ─► unlearn(method) ─► signals on F ∪ T ─► decide(adversary)
     train(shadow k) ──────────────────[► unlearn(method)]─► signals ─► fit(adversary) ┘
     train(reference k, on a part of D) [► unlearn(method)]─► signals ─┘
     train(confused: pair, seed) ─► unlearn(method) ─► signals on what was taught wrongly, where the IC test is asked for
     train(shadow k) ─► unlearn(method at a strength) ─► utility, where a strength is chosen by what it costs
 
+Where F is of the hardest points, which the scorers show, all jobs that must know F read what `initialise` found.
 Originals are shared by all methods of a learner, shadows, references and fits by all pairs. References, background
 signals and unlearned shadows are made only where an adversary asks for them. A method whose strength is still looked
 for has no jobs yet but those of the search: a run that chooses one is planned again when it is known. No key holds a
@@ -20,8 +21,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import (
+    DRAW,
     UTILITY,
     DecideJob,
     FitJob,
@@ -33,7 +36,7 @@ from forgetgauge.plan.jobs import (
     UnlearnJob,
 )
 from forgetgauge.plan.strength import Value
-from forgetgauge.plan.subjects import Confused, Halves, Helper, Reference, Shadow, Subject, Target
+from forgetgauge.plan.subjects import Confused, Helper, Reference, Scorer, Shadow, Subject, Target
 from forgetgauge.streams import identity_key
 
 SIDES = (0, 1)
@@ -47,6 +50,8 @@ PANELS: dict[str, tuple[type[Helper], str]] = {
 }
 """Which models adversaries are shown, and on which points: outsiders are shadow models that look at D."""
 
+SCORED = {"target": TARGET_HALF, "shadow": SHADOW_HALF}
+"""What the models that score points are asked about."""
 
 UNTREATED, RETRAINED = "untreated", "retrained"
 """Models that a method's cost is counted from."""
@@ -100,11 +105,12 @@ class _Builder:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.jobs: dict[str, Job] = {}
-        self.halves = Halves(game.data_digest, game.seed, game.fraction)
+        self.halves = game.halves
+        self.by_group, self.is_hard = game.oracle == GROUP, game.hardest < 1
         self.size, self.n_forget = sum(game.sizes), game.sizes[1]
 
     def build(self) -> Graph:
-        initialise = self._add(InitialiseJob(self.halves, self.game.sensitivity, label="initialise the game"))
+        self.initialise = self._initialise()
         places = list(product(range(self.game.pairs), range(self.game.seeds), SIDES))
         settled = self.game.settled
         for (pair, seed, side), method in product(places, settled):
@@ -122,11 +128,26 @@ class _Builder:
             for pair, seed, method in product(range(self.game.pairs), range(self.game.seeds), settled)
             if "ic" in self.game.metrics
         }
-        return Graph(self.game, self.jobs, initialise, cells, fits, confused, costs)
+        return Graph(self.game, self.jobs, self.initialise, cells, fits, confused, costs)
 
     def _add(self, job: Job) -> str:
         self.jobs.setdefault(job.key, job)
         return job.key
+
+    def _initialise(self) -> str:
+        """The first job, on which all hang that must know the hardest points, where F is of these."""
+        inputs, learner = dict[str, str](), self.game.learner
+        for which in range(self.game.n_scorers if self.is_hard else 0):
+            subject, label = Scorer(self.halves, self.size, which), f"scorer {which}"
+            model = self._train(learner, subject, label)
+            for half, look_at in SCORED.items():
+                inputs[f"{half}-{which}"] = self._signals(model, subject, learner, look_at, f"{label} on the {look_at}")
+        how, label = (self.halves, self.game.sensitivity, self.game.hardest), "initialise the game"
+        return self._add(InitialiseJob(*how, inputs=inputs, label=label))
+
+    def _drawn(self, subject: Subject) -> dict[str, str]:
+        """What a job must read to know its points."""
+        return {DRAW: self.initialise} if self.is_hard and subject.hangs_on_hardest else {}
 
     # -- models --------------------------------------------------------------------------------------------------
 
@@ -138,7 +159,8 @@ class _Builder:
 
     def _train(self, learner: Named, subject: Subject, label: str) -> str:
         group = f"train {subject.role} {_short(learner.identity)} {self.size}"
-        return self._add(TrainJob(subject, learner, label=f"train {label}", group=group, coupled=True))
+        inputs = self._drawn(subject)
+        return self._add(TrainJob(subject, learner, inputs=inputs, label=f"train {label}", group=group, coupled=True))
 
     def _unlearn(self, method: str, original: Subject, label: str, asked: Subject | None = None) -> str:
         """A method applied to an original; `asked` is the model with what it is to forget, where that is not known of
@@ -151,6 +173,7 @@ class _Builder:
     ) -> str:
         subject = asked or original
         inputs = {"model": self._train(learner, original, of)} if how.uses_original else {}
+        inputs |= self._drawn(subject)
         short = f"{_short(how.unlearner.identity)} {_short(learner.identity)}"
         group = f"unlearn {subject.role} {short} {self.game.sizes}"
         return self._add(
@@ -160,10 +183,8 @@ class _Builder:
     def _signals(
         self, model: str, subject: Subject, learner: Named, look_at: str, label: str, columns: tuple[str, ...] = ()
     ) -> str:
-        label, group = f"signals of {label}", f"signals {look_at}"
-        return self._add(
-            SignalsJob(subject, learner, look_at, columns, inputs={"model": model}, label=label, group=group)
-        )
+        label, group, inputs = f"signals of {label}", f"signals {look_at}", {"model": model, **self._drawn(subject)}
+        return self._add(SignalsJob(subject, learner, look_at, columns, inputs=inputs, label=label, group=group))
 
     # -- adversaries ---------------------------------------------------------------------------------------------
 
@@ -175,12 +196,14 @@ class _Builder:
             inputs |= self._panel("outsider", method, adversary, self.game.n_shadows)
         if "references" in adversary.needs:
             inputs |= self._panel("reference", method, adversary, self.game.n_references)
+        inputs |= {DRAW: self.initialise} if self.is_hard else {}
         label = f"fit {name}" + (f" to {method}" if aware else "")
         return self._add(
             FitJob(
                 adversary.adversary,
                 self.game.n_classes,
                 self.game.task,
+                self.by_group,
                 inputs=inputs,
                 label=label,
                 group=f"fit {name}",
@@ -216,10 +239,9 @@ class _Builder:
             if "background" in adversary.needs:
                 label = f"{method}, {place}, on the shadow half"
                 inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, adversary.columns)
+            how = (adversary.adversary, self.game.task, self.by_group)
             label = f"{name} on {method}, {place}"
-            decide[name] = self._add(
-                DecideJob(adversary.adversary, self.game.task, inputs=inputs, label=label, group=f"decide {name}")
-            )
+            decide[name] = self._add(DecideJob(*how, inputs=inputs, label=label, group=f"decide {name}"))
         return CellJobs(unlearn, signals, decide)
 
     # -- strengths -----------------------------------------------------------------------------------------------
@@ -244,8 +266,8 @@ class _Builder:
                 yield (method, which, value), self._utility(made, asked, learner, label)
 
     def _utility(self, model: str, subject: Subject, learner: Named, label: str) -> str:
-        job = SignalsJob(subject, learner, UTILITY, inputs={"model": model}, label=f"utility of {label}", group=UTILITY)
-        return self._add(job)
+        inputs, label = {"model": model, **self._drawn(subject)}, f"utility of {label}"
+        return self._add(SignalsJob(subject, learner, UTILITY, inputs=inputs, label=label, group=UTILITY))
 
     # -- rival metrics -------------------------------------------------------------------------------------------
 

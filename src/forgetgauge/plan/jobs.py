@@ -40,6 +40,9 @@ UTILITY = "utility"
 """What models that show the cost of a strength are looked at for: how good they are on shadow points that they never
 saw is all that is kept of them."""
 
+DRAW = "draw"
+"""The role of the first job's artefact among the inputs of jobs that must know the hardest points."""
+
 TRIALS: frozenset[Kind] = frozenset({"try-model", "try-adversary"})
 """Kinds that are done before a run; their outcome is whether the user's code works."""
 
@@ -116,15 +119,18 @@ class Job(ABC):
 
 @dataclass(frozen=True)
 class InitialiseJob(Job):
-    """The halves of the data set, and the sensitivity P_D over the first."""
+    """The halves of the data set, the sensitivity P_D over the first, and its hardest points where F is of these."""
 
     kind = "initialise"
     halves: Halves
     sensitivity: Mapping[str, Any]
+    hardest: float = 1.0
+    """The share that F and T are drawn from: it takes signals of models that score the points."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {**self.halves.identity, "sensitivity": dict(self.sensitivity)}
+        hardest = {"hardest": self.hardest} if self.hardest < 1 else {}
+        return {**self.halves.identity, "sensitivity": dict(self.sensitivity), **hardest}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:
@@ -206,10 +212,12 @@ class FitJob(Job):
     adversary: Named
     n_classes: int
     task: str
+    by_group: bool = False
+    """Whether it is to decide about whole groups."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"adversary": self.adversary.identity, "n_classes": self.n_classes}
+        return {"adversary": self.adversary.identity, "n_classes": self.n_classes, **_by_group(self.by_group)}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:
@@ -223,14 +231,20 @@ class DecideJob(Job):
     kind = "decide"
     adversary: Named
     task: str
+    by_group: bool = False
+    """Whether it decides about whole groups."""
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"adversary": self.adversary.identity}
+        return {"adversary": self.adversary.identity, **_by_group(self.by_group)}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:
         return [("adversary", self.adversary)]
+
+
+def _by_group(by_group: bool) -> dict[str, bool]:
+    return {"by_group": True} if by_group else {}
 
 
 @dataclass(frozen=True)

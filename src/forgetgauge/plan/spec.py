@@ -51,6 +51,15 @@ class DataSpec(_RunFileTable):
         written="classification",
         in_game=None,
     )
+    groups: int | str | None = declared(
+        None,
+        "of which group (user, document, person) each point is: a `.npy` file with a number or name for each point, or"
+        " a number: so many points that follow each other are one group; a data set may know its groups itself",
+        see="([forget sets](forget-sets.md))",
+        argument=None,
+        in_game=None,
+        written="–",
+    )
     fraction: float = declared(
         1.0,
         "η: the share of the target half and of the shadow half that is used",
@@ -79,6 +88,28 @@ class GameSpec(_RunFileTable):
         within=Range(above=0, below=1),
         label="α = |F| / |R ∪ F|",
         argument_default=0.5,
+    )
+    by: Literal["point", "group"] = declared(
+        "point",
+        'what asks to be forgotten: `"group"` draws whole groups of points, which are never cut; α, |F| = |T| and every'
+        " statistic then count groups",
+        see="([forget sets](forget-sets.md))",
+        label="drawn and forgotten by",
+    )
+    oracle: Literal["point", "group"] | None = declared(
+        None,
+        'what an adversary is shown at once where groups are drawn: `"point"`, one point of a group, or `"group"`, all'
+        " of its points, on whose mean score it decides",
+        written="as `by`",
+        in_game=None,
+    )
+    hardest: float = declared(
+        1.0,
+        "F and T are drawn from this share of D: the points (or groups) that models memorise most, as models show that"
+        " have nothing else to do with the game",
+        see="([forget sets](forget-sets.md))",
+        within=Range(above=0, most=1),
+        label="share of D that F and T are drawn from, the hardest first",
     )
     pairs: int = declared(
         8, "swap pairs, each a fresh draw; five or more give an interval over pairs", within=_COUNT, label="swap pairs"
@@ -140,6 +171,14 @@ class ShadowSpec(_RunFileTable):
         within=_COUNT,
         label="reference models",
         in_game="n_references",
+    )
+    scorers: int = declared(
+        16,
+        "models on random parts of both halves that show which points are memorised most, where `game.hardest` is"
+        " below 1",
+        within=Range(least=2, most=10_000),
+        label="models that score points for hardness",
+        in_game="n_scorers",
     )
 
 
@@ -217,6 +256,12 @@ class MetricsSpec(_RunFileTable):
     )
     distances: bool = declared(
         False, "KL divergence and accuracy gaps to Retrain, which must be among the unlearners", **_APART
+    )
+    language: bool = declared(
+        False,
+        "what is quoted of language models: the KS test on losses and PrivLeak, both against Retrain, which must be"
+        " among the unlearners, extraction strength and verbatim match",
+        **_APART,
     )
 
 
@@ -308,6 +353,9 @@ class Arguments(TypedDict, total=False):
     task: str | None
     fraction: float
     alpha: float
+    by: str
+    oracle: str | None
+    hardest: float
     pairs: int
     seeds: int
     share_retrain: bool
@@ -316,6 +364,7 @@ class Arguments(TypedDict, total=False):
     interval: str
     shadows: int
     references: int
+    scorers: int
     price: float
     strengths: int
     tuning_shadows: int

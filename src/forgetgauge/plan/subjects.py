@@ -15,7 +15,15 @@ import numpy as np
 
 from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.plan.draws import draw_confused, draw_halves, draw_reference, draw_shadow, draw_swap_pair
+from forgetgauge.plan.draws import (
+    GROUP,
+    POINT,
+    draw_confused,
+    draw_halves,
+    draw_reference,
+    draw_shadow,
+    draw_swap_pair,
+)
 
 
 @dataclass(frozen=True)
@@ -26,15 +34,32 @@ class Halves:
     """Digest of the data set."""
     seed: int
     fraction: float
+    by: str = POINT
+    """What is drawn, here and for every model: points, or groups."""
 
     @property
     def identity(self) -> dict[str, Any]:
         """As it stands in keys."""
-        return {"data": self.data, "seed": self.seed, "fraction": self.fraction}
+        by = {} if self.by == POINT else {"by": self.by}
+        return {"data": self.data, "seed": self.seed, "fraction": self.fraction, **by}
 
-    def draw(self, n: int) -> tuple[Ints, Ints]:
+    def drawn_groups(self, groups: Ints | None) -> Ints | None:
+        """Of the groups that the data set knows, those that are drawn: all, or None where single points are."""
+        return groups if self.by == GROUP else None
+
+    def draw(self, n: int, groups: Ints | None = None) -> tuple[Ints, Ints]:
         """Positions of the target half and of the shadow half among the n points of the data set."""
-        return draw_halves(self.data, n, self.seed, self.fraction)
+        return draw_halves(self.data, n, self.seed, self.fraction, self.drawn_groups(groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Hardest:
+    """The points that are memorised most, from which F and T are drawn; fixed before any draw of these."""
+
+    target: Bools
+    """(|D|,) of the target half."""
+    shadow: Bools
+    """Of the shadow half."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +93,20 @@ class Subject(ABC):
 
     @property
     @abstractmethod
+    def hangs_on_hardest(self) -> bool:
+        """Whether its points depend on which are the hardest, where F and T are drawn from these."""
+
+    @property
+    @abstractmethod
     def exchanged(self) -> tuple[int, int] | None:
         """The two classes whose labels are exchanged in F while the model learns, if any."""
 
     @abstractmethod
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        """Its points, given the two halves of the data set and the labels of the whole of it."""
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
+        """Its points, given the two halves of the data set and the labels and groups of the whole of it; what is
+        forgotten, and T, are of the hardest points, where these are asked for."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +127,18 @@ class Target(Subject):
         split = {"role": self.role, "alpha": self.alpha, "pair": self.pair, "side": self.side}
         return {**self.halves.identity, **split, **_replicate(self.replicate)}
 
-    def swap_pair(self, n: int) -> SwapPair:
-        """The pair, whose indices are positions in the target half of n points."""
-        halves = self.halves
-        return draw_swap_pair(halves.data, n, halves.seed, halves.fraction, self.alpha, self.pair)
+    hangs_on_hardest = True
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        side = self.swap_pair(len(target)).sides[self.side]
+    def swap_pair(self, n: int, groups: Ints | None = None, hardest: Bools | None = None) -> SwapPair:
+        """The pair, whose indices are positions in the target half of n points with these groups."""
+        halves, drawn = self.halves, self.halves.drawn_groups(groups)
+        return draw_swap_pair(halves.data, n, halves.seed, halves.fraction, self.alpha, self.pair, drawn, hardest)
+
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
+        among = None if hardest is None else hardest.target
+        side = self.swap_pair(len(target), _at(groups, target), among).sides[self.side]
         retain, forget = target[side.retain], target[side.forget]
         return PointSets(retain, forget, target[side.unseen], _never_seen(shadow, retain, forget))
 
@@ -131,9 +169,14 @@ class Shadow(Helper):
     """A helper that knows points of the shadow half alone."""
 
     role = "shadow"
+    hangs_on_hardest = True
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        drawn = draw_shadow(self.halves.data, len(shadow), *self._drawn_by)
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
+        own = self.halves.drawn_groups(_at(groups, shadow))
+        among = None if hardest is None else hardest.shadow
+        drawn = draw_shadow(self.halves.data, len(shadow), *self._drawn_by, own, among)
         return PointSets(*_parts(shadow, *drawn), target)
 
 
@@ -143,10 +186,27 @@ class Reference(Helper):
 
     role = "reference"
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
-        drawn = draw_reference(self.halves.data, (len(target), len(shadow)), *self._drawn_by)
+    @property
+    def hangs_on_hardest(self) -> bool:
+        return self.forget is not None
+
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
+        of_each = [self.halves.drawn_groups(_at(groups, half)) for half in (target, shadow)]
+        own = None if of_each[0] is None or of_each[1] is None else (of_each[0], of_each[1])
+        among = None if hardest is None else hardest.target
+        sizes = (len(target), len(shadow))
+        drawn = draw_reference(self.halves.data, sizes, *self._drawn_by, own, among, self.role)
         retain, forget, unseen = _parts(np.concatenate([target, shadow]), *drawn)
         return PointSets(retain, forget, unseen, _never_seen(shadow, retain, forget))
+
+
+@dataclass(frozen=True)
+class Scorer(Reference):
+    """A reference model that no adversary learns from: it shows which points are memorised most."""
+
+    role = "scorer"
 
 
 @dataclass(frozen=True)
@@ -154,6 +214,7 @@ class Confused(Subject):
     """A model of the IC test: trained on as many points of D as a target, with two classes exchanged in F."""
 
     role = "confused"
+    hangs_on_hardest = False
     size: int
     which: int
     classes: tuple[int, int]
@@ -170,12 +231,18 @@ class Confused(Subject):
         drawn = {"role": self.role, "size": self.size, "which": self.which, "labels": labels}
         return {**self.halves.identity, **drawn, **_replicate(self.replicate)}
 
-    def point_sets(self, target: Ints, shadow: Ints, labels: Ints) -> PointSets:
+    def point_sets(
+        self, target: Ints, shadow: Ints, labels: Ints, groups: Ints | None = None, hardest: Hardest | None = None
+    ) -> PointSets:
         halves = self.halves
         drawn_by = (halves.seed, halves.fraction, self.size, self.which, self.classes)
-        drawn = draw_confused(halves.data, labels[target], *drawn_by)
+        drawn = draw_confused(halves.data, labels[target], *drawn_by, halves.drawn_groups(_at(groups, target)))
         retain, forget, unseen = _parts(target, *drawn)
         return PointSets(retain, forget, unseen, _never_seen(shadow, retain, forget))
+
+
+def _at(groups: Ints | None, points: Ints) -> Ints | None:
+    return None if groups is None else groups[points]
 
 
 def _replicate(replicate: int | None) -> dict[str, int]:

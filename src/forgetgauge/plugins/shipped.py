@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from forgetgauge.plugins import language_models
 from forgetgauge.plugins.catalogue import Entry
 
 UNLEARNERS: dict[str, Entry] = {
@@ -120,6 +121,7 @@ UNLEARNERS: dict[str, Entry] = {
         cost="|F| × |R ∪ F| second derivatives (a batch: |R ∪ F|); a full training where the budget is exceeded",
         cites="Guo et al. 2020",
     ),
+    **language_models.UNLEARNERS,
 }
 """What makes a model forget."""
 
@@ -230,6 +232,7 @@ ADVERSARIES: dict[str, Entry] = {
         cost="a few predictions per point",
         cites="Keskar et al. 2017 (sharpness)",
     ),
+    **language_models.ADVERSARIES,
 }
 """Who looks for what a model did not forget."""
 
@@ -265,6 +268,7 @@ LEARNERS: dict[str, Entry] = {
         cost="epochs × n gradients, and their norms",
         cites="Abadi et al. 2016; opacus (Yousefpour et al. 2021)",
     ),
+    **language_models.LEARNERS,
 }
 """How a model comes to be."""
 
@@ -306,12 +310,7 @@ MODELS: dict[str, Entry] = {
     ),
     "mlp": Entry("forgetgauge.models.mlp:MLP", "perceptron with hidden layers, for points of any shape"),
     "linear": Entry("forgetgauge.models.mlp:linear", "softmax regression, for points of any shape"),
-    "bert": Entry(
-        "forgetgauge.models.bert:bert",
-        "transformer encoder for token ids, pretrained (a local or hub checkpoint) or random",
-        needs="the extra [text]",
-        cites="Devlin et al. 2019",
-    ),
+    **language_models.MODELS,
 }
 """Architectures."""
 
@@ -371,6 +370,7 @@ DATA: dict[str, Entry] = {
         needs="a download of 0.8 MiB, once; the extra [text] for a checkpoint's tokenizer",
         cites="Socher et al. 2013",
     ),
+    **language_models.DATA,
 }
 """The data sets we know how to read, and where they are from."""
 
@@ -384,6 +384,7 @@ TASKS: dict[str, Entry] = {
         "forgetgauge.tasks.regression:REGRESSION",
         "a label is a real number; squared error, R²",
     ),
+    **language_models.TASKS,
 }
 """What a data set's labels and a model's outputs mean."""
 

@@ -14,6 +14,7 @@ from functools import cache
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
@@ -118,7 +119,7 @@ def template(name: str) -> jinja2.Template:
     )
     environment.filters.update(
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
-        count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
+        forget_set=forget_set, count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
         interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip

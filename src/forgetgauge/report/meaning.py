@@ -1,6 +1,10 @@
-"""What a verdict means, in a sentence for somebody who has never heard of the game."""
+"""What a verdict means, in a sentence for somebody who has never heard of the game; and what Q is about, where F is not
+drawn from all points one by one."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from forgetgauge.results.verdict import (
     INCONCLUSIVE,
@@ -33,3 +37,27 @@ def meaning(verdict: str, resolution: float | None) -> str:
             "may have been missed."
         )
     return said
+
+
+def forget_set(spec: Mapping[str, Any]) -> str | None:
+    """What Q of a game is about, where that is not any point of the data as likely as any other."""
+    found = []
+    if spec.get("by") == "group":
+        shown = (
+            "an adversary is shown all points of a group at once and decides by their mean score"
+            if spec.get("oracle") == "group"
+            else "an adversary is shown one point of a group at a time"
+        )
+        found.append(
+            f"Whole groups are forgotten, {spec.get('n_forget', 0):,} at a time: {shown}. Each group weighs as its mean"
+            " point does, and the group is the unit of all intervals and tests."
+        )
+    share, what = spec.get("hardest", 1.0), "groups" if spec.get("by") == "group" else "points"
+    if share < 1:
+        found.append(
+            f"F and T are drawn from the {100 * share:g} % of the {what} that models memorise most: Q is about these,"
+            " and tends to be higher for others."
+        )
+    if spec.get("sensitivity", {}).get("kind", "uniform") != "uniform":
+        found.append("Points are weighed as game.sensitivity states: Q is about those that weigh most.")
+    return " ".join(found) or None

@@ -50,7 +50,8 @@ def _numbers(model: ModelResult, found: OneModelResult) -> str:
     """p, and the bound of ε where the model can be judged."""
     line = ""
     if any(test.by == RANKS for test in model.tests.values()):
-        line = "Scores are asked of every point of F beside every point of T which has the larger one. "
+        unit, score = ("group", "mean score") if found.kind == "groups" else ("point", "score")
+        line = f"Of every {unit} of F and every {unit} of T it is asked which has the larger {score}. "
     line += f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
     line += "" if found.origin == DRAWN else ", if F and T are exchangeable"
     if model.verdict == NOT_EVALUABLE:

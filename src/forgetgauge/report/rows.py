@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -147,10 +147,12 @@ def _game_of(result: Result | OneModelResult) -> dict[str, str]:
         choices: dict[str, Any] = {"draw": f"{result.commitment[:12]}…, seed {result.seed}", "drawn": drawn}
         return choices | {"level": setting(result.level), "delta": setting(result.delta)}
     specs = [game.spec for game in result.games]
+    what = f"{specs[0].get('by', 'point')}s"
     picked: dict[str, Any] = {
         "data": result.digests.get("data", "")[:12],
-        "retained points": specs[0].get("n_retain"),
-        "forgotten points": specs[0].get("n_forget"),
+        "drawn": _drawn(specs[0]),
+        f"retained {what}": specs[0].get("n_retain"),
+        f"forgotten {what}": specs[0].get("n_forget"),
         "model": specs[0].get("learner", {}).get("params", {}).get("model"),
         "adversaries": ", ".join(sorted({name for spec in specs for name in spec.get("adversaries", {})})),
         "level": specs[0].get("level"),
@@ -158,6 +160,13 @@ def _game_of(result: Result | OneModelResult) -> dict[str, str]:
         "sweep": result.sweep,
     }
     return {key: setting(value) for key, value in picked.items() if value not in (None, "")}
+
+
+def _drawn(spec: Mapping[str, Any]) -> str:
+    """`points`, `groups, shown whole`, `points of the hardest 0.1`."""
+    shown = ", shown whole" if spec.get("oracle") == "group" else ""
+    share = spec.get("hardest", 1)
+    return f"{spec.get('by', 'point')}s{shown}" + (f" of the hardest {setting(share)}" if share < 1 else "")
 
 
 # -- games of swap pairs -----------------------------------------------------------------------------------------------

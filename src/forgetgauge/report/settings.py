@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.spec import PARAMETERS
 from forgetgauge.results.record import Result, StackResult
 from forgetgauge.wording import INTERVALS, listed, seconds, setting
@@ -61,6 +62,10 @@ def _merged(games: Sequence[Mapping[str, str]]) -> list[Setting]:
     return [Setting(name, column if len(set(column)) > 1 else column[:1]) for name, column in columns.items()]
 
 
+USUAL = (("by", POINT), ("hardest", 1))
+"""What is not worth a line."""
+
+
 def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     lines = {
         "data set": _named(spec.get("data", {})),
@@ -69,6 +74,8 @@ def _game_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         "|R|": _joined(spec, "n_retain"),
         "|F| = |T|": _joined(spec, "n_forget"),
         **{one.label: _shown(one.in_game, spec) for one in PARAMETERS.values() if one.in_game is not None},
+        "shown to the adversary at once": spec.get("oracle", "") if spec.get("by") == GROUP else "",
+        "groups": _joined(spec, "n_groups") if spec.get("by") == GROUP else "",
         "number of pairs chosen after a pilot": setting(spec["until"]) if spec.get("until") else "",
         "other metrics": setting(spec["metrics"]) if spec.get("metrics") else "",
         "learner": _named(spec.get("learner", {})),
@@ -83,6 +90,8 @@ def _shown(name: str, spec: Mapping[str, Any]) -> str:
     if name == "sensitivity":
         return _sensitivity(spec.get(name, {}))
     if name not in spec or (name == "oracle_draws" and not spec.get("queries")):
+        return ""
+    if (name, spec[name]) in USUAL or (name == "n_scorers" and spec.get("hardest", 1) == 1):
         return ""
     value = spec[name]
     if isinstance(value, bool):

@@ -121,6 +121,39 @@ METRICS = (
         "the same on unseen points, where there is nothing to forget: models trained on more points differ there too.",
         better=-1,
     ),
+    Metric(
+        "loss_ks",
+        "KS p of losses",
+        1.0,
+        "p-value of the Kolmogorov–Smirnov test between the method’s and Retrain’s losses on F: the forget quality of "
+        "TOFU with losses in the place of truth ratios, which need wrong answers that these data do not have. The two "
+        "samples are of the same records, which the test takes for independent: it misses what changes from record to "
+        "record, and a large p is no evidence of forgetting.",
+    ),
+    Metric(
+        "privleak",
+        "PrivLeak",
+        0.0,
+        "relative difference from Retrain of 1 − AUC, F against T, by Min-K % (k = 40) on one side of a pair; MUSE "
+        "quotes it in percent. Below 0, F looks more like training data than it does to Retrain. It is of "
+        "one attack alone, and on one side F and T differ before any training.",
+        ranked=False,
+    ),
+    Metric(
+        "extraction",
+        "extraction strength",
+        0.0,
+        "the largest share of a forgotten answer that greedy decoding completes when it is given the rest. What can be "
+        "guessed counts too, so that Retrain is not at 0; what a model knows but does not say first does not count.",
+        better=-1,
+    ),
+    Metric(
+        "verbatim",
+        "verbatim match",
+        0.0,
+        "the share of a forgotten answer that greedy decoding gives before its first wrong token. It misses the same.",
+        better=-1,
+    ),
     *(
         Metric(
             f"gap_{key}",

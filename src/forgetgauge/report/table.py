@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.stated import HEADS, Certificate, certificates, claimed_delta, legend, spent_budget
 from forgetgauge.report.strengths import price_line
@@ -72,7 +73,7 @@ def _game_table(game: GameResult) -> str:
     rows = [[name, *_cells(game, method, shown)] for name, method in by_quality(game.methods)]
     lines = [align([header, *rows])]
     lines += verdict_lines(game)
-    lines += [line for line in (price_line(game),) if line is not None]
+    lines += [line for line in (price_line(game), forget_set(game.spec)) if line is not None]
     reading = []
     if game.noise_floor is not None:
         reading.append(

@@ -103,7 +103,7 @@ def diagnostic_result(each: Sequence[Diagnostics]) -> DiagnosticResult:
     )
 
 
-def optimism_warnings(n_forget: int, n_pairs: int, n_adversaries: int) -> list[str]:
+def optimism_warnings(n_forget: int, n_pairs: int, n_adversaries: int, what: str = "points") -> list[str]:
     """Where F is so small that choosing the adversary on one half of the pairs and scoring it on the other flatters.
 
     In simulations with 8 and 16 adversaries Q lay above the truth by up to 1/√(2 |F| pairs) (docs/statistics.md).
@@ -112,7 +112,7 @@ def optimism_warnings(n_forget: int, n_pairs: int, n_adversaries: int) -> list[s
     if n_adversaries < 2 or optimism <= NOTICEABLE:
         return []
     return [
-        f"Q may be shown too high by up to {optimism:.2f}: with {n_forget} forgotten points and {n_pairs} pairs, the "
+        f"Q may be shown too high by up to {optimism:.2f}: with {n_forget} forgotten {what} and {n_pairs} pairs, the "
         f"best of {n_adversaries} adversaries is often not the one chosen; read the lower end of the interval"
     ]
 

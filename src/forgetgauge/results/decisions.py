@@ -34,14 +34,16 @@ def pack_decisions(
         for pair, outcome in found.items():
             if outcome.decisions is None:
                 return None
-            drawn = outcome.in_forget.tobytes(), outcome.weight.tobytes(), outcome.decisions.shape
+            points = outcome.grouped or outcome
+            drawn = points.in_forget.tobytes(), points.weight.tobytes(), outcome.decisions.shape
             alike.setdefault((pair, *drawn), {})[method] = outcome
     pairs = [_packed(drawn[0], alike[drawn]) for drawn in sorted(alike, key=lambda drawn: drawn[0])]
     return GameDecisions(list(outcomes), list(adversaries), pairs)
 
 
 def _packed(pair: Any, methods: Mapping[str, PairOutcome]) -> PairDecisions:
-    first = next(iter(methods.values()))
+    found = next(iter(methods.values()))
+    first = found.grouped or found
     decided = np.stack([one.decisions for one in methods.values() if one.decisions is not None], axis=-1)
     weighted = np.ptp(first.weight) > 0
     return PairDecisions(
@@ -52,6 +54,7 @@ def _packed(pair: Any, methods: Mapping[str, PairOutcome]) -> PairDecisions:
         _text(np.packbits(first.in_forget).tobytes()),
         _text(np.packbits(decided).tobytes()),
         _text(first.weight.astype("<f8").tobytes()) if weighted else None,
+        None if found.grouped is None else _text(found.grouped.group.astype("<i4").tobytes()),
     )
 
 
@@ -65,12 +68,13 @@ def unpack_decisions(found: GameDecisions) -> dict[str, dict[Any, PairOutcome]]:
         bits = math.prod(shape)
         decided = np.unpackbits(np.frombuffer(_bytes(one.decisions, -(-bits // 8)), np.uint8), count=bits)
         weight = np.ones(n) if one.weight is None else np.frombuffer(_bytes(one.weight, 8 * n), "<f8")
+        group = None if one.group is None else np.frombuffer(_bytes(one.group, 4 * n), "<i4")
         says = decided.reshape(shape).astype(np.bool_)
         for which, method in enumerate(one.methods):
             if one.pair in outcomes[method]:
                 raise ValueError(f"pair {one.pair} of {method} stands twice")
             first, second = says[..., which]
-            outcomes[method][one.pair] = outcome_of_decisions(first, second, in_forget.astype(np.bool_), weight)
+            outcomes[method][one.pair] = outcome_of_decisions(first, second, in_forget.astype(np.bool_), weight, group)
     return outcomes
 
 

@@ -58,6 +58,8 @@ class Rules:
     """Methods that know nothing of F."""
     n_pilot: int = 0
     """Pairs on which the number of pairs was chosen."""
+    drawn: str = "points"
+    """What is drawn: points or groups."""
     is_drawn: bool = True
     """Whether F is known to be a random half of each pair's points: a run draws it, an audit is told so."""
 
@@ -73,6 +75,7 @@ def rules_of(spec: Mapping[str, Any], methods: Collection[str]) -> Rules:
         seed=spec["seed"],
         blind=[name for name in methods if is_blind(spec, name)],
         n_pilot=int((spec.get("until") or {}).get("pilot_pairs", 0)),
+        drawn=f"{spec.get('by', 'point')}s",
         is_drawn="data_digest" in spec,
     )
 
@@ -141,7 +144,7 @@ def judge(
         interval_basis=next((found.quality_interval.basis for found in judged.values()), None),
         warnings=[
             *notes,
-            *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries)),
+            *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries), rules.drawn),
             *silence(silent, played.adversaries),
             *_unlike(judged),
             *played.doubts(list(judged)),

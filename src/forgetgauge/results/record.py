@@ -254,6 +254,9 @@ class PairDecisions(Record):
     """Bits of (sides, seeds, points, adversaries, methods)."""
     weight: str | None = None
     """P_D of each point as little-endian doubles; None where all weigh alike."""
+    group: str | None = None
+    """Which of the pair's groups, from 0, each point is of, as little-endian 32-bit numbers; None where points were
+    drawn, or groups answered about as a whole, which then are the points here."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.game.arrays import Floats
+from forgetgauge.game.diagnostics import auc
 from forgetgauge.game.quality import first_largest
+from forgetgauge.metrics.language import ks_p_value, privleak
 from forgetgauge.metrics.scores import (
     best_attack,
     ic_score,
@@ -29,14 +31,24 @@ from forgetgauge.plan.graph import SIDES, Cell
 from forgetgauge.results.assessed import mean, mean_of_each
 from forgetgauge.results.record import MetricResult
 from forgetgauge.results.views import GameView
+from forgetgauge.tasks.causal_lm import CAUSAL_LM
 from forgetgauge.tasks.classification import predicted
 
-RANGES: dict[str, tuple[float, float]] = {"offset_mia": (-1, 1), "kl": (0, np.inf), "gap": (-1, 1)}
+RANGES: dict[str, tuple[float, float]] = {
+    "offset_mia": (-1, 1),
+    "kl": (0, np.inf),
+    "gap": (-1, 1),
+    "privleak": (-1, np.inf),
+}
 """Where a score must lie, by the beginning of its name; the others are shares."""
 
 
 IC_ACCURACIES = {"ic_accuracy": "unseen", "ic_test_accuracy": "test"}
 """Of the models of the IC test: the metric -> on which points."""
+
+
+QUOTED = ("loss", "min-k 40", "extraction-strength", "verbatim-match")
+"""The signals of a language model that its metrics are computed from; MUSE takes the 40 % lowest for PrivLeak."""
 
 
 class Rivals:
@@ -56,7 +68,9 @@ class Rivals:
             both = [pair for pair in pairs if pair in pairs_of_retrain]
             found |= self._offset(method, both) if both else {}
         if "distances" in self.game.metrics:
-            found |= self._plain(self._distances(method))
+            found |= self._plain(self._by_pair(method, self._distance))
+        if "language" in self.game.metrics:
+            found |= self._plain(self._by_pair(method, self._quoted))
         return found
 
     @cached_property
@@ -134,19 +148,21 @@ class Rivals:
     def _decided(self, method: str, pair: int, side: int, seed: int, name: str) -> Mapping[str, npt.NDArray[Any]]:
         return self.run.read(self.graph.cells[Cell(method, pair, side, seed)].decide[name]).arrays
 
-    # -- distances to Retrain ------------------------------------------------------------------------------------
+    # -- against Retrain -----------------------------------------------------------------------------------------
 
-    def _distances(self, method: str) -> dict[str, list[float]]:
-        """Metric -> by pair."""
+    def _by_pair(
+        self, method: str, compare: Callable[[int, int, str, str], dict[str, float]]
+    ) -> dict[str, list[float]]:
+        """Metric -> by pair, of models of the method beside Retrain's."""
         if self.retrain is None:
             return {}
         found: dict[str, list[float]] = {}
         for pair in range(self.game.pairs):
             couples = [self._couple(method, pair, side, seed) for side, seed in product(SIDES, range(self.game.seeds))]
             if all(self.run.has(key) for _, *keys in couples for key in keys):
-                each = [self._distance(pair, *couple) for couple in couples]
-                for name, distance in mean_of_each(each).items():
-                    found.setdefault(name, []).append(distance)
+                each = [compare(pair, *couple) for couple in couples]
+                for name, value in mean_of_each(each).items():
+                    found.setdefault(name, []).append(value)
         return found
 
     def _couple(self, method: str, pair: int, side: int, seed: int) -> tuple[int, str, str]:
@@ -166,6 +182,24 @@ class Rivals:
         distances = {name: mean_kl(usual[part], said[part], weight[part]) for name, part in parts.items()}
         utility, expected = (self.run.facts(key)["utility"] for key in (own, retrained))
         return distances | {f"gap_{name}": utility[name] - expected[name] for name in utility if name in expected}
+
+    def _quoted(self, pair: int, side: int, own: str, retrained: str) -> dict[str, float]:
+        """What is quoted of language models. PrivLeak is left out where Min-K % is never wrong about Retrain."""
+        in_forget, weight = self.view.points_of(pair)
+        forget = in_forget if side == 0 else ~in_forget
+        said, usual = (self._signals(key) for key in (own, retrained))
+        aucs = (auc(one["min-k 40"], forget, weight) for one in (said, usual))
+        leak = privleak(*aucs)
+        return {
+            "loss_ks": ks_p_value(said["loss"][forget], usual["loss"][forget]),
+            **({} if np.isnan(leak) else {"privleak": leak}),
+            "extraction": float(np.average(said["extraction-strength"][forget], weights=weight[forget])),
+            "verbatim": float(np.average(said["verbatim-match"][forget], weights=weight[forget])),
+        }
+
+    def _signals(self, key: str) -> dict[str, Floats]:
+        arrays = self.run.look_up(key).arrays
+        return {name: CAUSAL_LM.signals[name](arrays["outputs"], arrays["labels"]) for name in QUOTED}
 
     # -- results -------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,10 @@ class _Spec(_Known):
     n_classes: int = 0
     n_retain: int = 0
     n_forget: int = 0
+    by: str = "point"
+    oracle: str = "point"
+    n_groups: int = 0
+    hardest: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1 or not 0 <= self.delta < 1:

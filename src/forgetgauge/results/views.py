@@ -6,12 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
+from forgetgauge.game.advantage import Grouped, PairOutcome, outcome_of_decisions, outcome_of_differences
 from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.game.direction import Lean, membership_lean, rank_differences
 from forgetgauge.game.splits import SwapPair
-from forgetgauge.plan.draws import swap_pair_of
+from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.graph import SIDES, Cell, Graph
 from forgetgauge.results.doubts import Evidence, is_copy
 from forgetgauge.store.content import Expected, is_content
@@ -57,7 +58,7 @@ class RunView:
 
 def expected_of(graph: Graph) -> dict[str, Expected]:
     """Job key -> what its artefact must hold to be of any use."""
-    n_points = 2 * graph.game.sizes[1]
+    n_points = 2 * graph.game.sizes[1] if graph.game.by == POINT else None  # groups have as many points as they have
     found = {key: Expected(job.makes) for key, job in graph.jobs.items()}
     found |= {key: Expected("signals", None, True) for key in graph.confused.values()}
     for cell in graph.cells.values():
@@ -96,8 +97,17 @@ class GameView:
     def pair(self, pair: int) -> SwapPair:
         """A swap pair, as it was drawn."""
         if pair not in self._pairs:
-            self._pairs[pair] = swap_pair_of(self.game, pair)
+            groups = self._of_points("group") if self.game.by == GROUP else None
+            among = self._of_points("hardest").astype(np.bool_) if self.game.hardest < 1 else None
+            self._pairs[pair] = self.game.swap_pair(pair, groups, among)
         return self._pairs[pair]
+
+    def _of_points(self, name: str) -> npt.NDArray[Any]:
+        """(|D|,) what the first job found of each point."""
+        arrays = self.run.read(self.graph.initialise).arrays
+        if name not in arrays:
+            raise CorruptArtefact(self.graph.initialise)
+        return arrays[name]
 
     def points_of(self, pair: int) -> tuple[Bools, Floats]:
         """Of the pair's points: who is in F of the first side, and P_D."""
@@ -122,7 +132,14 @@ class GameView:
 
     def _outcome(self, method: str, pair: int) -> PairOutcome | None:
         decisions = self._decisions(method, pair)
-        return None if decisions is None else outcome_of_decisions(decisions[0], decisions[1], *self.points_of(pair))
+        if decisions is None:
+            return None
+        in_forget, weight, groups = *self.points_of(pair), self.pair(pair).groups
+        if groups is not None and self.game.oracle == GROUP:  # one answer for a group: it is what a point is elsewhere
+            grouped = Grouped.of(groups, in_forget, weight)
+            first, second = decisions[:, :, np.unique(groups, return_index=True)[1]]
+            return outcome_of_decisions(first, second, *grouped.of_groups)
+        return outcome_of_decisions(decisions[0], decisions[1], in_forget, weight, groups)
 
     def _decisions(self, method: str, pair: int) -> Bools | None:
         """(sides, seeds, points, adversaries); None where a job failed."""
@@ -147,7 +164,11 @@ class GameView:
             list(outcomes),
             list(outcomes.values()),
             [
-                PairOutcome(np.stack([rank_differences(*both) for both in each], axis=1), *self.points_of(pair))
+                outcome_of_differences(
+                    np.stack([rank_differences(*both) for both in each], axis=1),
+                    *self.points_of(pair),
+                    self.pair(pair).groups,
+                )
                 for pair, each in margins.items()
             ],
             [self._lean(method, name) for name in self.adversaries],

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Calibration, Panel, TargetContext, answers_of, calibration_of
+from forgetgauge.attack.adversary import Calibration, Panel, Role, TargetContext, answers_of, calibration_of
+from forgetgauge.attack.by_group import calibrated_by_group, margins_by_group
 from forgetgauge.attack.signals import Signals
 from forgetgauge.plan.draws import draw_showing
-from forgetgauge.plan.jobs import DecideJob, FitJob
+from forgetgauge.plan.jobs import DRAW, DecideJob, FitJob
 from forgetgauge.run.algorithms import make_adversary
 from forgetgauge.store.objects import Artefact
+from forgetgauge.streams import Streams
 from forgetgauge.tasks.task import Task
+
+GROUP_THRESHOLD = "group threshold"
+"""Beside what an attack keeps: above which the mean margin of a group makes it a forgotten one."""
 
 
 def fit(job: FitJob, inputs: Mapping[str, Artefact]) -> Artefact:
     """The attack that the job's adversary makes of the panels it is shown."""
-    panels = {name: _panel(name, inputs, plugins.tasks.load(job.task)) for name in ("shadow", "reference", "outsider")}
+    task = plugins.tasks.load(job.task)
+    panels = {name: panel_of(name, inputs, task) for name in ("shadow", "reference", "outsider")}
     shadows = panels["shadow"]
     assert shadows is not None
+    if DRAW in inputs:
+        shadows = replace(shadows, role=_at_hardest(shadows.role, inputs[DRAW].arrays["shadow hardest"]))
     adversary = make_adversary(job.adversary)
     attack = adversary.fit(shadows, TargetContext(job.n_classes, panels["reference"], panels["outsider"]))
-    return Artefact({**attack.arrays(), **_calibration_arrays(calibration_of(adversary, attack, shadows))}, {})
+    calibration, further = calibration_of(adversary, attack, shadows), dict[str, npt.NDArray[Any]]()
+    if job.by_group:
+        rng = Streams(job.key).generator("group threshold")
+        threshold, calibration = calibrated_by_group(calibration, shadows, inputs["shadow-0"].arrays["group"], rng)
+        further[GROUP_THRESHOLD] = np.array([threshold])
+    return Artefact({**attack.arrays(), **_calibration_arrays(calibration), **further}, {})
 
 
 def decide(job: DecideJob, inputs: Mapping[str, Artefact]) -> Artefact:
@@ -36,10 +50,19 @@ def decide(job: DecideJob, inputs: Mapping[str, Artefact]) -> Artefact:
     signals = _signals_of(inputs["signals"], task, background)
     assert signals.points is not None
     says_forget, margin = answers_of(attack, signals, draw_showing(signals.points))
+    if job.by_group:
+        threshold = float(inputs["fit"].arrays[GROUP_THRESHOLD][0])
+        margin = margins_by_group(margin, inputs["signals"].arrays["group"], threshold)
+        says_forget = margin >= 0
     return Artefact({"says_forget": says_forget, "margin": margin}, {})
 
 
-def _panel(name: str, inputs: Mapping[str, Artefact], task: Task) -> Panel | None:
+def _at_hardest(role: npt.NDArray[np.int8], hardest: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
+    """(models, points): where F and T are of the hardest points, an adversary learns at points that are as hard."""
+    return np.where(hardest, role, np.int8(Role.NEITHER))
+
+
+def panel_of(name: str, inputs: Mapping[str, Artefact], task: Task) -> Panel | None:
     """The panel of the artefacts `name-0`, `name-1`, …"""
     models = [inputs[f"{name}-{i}"].arrays for i in range(len(inputs)) if f"{name}-{i}" in inputs]
     if not models:

@@ -149,6 +149,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         ending = replace(ending, n_run=n_run, notes=notes)
         if result is None:
             return ending, None
+        folder.drop_checkpoints()
         result = _as_before(result, folder) if n_run == 0 else result
         folder.write_text(folder.result, result.to_json())
     return ending, result
@@ -281,7 +282,7 @@ def disk_estimate(campaign: Campaign) -> tuple[int, int]:
     counted: set[str] = set()
     for graph in campaign.graphs:
         game = graph.game
-        n_retain, n_forget = game.sizes
+        n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
         half = n_retain + 2 * n_forget
         confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
         rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}

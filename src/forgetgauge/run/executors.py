@@ -25,7 +25,7 @@ from typing import Any, Protocol, cast, get_args
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
-from forgetgauge.run.output import Output
+from forgetgauge.run.output import Output, drop_if_empty
 from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -291,6 +291,8 @@ class Processes:
             if not _has_ended(member.process, within=5):
                 member.process.kill()
             member.process.join()
+        if (printed := self._arguments[2]) is not None:
+            drop_if_empty(printed)
 
     def _hire(self, role: _Role) -> _Member:
         ready = _AHEAD.pop() if _AHEAD and "train" in role.kinds else None

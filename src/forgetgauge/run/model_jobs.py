@@ -22,6 +22,7 @@ from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.learn.white_box import COLUMNS
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
+from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Target
@@ -105,11 +106,11 @@ N_ASKED = 16
 """Points of each set on which a model of the user's is compared with what is kept of it."""
 
 
-def train(jobs: Sequence[TrainJob], data: WorkerData) -> list[Artefact]:
+def train(jobs: Sequence[TrainJob], given: Sequence[Mapping[str, Artefact]], data: WorkerData) -> list[Artefact]:
     """One model for each job, all by the learner of the first."""
     learner = make_learner(jobs[0].learner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
-        points = [data.points_of(job.subject, whole).training for job in jobs]
+        points = [data.points_of(job.subject, whole, its).training for job, its in zip(jobs, given, strict=True)]
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
         engine = learner.engine(points).name if hasattr(learner, "engine") else ""
         if makes_own_models(jobs[0]):
@@ -129,7 +130,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
     learner, unlearner = make_learner(jobs[0].learner), make_unlearner(jobs[0].unlearner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
         models = untrained(learner, whole, len(jobs))
-        point_sets = [data.points_of(job.subject, whole) for job in jobs]
+        point_sets = [data.points_of(job.subject, whole, its) for job, its in zip(jobs, given, strict=True)]
         requests = [_request(*one, learner) for one in zip(jobs, given, models, point_sets, strict=True)]
         if isinstance(unlearner, StackedUnlearner):
             models = unlearner.unlearn_many(requests)
@@ -197,7 +198,7 @@ def take_signals(
         models = untrained(make_learner(jobs[0].learner), whole, len(jobs))
     for model, inputs in zip(models, given, strict=True):
         pour_weights(model, inputs["model"])
-    asked = [_asked(job, data) for job in jobs]
+    asked = [_asked(job, its, data) for job, its in zip(jobs, given, strict=True)]
     said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
     for name in asked[0]:
         for own, outputs in zip(said, outputs_of_many(models, [sets[name] for sets in asked]), strict=True):
@@ -205,10 +206,10 @@ def take_signals(
     return [_signals(data, *one) for one in zip(jobs, given, models, asked, said, strict=True)]
 
 
-def _asked(job: SignalsJob, data: WorkerData) -> dict[str, Points]:
+def _asked(job: SignalsJob, inputs: Mapping[str, Artefact], data: WorkerData) -> dict[str, Points]:
     """The sets a model is asked about: those that adversaries see, and those that show the utility of a target or
     of a model of the IC test."""
-    point_sets, dataset = data.points_of(job.subject), data.on_device(job.halves)
+    point_sets, dataset = data.points_of(job.subject, inputs=inputs), data.on_device(job.halves)
     if job.look_at == UTILITY:
         return {"unseen": point_sets.unseen}
     sets = {"seen": point_sets.look_at(job.look_at)}
@@ -233,10 +234,12 @@ def _signals(
 ) -> Artefact | ValueError:
     if job.look_at == UTILITY:
         return _utility(inputs["model"], asked, said)
-    point_sets, points = data.points_of(job.subject), asked["seen"]
+    point_sets, points = data.points_of(job.subject, inputs=inputs), asked["seen"]
     arrays: dict[str, npt.NDArray[Any]] = {"outputs": said["seen"], "labels": points.y.cpu().numpy()}
     if not np.isfinite(arrays["outputs"]).all():
         return ValueError("the model's outputs hold NaN or infinite values")
+    if job.halves.by == GROUP and points.groups is not None:
+        arrays["group"] = points.groups
     for column in job.columns:
         arrays[f"column {column}"] = COLUMNS[column](model, points)
     known = inputs["model"].facts  # kept here, since the weights may be dropped
@@ -248,10 +251,22 @@ def _signals(
         return Artefact(arrays, facts)
     measured = {name: utility_of(outputs, asked[name]) for name, outputs in said.items() if name != "seen"}
     utility = {name: found for name, found in measured.items() if found is not None}
-    facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": known.get("stated", {})}
+    stated = {**known.get("stated", {}), **_figures(asked, said)}
+    facts |= {"utility": utility, "n_gradients": known["n_gradients"], "stated": stated}
     return Artefact(
         {**arrays, **({"points": point_sets.pair.points} if isinstance(job.subject, Target) else {})}, facts
     )
+
+
+def _figures(asked: Mapping[str, Points], said: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, float]:
+    """Further figures of the task on each set that shows utility: `perplexity, unseen`."""
+    found = {}
+    for name, outputs in said.items():
+        if name != "seen":
+            points = asked[name]
+            for what, value in points.task.figures(outputs, points.host_labels[points.index]).items():
+                found[f"{what}, {name}"] = value
+    return found
 
 
 def _utility(model: Artefact, asked: Mapping[str, Points], said: Mapping[str, npt.NDArray[np.float32]]) -> Artefact:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 FILE = "output.txt"
@@ -45,3 +46,10 @@ class Output(io.TextIOBase):
         for number in (1, 2):
             os.dup2(self.fileno(), number)
         sys.stdout = sys.stderr = self
+
+
+def drop_if_empty(path: Path) -> None:
+    """Delete the file where nobody printed anything; it is there as soon as a worker is."""
+    with suppress(OSError):
+        if path.stat().st_size == 0:
+            path.unlink()

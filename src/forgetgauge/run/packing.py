@@ -122,7 +122,7 @@ def _shares(jobs: Mapping[str, Job], groups: Iterable[list[str]], n_gpus: int) -
 
 
 def _reads_a_model(jobs: Mapping[str, Job], group: list[str]) -> bool:
-    return bool(jobs[group[0]].inputs)
+    return "model" in jobs[group[0]].inputs
 
 
 def stack_kind(job: Job) -> str:

@@ -11,21 +11,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Role
+from forgetgauge.attack.memorisation import hardest, memorisation
 from forgetgauge.data.doubts import doubts_of
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity
 from forgetgauge.game.arrays import Ints
-from forgetgauge.game.splits import SwapPair
+from forgetgauge.game.splits import SwapPair, Units
 from forgetgauge.metrics.scores import exchanged
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
-from forgetgauge.plan.jobs import InitialiseJob
-from forgetgauge.plan.subjects import Halves, PointSets, Subject, Target
+from forgetgauge.plan.jobs import DRAW, InitialiseJob
+from forgetgauge.plan.subjects import Halves, Hardest, PointSets, Subject, Target
+from forgetgauge.run.adversary import panel_of
 from forgetgauge.run.assignments import Sources
 from forgetgauge.store.objects import Artefact
 
@@ -44,12 +47,19 @@ class SubjectPoints:
     target_index: Ints
     shadow_index: Ints
     sets: PointSets
+    target_groups: Ints | None
+    """(|D|,) the group of each point of the target half, where it is known."""
+    hardest: Hardest | None = None
+    """Where what is forgotten is of them."""
 
     @staticmethod
-    def of(subject: Subject, points: Points, target_index: Ints, shadow_index: Ints) -> SubjectPoints:
-        """Of a data set and its two halves."""
-        sets = subject.point_sets(target_index, shadow_index, points.host_labels)
-        return SubjectPoints(subject, points, target_index, shadow_index, sets)
+    def of(
+        subject: Subject, points: Points, target_index: Ints, shadow_index: Ints, hardest: Hardest | None = None
+    ) -> SubjectPoints:
+        """Of a data set and its two halves, and the hardest points of these where what is forgotten is of them."""
+        halves, groups = (target_index, shadow_index), points.whole_groups
+        sets = subject.point_sets(*halves, points.host_labels, groups, hardest)
+        return SubjectPoints(subject, points, *halves, sets, points.subset(target_index).groups, hardest)
 
     @property
     def elsewhere(self) -> Points:
@@ -60,7 +70,8 @@ class SubjectPoints:
     def pair(self) -> SwapPair:
         """The swap pair of a target model."""
         assert isinstance(self.subject, Target)
-        return self.subject.swap_pair(len(self.target_index))
+        among = None if self.hardest is None else self.hardest.target
+        return self.subject.swap_pair(len(self.target_index), self.target_groups, among)
 
     def look_at(self, what: str) -> Points:
         """F ∪ T of the pair in the order of its first side, all of D, all of the shadow half, or S of the IC test, with
@@ -109,6 +120,17 @@ class SubjectPoints:
         role[retained] = Role.NEITHER if unlearned else Role.IN
         role[forgotten] = Role.IN
         return role
+
+
+NOTHING: Mapping[str, Artefact] = MappingProxyType({})
+
+
+def hardest_in(inputs: Mapping[str, Artefact]) -> Hardest | None:
+    """The hardest points, where a job reads them."""
+    if DRAW not in inputs:
+        return None
+    arrays = inputs[DRAW].arrays
+    return Hardest(arrays["hardest"].astype(np.bool_), arrays["shadow hardest"].astype(np.bool_))
 
 
 # -- what a worker holds -----------------------------------------------------------------------------------------------
@@ -199,11 +221,18 @@ class WorkerData:
 
     def drawn(self, halves: Halves) -> tuple[Ints, Ints]:
         """The target half and the shadow half."""
-        return halves.draw(len(self.dataset(halves).points))
+        points = self.dataset(halves).points
+        return halves.draw(len(points), points.whole_groups)
 
-    def points_of(self, subject: Subject, points: Points | None = None) -> SubjectPoints:
-        """The subject's sets of points, on the device; of tensors that `points_for` lent, where they are given."""
-        return SubjectPoints.of(subject, points or self.on_device(subject.halves).points, *self.drawn(subject.halves))
+    def points_of(
+        self, subject: Subject, points: Points | None = None, inputs: Mapping[str, Artefact] = NOTHING
+    ) -> SubjectPoints:
+        """The subject's sets of points, on the device; of tensors that `points_for` lent, where they are given.
+
+        `inputs` are the job's, among which are the hardest points where its sets hang on them.
+        """
+        whole = points or self.on_device(subject.halves).points
+        return SubjectPoints.of(subject, whole, *self.drawn(subject.halves), hardest_in(inputs))
 
 
 def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:
@@ -216,19 +245,36 @@ def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:
 # -- the first job of a game -------------------------------------------------------------------------------------------
 
 
-def initialise(job: InitialiseJob, data: WorkerData) -> Artefact:
+def initialise(job: InitialiseJob, inputs: Mapping[str, Artefact], data: WorkerData) -> Artefact:
     """What every later phase of a game shares."""
-    target, _shadow = data.drawn(job.halves)
+    target, shadow = data.drawn(job.halves)
     dataset = data.dataset(job.halves)
     labels = dataset.points.host_labels[target]
-    weight = sensitivity_weights(job.sensitivity, labels, target, data.sources)
-    return Artefact({"target": target, "labels": labels, "weight": weight}, {"doubts": doubts_of(dataset)})
+    groups, shadow_groups = (job.halves.drawn_groups(dataset.points.subset(half).groups) for half in (target, shadow))
+    weight = sensitivity_weights(job.sensitivity, labels, target, data.sources, groups)
+    arrays: dict[str, npt.NDArray[Any]] = {"target": target, "labels": labels, "weight": weight}
+    if groups is not None:
+        arrays["group"] = groups
+    if inputs:
+        for half, names, own in (("target", "", groups), ("shadow", "shadow ", shadow_groups)):
+            panel = panel_of(half, inputs, dataset.task)
+            assert panel is not None
+            scores = memorisation(panel)
+            n_drawn = Units.of(len(scores), own).n
+            arrays[f"{names}hardest"] = hardest(scores, round(job.hardest * n_drawn), own)
+            arrays[f"{names}memorisation"] = scores
+    return Artefact(arrays, {"doubts": doubts_of(dataset)})
 
 
 def sensitivity_weights(
-    how: Mapping[str, Any], labels: npt.NDArray[np.int64], target: npt.NDArray[np.int64], sources: Sources
+    how: Mapping[str, Any], labels: Ints, target: Ints, sources: Sources, groups: Ints | None = None
 ) -> npt.NDArray[np.float64]:
-    """(|D|,) P_D, normalised over the target half."""
+    """(|D|,) P_D, normalised over the target half; where groups are drawn a group weighs as its mean point does."""
+    weight = _weights_of_points(how, labels, target, sources)
+    return weight if groups is None else sensitivity.by_group(weight, groups)
+
+
+def _weights_of_points(how: Mapping[str, Any], labels: Ints, target: Ints, sources: Sources) -> npt.NDArray[np.float64]:
     if how["kind"] == "by-class":
         return sensitivity.by_class(labels, {int(label): weight for label, weight in how["weights"].items()})
     if how["kind"] == "file":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,13 @@ from forgetgauge.errors import UserError, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
-from forgetgauge.plan.draws import draw_confused, draw_halves, half_sizes, swap_pair_of
+from forgetgauge.plan.draws import GROUP, half_sizes
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
+from forgetgauge.plan.subjects import Confused
+from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
@@ -64,18 +67,15 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     adversaries = {name: resolve_adversary(name, params) for name, params in spec.adversaries.items()}
     learner = resolve_named(plugins.learners, {"name": "minibatch", **expand_preset(spec.learner)})
     methods = {name: resolve_method(name, params, learner, spec.tuning) for name, params in spec.unlearners.items()}
-    params = {**spec.data.params, **({} if spec.data.task is None else {"task": spec.data.task})}
+    stated = {"task": spec.data.task, "groups": spec.data.groups}
+    params = {**spec.data.params, **{key: value for key, value in stated.items() if value is not None}}
     dataset = load_dataset(spec.data.name, params)
     if len(np.unique(dataset.points.host_labels)) < 2:
         needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
         raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
     _check_task(dataset, spec, learner, methods, adversaries)
     _check_gradients(learner, methods, adversaries)
-    n_points = len(dataset.points)
-    n_target, n_shadow = half_sizes(n_points, spec.data.fraction)
-    n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
-    if n_retain + n_forget >= n_shadow:
-        raise UserError(f"the shadow half has {n_shadow} points: too few to train on {n_retain + n_forget} of them")
+    n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
     plain = {one.in_game: one.value_in(spec) for one in PARAMETERS.values() if one.in_game is not None}
     plain["queries"] = tuple(sorted(set(spec.strong.queries)))
     plain["sensitivity"] = _resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights)
@@ -94,11 +94,38 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         task=spec.data.task or dataset.task.name,
         utility_name=dataset.task.utility_name,
         price=price_of(spec.tuning, methods),
+        n_groups=n_groups,
+        oracle=spec.game.oracle or spec.game.by,
         **plain,
     )
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
     return game
+
+
+def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
+    """Refuse a draw that cannot be made; the number of groups where these are drawn, else 0."""
+    groups, by = dataset.points.whole_groups, spec.game.by
+    if spec.game.oracle == GROUP and by != GROUP:
+        raise UserError('game.oracle = "group" shows whole groups, but points are drawn: say game.by = "group"')
+    if by == GROUP and groups is None:
+        raise UserError(
+            f"game.by = \"group\": data '{dataset.name}' has no groups; name them in data.groups, as an array `groups` "
+            "of an .npz file, or as groups=… in Python"
+        )
+    n_groups = len(np.unique(groups)) if by == GROUP and groups is not None else 0
+    n_target, n_shadow = half_sizes(n_groups or len(dataset.points), spec.data.fraction)
+    n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
+    if n_retain + n_forget >= n_shadow:
+        raise UserError(f"the shadow half has {n_shadow} {by}s: too few to train on {n_retain + n_forget} of them")
+    n_hardest = round(spec.game.hardest * n_target)
+    if 2 * n_forget > n_hardest:
+        most = n_hardest // 2
+        raise UserError(
+            f"game.hardest = {spec.game.hardest:g} of {n_target} {by}s are {n_hardest}, of which F and T are to be "
+            f"{2 * n_forget}: use game.alpha of at most {math.floor(1000 * most / (n_target - most)) / 1000:g}"
+        )
+    return n_groups
 
 
 def _check_task(
@@ -123,8 +150,8 @@ def _check_task(
                 f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
                 f"those that can be used are {listed(able)}"
             )
-    if task.has_classes:
-        return
+    if spec.metrics.language and not set(QUOTED) <= set(task.signals):
+        raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [
         ("learner", learner),
         *((f"unlearners.{name}", one.learner) for name, one in methods.items() if one.learner),
@@ -132,8 +159,14 @@ def _check_task(
     things = [(place, plugins.learners.load(one.name)) for place, one in learners if one is not None]
     things += [(f"unlearners.{name}", plugins.unlearners.load(one.unlearner.name)) for name, one in methods.items()]
     for place, thing in things:
-        if getattr(thing, "needs_classes", False):
+        if getattr(thing, "task", task.name) != task.name:
+            raise UserError(f"{place}: it is for the task {thing.task}, but {of_task}, is another")
+        if getattr(thing, "needs_classes", False) and not task.has_classes:
             raise UserError(f"{place}: it needs classes, which {of_task}, does not have")
+        if getattr(thing, "needs_head", False) and not task.outputs_by_head:
+            raise UserError(f"{place}: it needs outputs that a last layer gives, but those of {of_task}, are not")
+    if task.has_classes:
+        return
     asked = {
         "game.sensitivity.by_class": spec.game.sensitivity.by_class is not None,
         "metrics.ic": spec.metrics.ic,
@@ -170,10 +203,12 @@ def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes
     """Those that are asked for."""
     if spec.distances and not any(method.unlearner.name == "retrain" for method in methods.values()):
         raise UserError("metrics.distances are to Retrain, but it is not among the unlearners")
+    if spec.language and not any(method.unlearner.name == "retrain" for method in methods.values()):
+        raise UserError("metrics.language compares with Retrain, but it is not among the unlearners")
     if spec.ic and not all(0 <= label < n_classes for label in spec.ic_classes):
         raise UserError(f"metrics.ic_classes = {spec.ic_classes}: classes are 0 to {n_classes - 1}")
     asked: dict[str, Any] = {"ic": list(spec.ic_classes)} if spec.ic else {}
-    return asked | {name: True for name in ("mia", "distances") if getattr(spec, name)}
+    return asked | {name: True for name in ("mia", "distances", "language") if getattr(spec, name)}
 
 
 def _check_confusion(game: Game, dataset: Dataset) -> None:
@@ -181,12 +216,12 @@ def _check_confusion(game: Game, dataset: Dataset) -> None:
     if "ic" not in game.metrics:
         return
     first, second = game.metrics["ic"]
-    target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
-    labels = dataset.points.host_labels[target]
+    halves = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
+    labels = dataset.points.host_labels
     for pair in range(game.pairs):
-        where = (game.seed, game.fraction, sum(game.sizes), pair)
-        _, confused = draw_confused(game.data_digest, labels, *where, (first, second))
-        if not {first, second} <= set(labels[confused].tolist()):
+        confused = Confused(game.halves, sum(game.sizes), pair, (first, second))
+        sets = confused.point_sets(*halves, labels, dataset.points.whole_groups)
+        if not {first, second} <= set(labels[sets.forget].tolist()):
             raise UserError(f"metrics.ic_classes: too few points of class {first} or {second} to confuse half of them")
 
 
@@ -194,11 +229,18 @@ def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> Non
     """Refuse, before anything is trained, a P_D that never shows a point of some F or T."""
     if game.sensitivity["kind"] == "uniform":
         return
-    target, _ = draw_halves(game.data_digest, game.n_points, game.seed, game.fraction)
-    labels = dataset.points.whole_labels.numpy()[target]
-    weight = sensitivity_weights(game.sensitivity, labels, target, Sources({}, weights))
+    if game.hardest < 1:
+        given = game.sensitivity.get("weights", {}).values() or weights[game.sensitivity["digest"]]
+        if min(given) == 0:
+            raise UserError("game.hardest: a point without weight may be all there is of F: use weights above 0")
+        return
+    target, _ = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
+    groups = game.halves.drawn_groups(dataset.points.subset(target).groups)
+    weight = sensitivity_weights(
+        game.sensitivity, dataset.points.host_labels[target], target, Sources({}, weights), groups
+    )
     for pair in range(game.pairs):
-        drawn = swap_pair_of(game, pair).split
+        drawn = game.swap_pair(pair, groups).split
         if not (weight[drawn.forget].sum() > 0 and weight[drawn.unseen].sum() > 0):
             raise UserError(f"game.sensitivity: pair {pair} has a forget or unseen set without any weight")
 

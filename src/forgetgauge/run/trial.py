@@ -47,7 +47,7 @@ from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources, line_of, text_of
 from forgetgauge.run.packing import is_out_of_memory
-from forgetgauge.run.point_sets import SubjectPoints, WorkerData
+from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import interruption
 from forgetgauge.store.content import refuse_wrong_output
 from forgetgauge.store.objects import Artefact, decode, encode
@@ -243,7 +243,7 @@ class _Models:
     def fitted(self, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import train
 
-        return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], self._some(few))[0])
+        return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], [{}], self._some(few))[0])
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import unlearn
@@ -292,14 +292,17 @@ class _Some(WorkerData):
         sets = PointSets(
             **{name: np.arange(end - len(index[name]), end) for name, end in zip(index, ends, strict=True)}
         )
-        self._point_sets = _SomePoints(subject, points, point_sets.target_index, point_sets.shadow_index, sets)
+        halves = (point_sets.target_index, point_sets.shadow_index)
+        self._point_sets = _SomePoints(subject, points, *halves, sets, point_sets.target_groups)
         test = None if dataset.test is None else _copied(dataset.test, _chosen(dataset.test, N_POINTS))
         self._dataset = replace(dataset, points=points, test=test)
 
     def on_device(self, halves: Halves) -> Dataset:
         return self._dataset
 
-    def points_of(self, subject: Subject, points: Points | None = None) -> SubjectPoints:
+    def points_of(
+        self, subject: Subject, points: Points | None = None, inputs: Mapping[str, Artefact] = NOTHING
+    ) -> SubjectPoints:
         return self._point_sets if points is None else replace(self._point_sets, points=points)
 
 
@@ -330,6 +333,7 @@ def _copied(points: Points, index: npt.NDArray[np.int64]) -> Points:
         whole_inputs=points.whole_inputs[at],
         whole_labels=points.whole_labels[at],
         index=np.arange(len(index)),
+        whole_groups=None if points.whole_groups is None else points.whole_groups[index],
     )
 
 

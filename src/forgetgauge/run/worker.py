@@ -7,12 +7,12 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
 from forgetgauge.errors import DiskFull, UserError, WrongOutput
-from forgetgauge.plan.jobs import HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
+from forgetgauge.plan.jobs import DRAW, HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck, is_own
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources, line_of
@@ -22,6 +22,10 @@ from forgetgauge.run.surroundings import alone, interruption
 from forgetgauge.store.content import Expected, is_content, refuse_wrong_output
 from forgetgauge.store.objects import Artefact, CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.streams import identity_key
+from forgetgauge.version import versions
+
+if TYPE_CHECKING:
+    from forgetgauge.learn.checkpoint import Checkpoints
 
 HARM = "while it ran, artefacts in the run folder that it was given or had made were deleted or changed"
 HARMFUL = Failure(HARM, HARM, tries=2, harmful=True)
@@ -52,9 +56,11 @@ class Worker:
     ) -> None:
         # absolute, wherever the user's code goes
         self.store: Artefacts = ObjectStore(objects.absolute()) if isinstance(objects, Path) else objects
+        self._checkpoints = self.store.checkpoints if isinstance(self.store, ObjectStore) else None
         self._check = check
         self.data = WorkerData(sources, device)
         self._recent = Recent()
+        self._earlier_s = 0.0  # spent on the assignment before a run was stopped
 
     def perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
         """Do it; `digests` are the SHA-256 of its inputs. A job that raises is a Failure, not an exception."""
@@ -65,7 +71,7 @@ class Worker:
 
     def _perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
         self.warm_up(assignment)
-        start = time.perf_counter()
+        start, self._earlier_s = time.perf_counter(), 0.0
         try:
             inputs = {key: self._read(key, digests[key]) for key in sorted(assignment.inputs)}
             _refuse_content(assignment.jobs, inputs)
@@ -79,7 +85,7 @@ class Worker:
             unit = units.pop(0)
             files = self.store.stamps([*inputs, *receipts]) if is_own(unit[0]) else {}
             try:
-                parts = in_parts(unit, lambda part: self._do(part, inputs))
+                parts = in_parts(unit, lambda part: self._do_resumably(part, inputs))
                 if len(parts) > 1:
                     narrower += [[job.key for job in part] for part, _ in parts]
                 for part, made in parts:
@@ -91,8 +97,10 @@ class Worker:
                             failures[job.key] = Failure(line, line, error=artefact)
                         else:
                             receipts[job.key] = self._write(job, artefact)
+                    if (kept := self._checkpoints_of(part)) is not None:
+                        kept.drop()
             except DiskFull as error:
-                seconds = time.perf_counter() - start
+                seconds = self._earlier_s + time.perf_counter() - start
                 return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
             except BaseException as error:  # whatever the user's code raises is that job's failure alone
                 if interruption.is_behind(error):
@@ -107,7 +115,8 @@ class Worker:
                 failures.update({job.key: HARMFUL for job in unit})
                 receipts = {key: receipt for key, receipt in receipts.items() if key not in failures}
                 break  # what is left of the assignment is done when its inputs are there again
-        return Outcome(receipts, failures, stacks=narrower, seconds=time.perf_counter() - start)
+        seconds = self._earlier_s + time.perf_counter() - start
+        return Outcome(receipts, failures, stacks=narrower, seconds=seconds)
 
     def _try(self, job: Job) -> Outcome:
         from forgetgauge.run.trial import try_out
@@ -157,6 +166,25 @@ class Worker:
             raise made
         return made
 
+    def _do_resumably(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | Exception]:
+        if (kept := self._checkpoints_of(jobs)) is None:
+            return self._do(jobs, inputs)
+        from forgetgauge.learn.checkpoint import keeping
+
+        with keeping(kept):
+            made = self._do(jobs, inputs)
+        self._earlier_s += kept.earlier_s
+        return made
+
+    def _checkpoints_of(self, jobs: Sequence[Job]) -> Checkpoints | None:
+        """Where these jobs, done as one on this device by these versions, keep the states of long trainings."""
+        if self._checkpoints is None or jobs[0].kind not in HEAVY:
+            return None
+        from forgetgauge.learn.checkpoint import Checkpoints
+
+        decides = {"jobs": [job.key for job in jobs], "device": self.data.device.type, "versions": versions()}
+        return Checkpoints(self._checkpoints, identity_key(decides))
+
     def _do(self, jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> Sequence[Artefact | Exception]:
         self._compare_code(jobs[0])
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
@@ -176,7 +204,7 @@ def _checked(what: str, made: Artefact | ValueError) -> Artefact | Exception:
 
 def _refuse_content(jobs: Sequence[Job], inputs: Mapping[str, Artefact]) -> None:
     """CorruptArtefact where an input is nothing that a job makes."""
-    kinds = {"model": "unlearn", "fit": "fit"}
+    kinds = {"model": "unlearn", "fit": "fit", DRAW: "initialise"}
     for job in jobs:
         for role, key in job.inputs.items():
             if not is_content(Expected(kinds.get(role, "signals")), inputs[key]):
@@ -190,11 +218,11 @@ def _made(
     diverged."""
     match jobs[0].kind:
         case "initialise":
-            return [initialise(job, data) for job in jobs]
+            return [initialise(job, its, data) for job, its in zip(jobs, given, strict=True)]
         case "train":
             from forgetgauge.run.model_jobs import train
 
-            return train(jobs, data)
+            return train(jobs, given, data)
         case "unlearn":
             from forgetgauge.run.model_jobs import unlearn
 

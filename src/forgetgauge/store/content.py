@@ -26,7 +26,7 @@ _ARRAYS: Mapping[str, Mapping[str, str]] = {
 }
 """By kind of job: the arrays that it always makes, one row a point, and their kinds of number."""
 _FINITE = ("weight", "margin", "shadow margin")
-_OPTIONAL = {"points": _WHOLE, "role": _WHOLE}
+_OPTIONAL = {"points": _WHOLE, "role": _WHOLE, "group": _WHOLE, "hardest": _BOOLEAN}
 _SHADOWS = {"shadow margin": _FLOATS, "shadow member": _BOOLEAN, "shadow model": _WHOLE}
 """What a fit holds of its shadow models: all of these or none."""
 

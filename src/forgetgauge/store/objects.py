@@ -81,6 +81,11 @@ class ObjectStore:
 
     folder: Path
 
+    @property
+    def checkpoints(self) -> Path:
+        """Where the states of long trainings are until their artefacts are written."""
+        return self.folder.parent / "checkpoints"
+
     def path(self, key: str) -> Path:
         """Where the artefact of a key is; two characters of the key spread the files over 256 folders."""
         if not KEY.fullmatch(key):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -144,6 +145,10 @@ class RunFolder:
         for path in (*self.path.glob("*.part"), *self.failures.glob("*.part")):
             path.unlink(missing_ok=True)
         self.objects.sweep_up()
+
+    def drop_checkpoints(self) -> None:
+        """Delete the states of trainings that nobody will go on with: all is done, or failed for good."""
+        shutil.rmtree(self.objects.checkpoints, ignore_errors=True)
 
     def write_text(self, path: Path, text: str | bytes) -> None:
         """Write a file of the folder, whole or not at all."""

@@ -3,14 +3,15 @@
 A claim is confirmed only where an interval says so, and not confirmed only where an interval says the opposite. What
 a rule names must all be there, methods and columns, or the claim is undecided; but one counterexample refutes what is
 said of every method. Numbers at smoke scale, or from the embedded digits, count for none. Each claim's rule is stated
-beside it; the bars are ours, since the paper gives none.
+beside it; the bars are ours, since the paper gives none. A column of Tables 3 to 5 whose models memorise far less or
+more than the paper's is another experiment, and counts as missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forgetgauge.suites.findings import Findings
+from forgetgauge.suites.findings import Findings, private_models
 from forgetgauge.suites.level_claims import (
     accuracy_claim,
     difficulty_claim,
@@ -26,7 +27,6 @@ from forgetgauge.suites.ranking_claims import (
     best_claim,
     ranking_claim,
     rival_ranking_claim,
-    scales_claim,
     small_predicts_large,
 )
 from forgetgauge.suites.verdicts import Claim
@@ -46,19 +46,19 @@ RANKINGS = {
 }
 RIVALS = {
     "table4a": (
-        "IC score does not fall with ε",
+        "The IC score is not lower the larger ε is",
         "the IC test fails to produce a negatively correlated evaluation result with ε",
     ),
-    "table4b": ("MIA score does not fall with ε", "MIA AUC also fails to produce a similar trend"),
+    "table4b": ("The MIA score is not lower the larger ε is", "MIA AUC also fails to produce a similar trend"),
 }
 RIVAL_RANKINGS = {
     "table4a": (
-        "IC score ranks differently at different ε",
+        "The IC score ranks methods differently at different ε",
         "in terms of consistency w.r.t. ε, we again see that the IC test fails to satisfy this property",
         "ic",
     ),
     "table4b": (
-        "MIA score ranks differently at different ε",
+        "The MIA score ranks methods differently at different ε",
         "while NegGrad outperforms Fisher at ε = 50 and ε = 600, it performs worse than Fisher at ε = 150, which is "
         "inconsistent",
         "mia",
@@ -73,19 +73,22 @@ ACCURACIES = {
 
 def claims(found: Findings) -> list[Claim]:
     """All of them; of a table at several scales that with most columns counts."""
+    private = {table: private_models(found, table) for table in ("table3", "table4a", "table4b", "table5a", "table5b")}
     return [
         grounding_claim([found.fullest(table) for table in ("table1", "table3")]),
         replicates_claim(found.replicates),
-        *(ranking_claim(*statement, table, found.fullest(table)) for table, statement in RANKINGS.items()),
+        *(
+            ranking_claim(*statement, table, private.get(table) or found.fullest(table))
+            for table, statement in RANKINGS.items()
+        ),
         small_predicts_large(found.fullest("table1")),
-        scales_claim(found.stored),
-        best_claim("ssd", BEST, found.fullest("table3")),
+        best_claim("ssd", BEST, private["table3"]),
         difficulty_claim(*(found.stored.get((table, "paper")) for table in ("table7", "table1"))),
         sentences_claim(found.fullest("table7")),
-        falling_claim(found.fullest("table3")),
-        *(rival_claim(*statement, found.fullest(table)) for table, statement in RIVALS.items()),
-        *(rival_ranking_claim(*statement, table, found.fullest(table)) for table, statement in RIVAL_RANKINGS.items()),
-        rising_accuracy_claim([found.fullest(table) for table in ("table5a", "table5b")]),
+        falling_claim(private["table3"]),
+        *(rival_claim(*statement, private[table]) for table, statement in RIVALS.items()),
+        *(rival_ranking_claim(*statement, table, private[table]) for table, statement in RIVAL_RANKINGS.items()),
+        rising_accuracy_claim([private[table] for table in ("table5a", "table5b")]),
         removal_claim(found.fullest("table8")),
         *(accuracy_claim(kind, words, found.accuracy) for kind, words in ACCURACIES.items()),
     ]

@@ -8,7 +8,7 @@ judged by. Of both the adversary is chosen and scored on the same pairs; the Q t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, Result
 from forgetgauge.results.utility import lost_accuracy
-from forgetgauge.suites.paper import PRINTED, Value, paper_table, table_name
+from forgetgauge.suites.paper import PRINTED, Value, in_column, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
@@ -58,8 +58,8 @@ def compare_suite(
             for row in (*paper.rows, *further)
         },
         tau={label: _tau(printed[label], points[label]) for label in labels},
-        tau_between_columns=mean_tau_of_columns([points[label] for label in ours]),
-        tau_between_columns_paper=mean_tau_of_columns(list(printed.values())),
+        tau_between_columns=mean_tau_of_columns([_only(points[label], paper.rows) for label in ours]),
+        tau_between_columns_paper=mean_tau_of_columns([_only(printed[label], points[label]) for label in ours]),
         grounding={label: _grounded(suite, label, ours.get(label, {})) for label in labels},
         not_run=dict(not_run),
         notes=[*suite.notes, *dict.fromkeys(column.note for column in shown if column.note)],
@@ -78,6 +78,11 @@ def compare_suite(
             if "retrain" in paper.rows
         },
     )
+
+
+def _only(column: Values, rows: Container[str]) -> Values:
+    """What of a column the other side has too."""
+    return {row: value for row, value in column.items() if row in rows}
 
 
 def compared_again(found: TableComparison, result: Result) -> TableComparison:
@@ -172,19 +177,19 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(f"Kendall τ of our ranking against the paper’s: {'; '.join(taus)}.")
     if found.tau_between_columns is not None or found.tau_between_columns_paper is not None:
         lines.append(
-            f"Kendall τ between columns, mean: ours {tau_text(found.tau_between_columns)}, "
-            f"the paper’s {tau_text(found.tau_between_columns_paper)}."
+            "Kendall τ between the columns that we ran, over the rows that both have, mean: ours "
+            f"{tau_text(found.tau_between_columns)}, the paper’s {tau_text(found.tau_between_columns_paper)}."
         )
     grounded = {column: yes for column, yes in found.grounding.items() if yes is not None}
     if grounded:
         astray = [column for column, yes in grounded.items() if not yes]
-        where = f" but at {found.variable} = {', '.join(astray)}" if astray else ""
+        where = f" but at {in_column(found.variable, ', '.join(astray))}" if astray else ""
         lines.append(f"Retrain’s interval contains its ideal value in every column{where}.")
     for column, methods in found.over_none.items():
         each = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
-        lines.append(f"Q less that of None, pair by pair, at {found.variable} = {column}: {each}.")
+        lines.append(f"Q minus None’s Q, pair by pair, at {in_column(found.variable, column)}: {each}.")
     damaged = [
-        f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {found.variable} = {column}"
+        f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {in_column(found.variable, column)}"
         for column, methods in found.lost_accuracy.items()
         for name, loss in methods.items()
     ]
@@ -193,16 +198,28 @@ def remarks(found: TableComparison) -> list[str]:
             f"Less accurate than Retrain and None by over a point, so that Q is in part damage: {', '.join(damaged)}."
         )
     lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
-    lines += [f"Failed: {failure}." for failure in found.failures]
+    lines += _failed(found.failures)
     if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):
         lines.append(f"Intervals: {', '.join(found.basis)}.")
     made = f"work {seconds(found.work_s)}, {'; '.join(made_by(found.invocations))}".removesuffix(", ")
     return [*lines, f"Time: {seconds(found.wall_s)} in {counted(len(found.invocations), 'invocation')}; {made}."]
 
 
+def _failed(failures: Sequence[str]) -> list[str]:
+    """A line for each kind of error: `signals of neg-grad, pair 3 side 0: NaN` and 21 others like it are one."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for failure in failures:
+        job, _, error = failure.partition(": ")
+        alike.setdefault((job.partition(",")[0], error), []).append(failure)
+    return [
+        f"Failed: {those[0]}." if len(those) == 1 else f"Failed: {counted(len(those), 'job')} of {job}: {error}."
+        for (job, error), those in alike.items()
+    ]
+
+
 def _tau_at(found: TableComparison, column: str) -> str:
     """`0.49 with Retrain, 0.28 without, at η = 1.0`."""
-    where, tau = f"at {found.variable} = {column}", tau_text(found.tau[column])
+    where, tau = f"at {in_column(found.variable, column)}", tau_text(found.tau[column])
     without = found.tau_without_retrain.get(column)
     return f"{tau} {where}" if without is None else f"{tau} with Retrain, {tau_text(without)} without, {where}"
 
@@ -210,7 +227,7 @@ def _tau_at(found: TableComparison, column: str) -> str:
 def _text_grid(found: TableComparison) -> list[list[str]]:
     head = ["method"]
     for column in found.columns:
-        head += [f"{found.variable} = {column}: paper", "ours, as the paper computes it", "agrees", "ours"]
+        head += [f"{in_column(found.variable, column)}: paper", "ours, as the paper computes it", "agrees", "ours"]
     rows = []
     for name, cells in found.rows.items():
         row = [PRINTED.get(name, name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
-from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
+from forgetgauge.suites.records import FILE, CompareCell, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
 from forgetgauge.suites.spent import Spent, spent_beside, spent_on_tables
 from forgetgauge.suites.spread import SwapVsRandom
@@ -83,6 +83,35 @@ class Findings:
         """A table at the scale that has most of its columns, the larger of equals; None where smoke is all there is."""
         found = [stored for stored in self.shown(name) if stored.comparison.scale != "smoke"]
         return min(found, key=lambda stored: len(stored.comparison.not_run), default=None)
+
+
+APART = 0.1
+"""Differences of Q that no choice of a seed makes."""
+
+
+def other_experiments(found: Findings) -> dict[str, CompareCell]:
+    """The columns of Table 3 in which None itself is far from the paper's: there our models memorise less or more than
+    the paper's, and nothing in the column compares, nor in Tables 4 and 5, which have the same models."""
+    stored = found.fullest("table3")
+    cells = {} if stored is None else stored.comparison.rows.get("none", {})
+    return {
+        label: cell
+        for label, cell in cells.items()
+        if cell.ours is not None and cell.paper is not None and abs(cell.ours.value - cell.paper) > APART
+    }
+
+
+def private_models(found: Findings, table: str) -> Stored | None:
+    """One of Tables 3 to 5 as claims are judged by it: without the columns that are other experiments."""
+    stored = found.fullest(table)
+    apart = other_experiments(found)
+    if stored is None or not apart:
+        return stored
+    why = dict.fromkeys(apart, "our models memorise less or more than the paper’s")
+    table_without = replace(stored.comparison, not_run={**stored.comparison.not_run, **why})
+    columns = {label: column for label, column in stored.columns.items() if label not in apart}
+    games = {label: game for label, game in stored.games.items() if label not in apart}
+    return replace(stored, comparison=table_without, columns=columns, games=games)
 
 
 def read_findings(results: Path) -> Findings:

@@ -11,7 +11,7 @@ from scipy import special
 
 from forgetgauge.suites.accuracy import FullData, paper_accuracy
 from forgetgauge.suites.findings import EMBEDDED, Stored
-from forgetgauge.suites.paper import PRINTED, paper_table, table_name
+from forgetgauge.suites.paper import PRINTED, in_column, paper_table, table_name
 from forgetgauge.suites.rankings import LEVEL
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.replicates import LEAST, Replicates
@@ -102,7 +102,7 @@ def grounding_claim(tables: Sequence[Stored | None]) -> Claim:
     if not found:
         return Claim(*statement, "not run")
     places = [(table, label) for table in found for label in table.columns]
-    ends = {f"{t.variable} = {c}": interval_of(t, "retrain", c) for t, c in places}
+    ends = {in_column(t.variable, c): interval_of(t, "retrain", c) for t, c in places}
     known = {place: ends for place, ends in ends.items() if ends is not None}
     missing = [place for place in ends if place not in known]
     if len(found) < len(tables):
@@ -122,7 +122,7 @@ def grounding_claim(tables: Sequence[Stored | None]) -> Claim:
 def falling_claim(stored: Stored | None) -> Claim:
     """Q falls as ε grows, for every method but Retrain."""
     statement = (
-        "Q falls with ε",
+        "Q is lower the larger ε is",
         "should negatively correlate with ε. Indeed, empirically, we observe such a trend with high precision",
         "every method but Retrain has a lower Q at the largest ε than at the smallest, beyond their intervals, and "
         "none rises beyond them from one ε to the next",
@@ -139,7 +139,7 @@ def rival_claim(name: str, words: str, stored: Stored | None) -> Claim:
 def removal_claim(stored: Stored | None) -> Claim:
     """The advantage against certified removal falls with its ε."""
     statement = (
-        "The advantage falls with the ε of certified removal",
+        "The advantage is smaller the smaller the ε of certified removal is",
         "the Advantage monotonically decreases as ε decreases",
         "the advantage at the smallest ε is below that at the largest, beyond both intervals, and none rises beyond "
         "them from one ε to the next smaller",
@@ -203,7 +203,7 @@ class Trend:
     """How the rows of a table go from its first column to its last."""
 
     falling: tuple[str, ...]
-    """Methods that are lower in the last column of the table than in the first, beyond both intervals."""
+    """Methods that are lower in the last column that was run than in the first, beyond both intervals."""
     rising: tuple[str, ...]
     """`SSD from 50 to 150`: steps up beyond both intervals."""
     n_methods: int
@@ -226,27 +226,29 @@ class Trend:
     @property
     def words(self) -> str:
         """The trend in words, with what is missing."""
-        fall = f"{len(self.falling)} of {self.n_methods} methods fall"
-        return f"{fall}; steps up: {', '.join(self.rising) or 'none'}{incomplete(self.missing)}"
+        ends = f"at {self.columns[-1]} than at {self.columns[0]}" if self.columns else ""
+        fall = f"{len(self.falling)} of {self.n_methods} methods are lower {ends}".replace("inf", "∞")
+        rise = ", ".join(self.rising).replace("inf", "∞") or "none"
+        return f"{fall}; higher from one column to the next: {rise}{incomplete(self.missing)}"
 
 
 def trend_of(table: TableComparison, columns: Sequence[str] = ()) -> Trend:
     """Over these columns of the table, all without, in their order; Retrain left out. A step is between neighbours."""
     columns = columns or table.columns
+    run = tuple(label for label in columns if label not in table.not_run)
     falling: list[str] = []
     rising: list[str] = []
-    missing = [f"{table.variable} = {label}" for label in columns if label in table.not_run]
+    missing = [in_column(table.variable, label) for label in columns if label in table.not_run]
     methods = [row for row in table.rows if row != "retrain"]
     for row in methods:
         name = PRINTED.get(row, row)
         ends = {label: interval_of(table, row, label) for label in columns}
         missing += [f"{name} at {a}" for a, found in ends.items() if found is None and a not in table.not_run]
-        first, last = ends[columns[0]], ends[columns[-1]]
+        first, last = (ends[run[0]], ends[run[-1]]) if run else (None, None)
         if first is not None and last is not None and first[0] > last[1]:
             falling.append(row)
         steps = [(a, low, b, high) for (a, low), (b, high) in pairwise(ends.items())]
         rising += [f"{name} from {a} to {b}" for a, low, b, high in steps if low and high and high[0] > low[1]]
-    run = tuple(label for label in columns if label not in table.not_run)
     return Trend(tuple(falling), tuple(rising), len(methods), tuple(missing), run)
 
 
@@ -283,8 +285,11 @@ def replicates_claim(found: Replicates | None) -> Claim:
 def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
     """The paper's accuracy on all of CIFAR-10."""
     how = "augmented" if kind == "flip-crop" else "not augmented"
-    name = f"ResNet-20 reaches {100 * paper_accuracy(kind):.2f} % on all training images, {how}"
-    rule = f"our mean is within {100 * NEAR:g} point of it (Student’s t over models), trained by the paper’s recipe"
+    name = f"The model reaches {100 * paper_accuracy(kind):.2f} % on all training images, {how}"
+    rule = (
+        f"our mean is within {100 * NEAR:g} point of it (Student’s t over models), trained by the paper’s recipe; it "
+        "does not say which model, and ResNet-20 is our reading"
+    )
     trained = None if found is None or found.scale == "smoke" else found.kinds.get(kind)
     if found is None or trained is None:
         return Claim(name, words, rule, "not run")

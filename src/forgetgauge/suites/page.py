@@ -17,7 +17,7 @@ from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
-from forgetgauge.suites.paper import KEYS, PRINTED, paper_source, table_name, text_values
+from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
     HEIGHT_PX,
@@ -31,23 +31,22 @@ from forgetgauge.suites.pictures import (
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.spent import device_name, duration, totals
-from forgetgauge.suites.splits_page import spread_rows, spread_words, template
-from forgetgauge.suites.spread import SwapVsRandom
+from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words, template
 from forgetgauge.suites.summary import in_a_minute
-from forgetgauge.suites.tables import DATA_NAMES, OUTLINES
+from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.wording import counted, plain, seconds, tau_text
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",
-    "table2": "Does it hold when a larger share α of the training data is to be forgotten?",
+    "table2": "Does the ranking hold when a larger share α of the training data is to be forgotten?",
     "table3": "Does Q rise when training itself is private (a small ε)? It should: less is memorised.",
     "table4a": "Does the IC score, another metric, rise as ε falls?",
     "table4b": "Does the MIA score, a third metric, rise as ε falls?",
     "table5a": "How accurate are the models behind Table 4a?",
     "table5b": "How accurate are the models behind Tables 3 and 4b?",
     "table6": "Does the ranking hold for deeper networks?",
-    "table7": "Does it hold on other data?",
+    "table7": "Does the ranking hold on other data?",
     "table8": "Does the advantage fall with the ε that certified removal promises?",
     "table8-visible": "Does certified removal remove what an attacker sees where the request is ignored?",
 }
@@ -148,7 +147,7 @@ def _section(heading: str, stored: Stored, differs: str) -> Section:
     heading += differs
     pictures, grid = column_pictures(found), _grid(found)
     lines = [*remarks(found), *([] if stored.verifiable is None else [VERIFIED[stored.verifiable]])]
-    by_price = stored.by_price and "by price" in differs
+    by_price = stored.by_price and STRENGTHS[True] in differs
     return Section(found.name, heading, QUESTIONS[found.name], found, pictures, grid, lines, stored.words, by_price)
 
 
@@ -160,11 +159,15 @@ def _told_apart(name: str, found: Findings) -> list[tuple[Stored, str]]:
     for stored in tables:
         n = stored.comparison.replicates
         words = [f"{n} trainings of each split"] if n > 1 else []
-        words += ["strengths by price" if stored.by_price else "strengths of one setting"] if both else []
+        words += [STRENGTHS[stored.by_price]] if both else []
         told.append((stored, "".join(f", {each}" for each in words)))
     return told
 
 
+STRENGTHS = {
+    True: "strengths chosen for each column, at a price of one point of accuracy",
+    False: "one strength for all columns",
+}
 VERIFIED = {
     True: "The result carries every decision behind it: `forgetgauge verify` computes it again.",
     False: "The result is from before results carried their decisions: `forgetgauge verify` cannot compute it again.",
@@ -173,7 +176,7 @@ VERIFIED = {
 
 def _grid(found: TableComparison) -> list[list[str]]:
     """Head and rows; a cell has the paper's number, ours as the paper computes it, whether they agree, and ours."""
-    rows = [["method", *(f"{found.variable} = {column}" for column in found.columns)]]
+    rows = [["method", *(in_column(found.variable, column) for column in found.columns)]]
     for row, cells in found.rows.items():
         rows.append([PRINTED.get(row, row), *(_both(cells[column]) for column in found.columns)])
     return rows
@@ -231,13 +234,6 @@ def _line(table: TableComparison, differs: str) -> list[str]:
         seconds(table.wall_s),
         seconds(table.work_s),
     ]
-
-
-def splitting_setting(found: SwapVsRandom) -> str:
-    """`12 repetitions on CIFAR-10, α = 0.1, 20 epochs`."""
-    data, epochs = found.settings["data"], found.settings["learner"]["params"].get("epochs")
-    trained = "" if epochs is None else f", {counted(epochs, 'epoch')}"
-    return f"{found.repetitions} repetitions on {DATA_NAMES.get(data, data)}, α = {found.settings['alpha']}{trained}"
 
 
 def _days(name: str) -> str:

@@ -34,6 +34,11 @@ PRINTED = {
 """Our name of a row -> the paper's, as it is printed; rows of our own last."""
 
 
+def in_column(variable: str, label: str) -> str:
+    """`η = 0.4`, `ε = ∞`; `Retrain` where a column is no value of the variable."""
+    return label if label in PRINTED.values() else f"{variable} = {label.replace('inf', '∞')}"
+
+
 def table_name(name: str) -> str:
     """A suite's name as the paper prints it: `Table 4a` of `table4a`; `Beside Table 8` of `table8-visible`, ours."""
     printed = name.replace("table", "Table ")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from forgetgauge.suites.compare import mean_tau_of_columns
 from forgetgauge.suites.findings import Stored
-from forgetgauge.suites.paper import PRINTED, paper_table, table_name
+from forgetgauge.suites.paper import PRINTED, in_column, paper_table
 from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.verdicts import APPROXIMATE, Claim, Statement, Verdict, incomplete, judged, named, source_of
@@ -19,7 +19,8 @@ SAME_ORDER = 0.5
 """τ from which a ranking counts as the same: three of four couples of methods in the same order."""
 
 _SAME = (
-    f"mean Kendall τ of {{}} is at least {SAME_ORDER}, six methods, Retrain and None left out (bootstrap over pairs)"
+    f"mean Kendall τ of {{}} is at least {SAME_ORDER}, six methods, Retrain and None left out (bootstrap over pairs); "
+    "not confirmed where it is less and two methods change places, each order beyond chance"
 )
 
 
@@ -39,7 +40,7 @@ def rival_ranking_claim(name: str, words: str, metric: str, table: str, stored: 
         name,
         words,
         f"mean Kendall τ of every two columns is below {SAME_ORDER}, six methods, Retrain and None left out (bootstrap "
-        "over pairs); not confirmed where it is at least that",
+        "over pairs), and two methods change places, each order beyond chance; not confirmed where τ is at least that",
     )
     if stored is None:
         return Claim(*statement, "not run")
@@ -72,29 +73,37 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         f"{name} is the best method",
         words,
         f"in every column the Q of {name} is higher than that of each of the other five, by the interval of their "
-        "difference pair by pair; not confirmed where that of another is higher",
+        f"difference pair by pair; not confirmed where that of another is higher and that of {name} is above None’s, "
+        "so that it did something there",
     )
     if stored is None:
         return Claim(*statement, "not run")
     table, better = stored.comparison, 0
     worse: dict[str, list[str]] = {}
+    idle: list[str] = []
     missing: list[str] = []
     for label in table.columns:
         played = stored.games[label].comparisons if label in stored.games else []
         found = {frozenset((pair.first, pair.second)): pair for pair in played}
+        with_none = found.get(frozenset((method, "none")))
+        is_idle = with_none is not None and with_none.better != method
+        idle += [label] if is_idle else []
         for other in others:
             pair = found.get(frozenset((method, other)))
             if pair is None:
-                missing.append(f"{PRINTED[other]} at {table.variable} = {label}")
+                missing.append(f"{PRINTED[other]} at {in_column(table.variable, label)}")
             elif pair.better == method:
                 better += 1
-            elif pair.better == other:
+            elif pair.better == other and not is_idle:
                 worse.setdefault(PRINTED[other], []).append(label)
     n = len(table.columns) * len(others)
     verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
-    beaten = [f"{other} at {table.variable} = {listed(labels)}" for other, labels in worse.items()]
-    figure = f"better in {better} of {n} comparisons; worse than {', '.join(beaten) or 'none'}{incomplete(missing)}"
-    return Claim(*statement, verdict, figure, source_of(table))
+    beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
+    figure = f"higher than another of the five methods in {better} of {n} comparisons"
+    figure += f"; lower than {', '.join(beaten) or 'none'}"
+    if idle:
+        figure += f"; not above None at {in_column(table.variable, listed(idle))}, where our {name} does nothing"
+    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}", source_of(table))
 
 
 def small_predicts_large(stored: Stored | None) -> Claim:
@@ -111,29 +120,6 @@ def small_predicts_large(stored: Stored | None) -> Claim:
         return Claim(*statement, "not run", "η = 1.0 is missing", source_of(stored.comparison))
     tau = bootstrap_tau(list(columns.values()), _with_last(len(columns)))
     return _by_tau(statement, tau, stored.comparison, list(columns), _paper_tau("table1", _with_last))
-
-
-def scales_claim(stored: Mapping[tuple[str, str], Stored]) -> Claim:
-    """Our own short trainings rank the methods as the paper's long ones do."""
-    statement = (
-        "Short trainings predict the ranking of long ones",
-        "enabling model maintainers to conduct small-scale experiments",
-        _SAME.format("small with paper scale, in each column that was run at both,"),
-    )
-    columns: list[ByMethod] = []
-    tables: list[str] = []
-    for name in ("table1", "table2", "table3", "table6", "table7"):
-        small, paper = (stored.get((name, scale)) for scale in ("small", "paper"))
-        if small is None or paper is None:
-            continue
-        ours, theirs = approximate_columns(small), approximate_columns(paper)
-        for label in [label for label in ours if label in theirs]:
-            columns += [ours[label], theirs[label]]
-            tables.append(f"{table_name(name)}, {small.comparison.variable} = {label}")
-    if not columns:
-        return Claim(*statement, "not run")
-    tau = bootstrap_tau(columns, [(i, i + 1) for i in range(0, len(columns), 2)])
-    return _judged_tau(statement, tau, f"{'; '.join(tables)}: at both scales", [])
 
 
 def approximate_columns(stored: Stored) -> dict[str, ByMethod]:
@@ -157,13 +143,14 @@ def _paper_tau(table: str, couples: Callable[[int], Couples]) -> float | None:
 def _by_tau(
     statement: Statement, tau: Tau | None, table: TableComparison, labels: Sequence[str], paper: float | None
 ) -> Claim:
-    source = f"{source_of(table)}, {table.variable} = {listed(labels)}"
+    source = f"{source_of(table)}, {in_column(table.variable, listed(labels))}"
     if len(labels) < 2:
         n_run = len(table.columns) - len(table.not_run)
         if n_run < 2:
             return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(table))
         return Claim(*statement, "undecided", "no result.json with advantages by pair is stored", source_of(table))
-    found = _judged_tau(statement, tau, source, [f"{table.variable} = {c}" for c in table.columns if c not in labels])
+    missing = [in_column(table.variable, label) for label in table.columns if label not in labels]
+    found = _judged_tau(statement, tau, source, missing)
     return Claim(*statement, found.verdict, f"{found.figure}; the paper’s own numbers: {tau_text(paper)}", source)
 
 
@@ -177,5 +164,11 @@ def _judged_tau(statement: Statement, tau: Tau | None, source: str, missing: Seq
         figure = f"τ = {tau_text(tau.value)}; too few pairs for an interval{incomplete(missing)}"
         return Claim(*statement, "undecided", figure, source)
     ends = f"[{tau_text(tau.interval[0])}, {tau_text(tau.interval[1])}]"
-    verdict = "undecided" if missing else judged(*tau.interval, SAME_ORDER)
-    return Claim(*statement, verdict, f"τ = {tau_text(tau.value)} {ends}{incomplete(missing)}", source)
+    verdict, changed = judged(*tau.interval, SAME_ORDER), ""
+    if verdict == "not confirmed":
+        each = [f"{PRINTED[one]} and {PRINTED[other]}" for one, other in tau.exchanged]
+        more = f" and {counted(len(each) - 3, 'other couple')}" if len(each) > 3 else ""
+        changed = f"; {', '.join(each[:3]) or 'no two methods'}{more} change places beyond chance"
+    if missing or (verdict == "not confirmed" and not tau.exchanged):
+        verdict = "undecided"
+    return Claim(*statement, verdict, f"τ = {tau_text(tau.value)} {ends}{changed}{incomplete(missing)}", source)

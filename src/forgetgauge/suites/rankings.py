@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy import special
 
 from forgetgauge.game.arrays import Floats
 from forgetgauge.game.intervals import MIN_PAIRS
@@ -35,6 +36,9 @@ class Tau:
     """None where a column has fewer than five pairs."""
     methods: tuple[str, ...]
     """Those that all columns rank."""
+    exchanged: tuple[tuple[str, str], ...] = ()
+    """Methods of which one is ahead in one column and the other in another, each beyond chance; without such a couple
+    a low τ may be that of methods too close to be ranked."""
 
 
 def every_two(n_columns: int) -> Couples:
@@ -54,7 +58,27 @@ def bootstrap_tau(columns: Sequence[ByMethod], couples: Couples) -> Tau | None:
     rng = np.random.default_rng(0)
     drawn = _mean_tau([_orders(_resampled(advantages, rng)) for advantages in stacked], couples)
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
-    return Tau(value, (min(float(low), value), max(float(high), value)), methods)
+    interval = min(float(low), value), max(float(high), value)
+    return Tau(value, interval, methods, _exchanged(stacked, couples, methods))
+
+
+def _exchanged(stacked: Sequence[Floats], couples: Couples, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """By Student's t of the differences of Q pair by pair, at a level that allows for all that are looked at.
+
+    Not by the draws: of six pairs that happen to agree every draw agrees, which is no chance of one in a thousand.
+    """
+    first, second = np.triu_indices(len(methods), 1)
+    allowed = (1 - LEVEL) / 2 / (len(stacked) * len(first))
+    sure = []
+    for advantages in stacked:
+        quality = 1 - np.abs(advantages).max(axis=2)  # (methods, pairs), of each pair alone
+        gaps = quality[first] - quality[second]
+        n_pairs = gaps.shape[1]
+        least = special.stdtrit(n_pairs - 1, 1 - allowed) * gaps.std(axis=1, ddof=1) / np.sqrt(n_pairs)
+        mean = gaps.mean(axis=1)
+        sure.append(np.where(np.abs(mean) > least + 1e-12, np.sign(mean), 0.0))
+    turned = np.any([sure[one] * sure[other] < 0 for one, other in couples], axis=0)
+    return tuple((methods[first[k]], methods[second[k]]) for k in np.flatnonzero(turned))
 
 
 def _ranked(columns: Sequence[ByMethod]) -> tuple[str, ...]:

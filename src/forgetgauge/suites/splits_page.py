@@ -17,7 +17,8 @@ from forgetgauge.report.picture import Scale, advantage_scale
 from forgetgauge.report.table import align
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.spread import AdversaryRecord, LookupRecord, MethodRecord, QualityRecord, SwapVsRandom
-from forgetgauge.wording import bracket, listed, plain, setting, signed
+from forgetgauge.suites.tables import DATA_NAMES
+from forgetgauge.wording import bracket, counted, listed, plain, setting, signed
 
 
 def takeaway(methods: Mapping[str, MethodRecord], adversary: str, lookup: LookupRecord) -> str:
@@ -44,6 +45,13 @@ def spread_rows(found: SwapVsRandom) -> list[list[str]]:
         shown = [f"{plain(mean)} ± {plain(deviation)}" for mean, deviation in means]
         rows.append([PRINTED.get(name, name), *shown, _ratio(method.by_adversary[found.adversary])])
     return rows
+
+
+def splitting_setting(found: SwapVsRandom) -> str:
+    """`12 repetitions on CIFAR-10, α = 0.1, 20 epochs`."""
+    data, epochs = found.settings["data"], found.settings["learner"]["params"].get("epochs")
+    trained = "" if epochs is None else f", {counted(epochs, 'epoch')}"
+    return f"{found.repetitions} repetitions on {DATA_NAMES.get(data, data)}, α = {found.settings['alpha']}{trained}"
 
 
 def spread_words(found: SwapVsRandom) -> str:

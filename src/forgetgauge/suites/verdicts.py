@@ -56,8 +56,9 @@ def judged(low: float, high: float, bar: float) -> Verdict:
 
 
 def interval_of(table: TableComparison, row: str, label: str) -> tuple[float, float] | None:
-    """Of one cell, over pairs; None where there is none, or one for the models at hand alone."""
+    """Of one cell, over pairs; None where there is none, or one for the models at hand alone, or of a column that does
+    not count."""
     cell = table.rows.get(row, {}).get(label)
-    if cell is None or cell.ours is None or set(table.basis) - {"over pairs"}:
+    if cell is None or cell.ours is None or label in table.not_run or set(table.basis) - {"over pairs"}:
         return None
     return cell.ours.interval

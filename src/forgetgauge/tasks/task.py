@@ -34,6 +34,8 @@ class Task(ABC):
     """What `utility` is called in a report."""
     has_classes: ClassVar[bool]
     """Whether labels are the numbers of classes; methods and metrics that need classes are refused elsewhere."""
+    outputs_by_head: ClassVar[bool] = True
+    """Whether a model's last linear layer gives its outputs; methods that train it alone are refused elsewhere."""
     signals: ClassVar[Mapping[str, Signal]]
     """What adversaries may read, by name. Every task has `loss`; `statistic`, which is near to normally distributed
     over models and larger where a model fits the point better; and `gap`, the same in the unit of the outputs."""
@@ -54,6 +56,10 @@ class Task(ABC):
     def utility(self, outputs: Outputs, labels: Labels) -> float | None:
         """How well a model does what it is for: the larger the better, and 1 at best; None where these points cannot
         show it."""
+
+    def figures(self, outputs: Outputs, labels: Labels) -> dict[str, float]:
+        """Further numbers about how well a model does, by what they are called; most tasks have none."""
+        return {}
 
     @abstractmethod
     def made_up(

@@ -1,4 +1,7 @@
-"""`check_adversary`: what a run takes for granted of an adversary, on made-up answers of made-up models."""
+"""`check_adversary`: what a run takes for granted of an adversary, on made-up answers of made-up models.
+
+The models are classifiers, unless the adversary reads what only models of another task give.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge import plugins
 from forgetgauge.attack.adversary import WHITE_BOX_COLUMNS, Adversary, Attack, Need, Panel, Role, TargetContext
 from forgetgauge.attack.signals import Signals
 from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.adversary import Access
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.tasks.task import Labels, Task
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,7 +36,7 @@ def check_adversary(adversary: Any) -> None:
     """Raise AssertionError where an adversary (or its class) breaks a promise."""
     made = adversary() if isinstance(adversary, type) else adversary
     _keeps_the_protocol(made)
-    world = _World.make(made.needs, seed=0, boost=1.5)
+    world = _World.make(made, seed=0, boost=1.5)
     _learns_the_same_from_the_same(made, world)  # before it was shown any target
     _keeps_no_memory_of_targets(made, world)
     _answers_yes_or_no(made, world)
@@ -52,10 +58,10 @@ class _World:
     """Both on F ∪ T, F of the first side first."""
 
     @staticmethod
-    def make(needs: frozenset[Need], seed: int, boost: float) -> _World:
-        rng = np.random.default_rng(seed)
+    def make(adversary: Adversary, seed: int, boost: float) -> _World:
+        rng, needs, task = np.random.default_rng(seed), adversary.needs, _task_of(adversary)
         columns = [str(need) for need in WHITE_BOX_COLUMNS if need in needs]
-        labels, shadow_labels = rng.integers(0, N_CLASSES, (2, N_POINTS))
+        labels, shadow_labels = _labels(task, rng), _labels(task, rng)
         order = rng.permutation(N_POINTS)
         points = order[: 2 * N_FORGET]
         in_forget = np.repeat([True, False], N_FORGET)
@@ -67,21 +73,23 @@ class _World:
             return role
 
         def panel(labels: Ints, role: npt.NDArray[np.int8]) -> Panel:
-            models = [_answers(rng, labels, boost * (its == Role.IN), columns) for its in role]
+            models = [_answers(task, rng, labels, boost * (its == Role.IN), columns) for its in role]
             every = {name: np.stack([one.columns[name] for one in models]) for name in columns}
-            return Panel(np.stack([one.outputs for one in models]), labels, role, every)
+            return Panel(np.stack([one.outputs for one in models]), labels, role, every, task)
 
         def attacked(forgotten: npt.NDArray[np.bool_]) -> Signals:
-            background = _answers(rng, shadow_labels, np.zeros(N_POINTS), columns)
-            seen = _answers(rng, labels[points], boost * forgotten, columns)
+            background = _answers(task, rng, shadow_labels, np.zeros(N_POINTS), columns)
+            of_all = np.zeros(N_POINTS)
+            of_all[points] = boost * forgotten
+            seen = _answers(task, rng, labels, of_all, columns).take(points)
             behind = background if Need.BACKGROUND in needs else None
-            return Signals(seen.outputs, seen.labels, points, behind, seen.columns)
+            return Signals(seen.outputs, seen.labels, points, behind, seen.columns, task)
 
         unseen = np.full((N_SHADOWS, N_POINTS), Role.OUT, dtype=np.int8)
         return _World(
             shadows=panel(shadow_labels, roles(N_SHADOWS)),
             target=TargetContext(
-                N_CLASSES,
+                N_CLASSES if task.has_classes else 1,
                 references=panel(labels, roles(N_REFERENCES)) if Need.REFERENCES in needs else None,
                 outsiders=panel(labels, unseen) if Need.OUTSIDERS in needs else None,
             ),
@@ -106,21 +114,40 @@ class _World:
         at = np.argsort(place)
         panels = [_rows_of_panel(panel, at) for panel in (self.target.references, self.target.outsiders)]
         sides = [
-            Signals(side.outputs, side.labels, place[_positions(side)], side.background, side.columns)
+            Signals(side.outputs, side.labels, place[_positions(side)], side.background, side.columns, side.task)
             for side in self.sides
         ]
-        return _World(self.shadows, TargetContext(N_CLASSES, *panels), (sides[0], sides[1]))
+        return _World(self.shadows, TargetContext(self.target.n_classes, *panels), (sides[0], sides[1]))
+
+
+def _task_of(adversary: Adversary) -> Task:
+    reads: frozenset[str] = getattr(adversary, "reads", frozenset())
+    every: list[Task] = [CLASSIFICATION, *(plugins.tasks.load(name) for name in plugins.tasks.entries)]
+    found = next((task for task in every if reads <= set(task.signals)), None)
+    _promise(found is not None, f"it reads the signals {', '.join(sorted(reads))}, which no task has together")
+    assert found is not None
+    return found
+
+
+def _labels(task: Task, rng: np.random.Generator) -> Labels:
+    if task.has_classes:
+        return rng.integers(0, N_CLASSES, N_POINTS)
+    return task.made_up(N_POINTS, 1, np.zeros(N_POINTS, dtype=np.bool_), rng)[1]
 
 
 def _answers(
-    rng: np.random.Generator, labels: Ints, boost: npt.NDArray[np.floating[Any]], columns: list[str]
+    task: Task, rng: np.random.Generator, labels: Labels, boost: npt.NDArray[np.floating[Any]], columns: list[str]
 ) -> Signals:
-    """Random logits, the true one higher by `boost`; white-box columns that are the smaller for it."""
+    """Random logits, the true one higher by `boost`, or what another task makes up; white-box columns that are the
+    smaller for it."""
     n = len(labels)
-    logits = rng.standard_normal((n, N_CLASSES))
-    logits[np.arange(n), labels] += boost
+    if task.has_classes:
+        outputs = rng.standard_normal((n, N_CLASSES))
+        outputs[np.arange(n), labels] += boost
+    else:
+        outputs = task.made_up(n, 1, boost > 0, rng)[0].astype(np.float64)
     named = {name: np.exp(rng.standard_normal(n) - boost).astype(np.float32) for name in columns}
-    return Signals(logits.astype(np.float32), labels, columns=named)
+    return Signals(outputs.astype(np.float32), labels, columns=named, task=task)
 
 
 # -- promises ----------------------------------------------------------------------------------------------------
@@ -239,7 +266,7 @@ def _is_calibrated_on_noise(adversary: Adversary) -> None:
     """Fitted on noise, played on noise: the mean over games lies within 4 standard errors of 0."""
     advantages = []
     for game in range(N_GAMES):
-        world = _World.make(adversary.needs, seed=1 + game, boost=0.0)
+        world = _World.make(adversary, seed=1 + game, boost=0.0)
         attack = world.fit(adversary)
         for signals in world.sides:
             says = attack.decide(signals)
@@ -290,7 +317,7 @@ def _rows_of_panel(panel: Panel | None, at: Ints) -> Panel | None:
     if panel is None:
         return None
     columns = {name: column[:, at] for name, column in panel.columns.items()}
-    return Panel(panel.outputs[:, at], panel.labels[at], panel.role[:, at], columns)
+    return Panel(panel.outputs[:, at], panel.labels[at], panel.role[:, at], columns, panel.task)
 
 
 def _positions(signals: Signals) -> Ints:

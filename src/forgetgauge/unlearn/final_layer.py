@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from forgetgauge.unlearn.unlearner import Context, Request
 class FineTuneFinal:
     """Ft-final: go on from the trained head."""
 
+    needs_head: ClassVar[bool] = True
     lr: float = 0.05
     momentum: float = 0.9
     weight_decay: float = 5e-5
@@ -57,6 +58,7 @@ class FineTuneFinal:
 class RetrainFinal:
     """Retr-final: a new head (Kaiming-normal weights, zero bias), trained longer since it begins from nothing."""
 
+    needs_head: ClassVar[bool] = True
     lr: float = 0.05
     momentum: float = 0.9
     weight_decay: float = 5e-5

@@ -14,8 +14,8 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.descent import Optimiser, Steps, check_steps
+from forgetgauge.learn.stacked.trainer import Stack
 from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.stacked import unlearn_stacked
@@ -24,7 +24,7 @@ from forgetgauge.unlearn.unlearner import Context, Request
 
 @dataclass(frozen=True)
 class FineTune:
-    """SGD on L_R, all layers."""
+    """Descent on L_R, all layers."""
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-3, strongest=1.0)
     published: ClassVar[Published] = Published(
@@ -36,6 +36,8 @@ class FineTune:
     weight_decay: float = 0.0
     epochs: int = 10
     batch_size: int = 64
+    optimiser: Optimiser = "sgd"
+    """For language models `adamw` is usual, which knows no momentum."""
     batch_norm: Literal["frozen", "train"] = "frozen"
     """`frozen` is eval mode; `train`, as published, moves the running statistics to R's (and turns dropout on)."""
 
@@ -52,13 +54,13 @@ class FineTune:
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
         """All of them in one stack, where their models can be one."""
-        return unlearn_stacked(requests, self, self._stacked)
+        return unlearn_stacked(requests, self, self._stacked, of_records=True)
 
-    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: Stack, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
         return self._passes.stacked(stack, requests, retained, train=self.batch_norm == "train")
 
     @property
     def _passes(self) -> Passes:
-        steps = Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        steps = Steps(self.lr, self.momentum, self.weight_decay, self.optimiser)
         return Passes(self.epochs, self.batch_size, steps)

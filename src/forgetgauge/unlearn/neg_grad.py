@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, check_steps
-from forgetgauge.learn.stacked.traced import TracedStack
+from forgetgauge.learn.descent import Optimiser, Steps, check_steps
+from forgetgauge.learn.stacked.trainer import Stack
 from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
 from forgetgauge.unlearn.stacked import unlearn_stacked
@@ -20,7 +20,7 @@ from forgetgauge.unlearn.unlearner import Context, Request
 
 @dataclass(frozen=True)
 class NegGrad:
-    """SGD on −L_F, without weight decay (it would pull towards 0 on top of the ascent)."""
+    """Descent on −L_F, without weight decay (it would pull towards 0 on top of the ascent)."""
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-6, strongest=0.1)
     published: ClassVar[Published] = Published(
@@ -31,6 +31,8 @@ class NegGrad:
     momentum: float = 0.9
     epochs: int = 5
     batch_size: int = 32
+    optimiser: Optimiser = "sgd"
+    """For language models `adamw` is usual, which knows no momentum."""
     batch_norm: Literal["frozen", "train"] = "frozen"
     """`train` lets the running statistics drift to the forget set's batches, a membership signal in itself."""
 
@@ -47,12 +49,12 @@ class NegGrad:
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
         """All of them in one stack, where their models can be one."""
-        return unlearn_stacked(requests, self, self._stacked)
+        return unlearn_stacked(requests, self, self._stacked, of_records=True)
 
-    def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
+    def _stacked(self, stack: Stack, requests: Sequence[Request]) -> list[nn.Module]:
         forgotten = [r.forget for r in requests]
         return self._passes.stacked(stack, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
 
     @property
     def _passes(self) -> Passes:
-        return Passes(self.epochs, self.batch_size, Steps(lr=self.lr, momentum=self.momentum))
+        return Passes(self.epochs, self.batch_size, Steps(lr=self.lr, momentum=self.momentum, optimiser=self.optimiser))

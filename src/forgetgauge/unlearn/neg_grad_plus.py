@@ -7,6 +7,8 @@ time, where the published loop repeats the first. Unlike NegGrad it is held by R
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,14 +16,27 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Steps, batch_positions, batches_per_epoch, check_steps, descend, own_randomness
+from forgetgauge.learn.descent import (
+    Optimiser,
+    Steps,
+    batch_positions,
+    batches_per_epoch,
+    check_steps,
+    descend,
+    own_randomness,
+)
+from forgetgauge.learn.stacked.members import NotStackable
+from forgetgauge.learn.stacked.records import RecordStack
+from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.plan.strength import Strength
-from forgetgauge.unlearn.unlearner import Context
+from forgetgauge.unlearn.paired import PairedPasses, Step, mean
+from forgetgauge.unlearn.stacked import moved_records
+from forgetgauge.unlearn.unlearner import Context, Request
 
 
 @dataclass(frozen=True)
 class NegGradPlus:
-    """SGD on β·L_R − (1−β)·L_F; an epoch is one pass over R."""
+    """Descent on β·L_R − (1−β)·L_F; an epoch is one pass over R."""
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-4, strongest=0.1)
     beta: float = 0.95
@@ -32,6 +47,8 @@ class NegGradPlus:
     epochs: int = 10
     batch_size: int = 64
     """Of R's and of F's batches."""
+    optimiser: Optimiser = "sgd"
+    """For language models `adamw` is usual, which knows no momentum."""
     batch_norm: Literal["frozen", "train"] = "frozen"
     """`train` lets the running statistics drift to the forget set's batches, a membership signal in itself."""
 
@@ -60,7 +77,26 @@ class NegGradPlus:
                 loss,
                 model.parameters(),
                 batch_positions(len(retain), self.batch_size, self.epochs, context.streams.generator("order")),
-                Steps(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay),
+                self._steps,
                 n_steps=n_steps,
             )
         return model.eval()
+
+    def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
+        """Language models all in one stack; others one after another."""
+        if len(requests) > 1 and isinstance(requests[0].model, RecordModel):
+            with suppress(NotStackable):
+                return moved_records(requests, self._stacked)
+        return [self.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+
+    def _stacked(self, stack: RecordStack, requests: Sequence[Request]) -> list[nn.Module]:
+        def objective(step: Step) -> Tensor:
+            loss, tokens = stack.losses(step.given)
+            return self.beta * mean(loss / tokens, step.kept) - (1 - self.beta) * mean(loss / tokens, step.lost)
+
+        paired = PairedPasses(self.epochs, self.batch_size, self._steps, over="retain")
+        return paired.descended(stack, requests, objective)
+
+    @property
+    def _steps(self) -> Steps:
+        return Steps(self.lr, self.momentum, self.weight_decay, self.optimiser)

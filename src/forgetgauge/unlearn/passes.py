@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch, descend, own_randomness
-from forgetgauge.learn.stacked.traced import TracedStack
-from forgetgauge.learn.stacked.trainer import Feed, batches_of
+from forgetgauge.learn.stacked.trainer import Feed, Stack, batches_of
 from forgetgauge.unlearn.stacked import descended
 from forgetgauge.unlearn.unlearner import Context, Request
 
@@ -36,7 +35,7 @@ class Passes:
 
     def stacked(
         self,
-        stack: TracedStack,
+        stack: Stack,
         requests: Sequence[Request],
         parts: Sequence[Points],
         *,

@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
+from forgetgauge.learn.stacked.records import LoraStack, record_stack
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
-from forgetgauge.learn.stacked.trainer import AfterStep, Descent, Feed, rectangle
+from forgetgauge.learn.stacked.trainer import AfterStep, Descent, Feed, Stack, rectangle
+from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.models.head import head_of
 from forgetgauge.unlearn.unlearner import Request, Unlearner
 
@@ -29,20 +31,38 @@ DEVICES: tuple[str, ...] = ("cuda",)
 
 FEATURES_AT_ONCE = 256
 
-Stacked = Callable[[TracedStack, Sequence[Request]], list[nn.Module]]
+Stacked = Callable[[Any, Sequence[Request]], list[nn.Module]]
 """Moves the members of a stack, which are copies of the requests' models, and returns them."""
 
 
 def unlearn_stacked(
-    requests: Sequence[Request], unlearner: Unlearner, stacked: Stacked, precision: Precision | None = None
+    requests: Sequence[Request],
+    unlearner: Unlearner,
+    stacked: Stacked,
+    precision: Precision | None = None,
+    *,
+    of_records: bool = False,
 ) -> list[nn.Module]:
-    """By `stacked` where the models can be one stack, else one after another."""
+    """By `stacked` where the models can be one stack, else one after another; `of_records` where it moves stacks of
+    language models too."""
     with suppress(NotStackable):
+        if of_records and len(requests) > 1 and isinstance(requests[0].model, RecordModel):
+            return moved_records(requests, stacked)
         done = [model.eval() for model in stacked(stack_of(requests, precision), requests)]
         for request in requests:
             request.context.engine = "traced"
         return done
     return [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+
+
+def moved_records(requests: Sequence[Request], stacked: Stacked) -> list[nn.Module]:
+    """Language models moved by `stacked` as one stack, or alone as a stack of one; others are `NotStackable`."""
+    _check_points(requests)
+    models = [copy.deepcopy(r.model).eval() for r in requests]
+    stack = record_stack(models, requests[0].retain, _precision_of(requests[0]))
+    for request in requests:
+        request.context.engine = "lora" if isinstance(stack, LoraStack) else "vmap" if len(requests) > 1 else "solo"
+    return [model.eval() for model in stacked(stack, requests)]
 
 
 def stack_of(requests: Sequence[Request], precision: Precision | None = None) -> TracedStack:
@@ -87,7 +107,7 @@ def _precision_of(request: Request) -> Precision:
 
 
 def descended(
-    stack: TracedStack,
+    stack: Stack,
     parts: Sequence[Points],
     feeds: Sequence[Feed],
     steps: Steps,

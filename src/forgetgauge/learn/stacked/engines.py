@@ -6,6 +6,7 @@ streams  a GPU, one member per CUDA stream, for what vmap refuses
 solo     one after another
 ghost    DP-SGD of all members at once, each example's gradient clipped (ghost.py)
 opacus   DP-SGD of one after another, by opacus
+lora     adapters of all members on one frozen base (records.py)
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ N_STREAMS = 8
 class Engine:
     """What trains the members, and the reason why nothing faster does."""
 
-    name: Literal["traced", "vmap", "streams", "solo", "ghost", "opacus"]
+    name: Literal["traced", "vmap", "streams", "solo", "ghost", "opacus", "lora"]
     reason: str = ""
 
     @property

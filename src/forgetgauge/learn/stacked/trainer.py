@@ -21,9 +21,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
+from forgetgauge.learn.checkpoint import State, begin
 from forgetgauge.learn.descent import Positions, Steps
 from forgetgauge.learn.device import capture
 from forgetgauge.learn.stacked.members import own_labels
+from forgetgauge.learn.stacked.records import RecordStack
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.tasks.task import Labels
 
@@ -57,16 +59,22 @@ def batches_of(part: Points, order: Iterable[Positions], labels: Labels | None =
     return (Batch(part.index[at], taught[at]) for at in order)
 
 
+Stack = TracedStack | RecordStack
+
 AfterStep = Callable[[Tensor, Tensor], None]
 """(weights, velocity), both (K, P), to be corrected in place; also called for members that have finished, and for the
 empty steps before a capture: it must leave alone what it corrected before."""
+
+Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""((K, B) positions, (K, B) labels, (K, B) whether there is a point) -> (K,) what each member minimises, differentiable
+in the stack's weights; 0 where a member has no point."""
 
 
 @dataclass
 class Descent:
     """Minimises sign · (mean loss of a batch), each member over its own feed; `run` moves `stack.weights` in place."""
 
-    stack: TracedStack
+    stack: Stack
     points: Points
     """Any part of the data set that the indices refer to, for its inputs and its task: labels come with the batches."""
     feeds: Sequence[Feed]
@@ -78,6 +86,8 @@ class Descent:
     sign: float = 1.0
     augment: Augment = "none"
     after_step: AfterStep | None = None
+    objective: Objective | None = None
+    """Where something else than the loss is minimised."""
 
     def __post_init__(self) -> None:
         k, device, kind = len(self.feeds), self.stack.device, self.points.whole_labels.dtype
@@ -90,20 +100,36 @@ class Descent:
         self.sent: Any = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
-        """All steps of all members."""
+        """All steps of all members, or those that are left after a checkpoint."""
         n_steps = max((feed.n_steps for feed in self.feeds), default=0)
         step = self._captured() if self.stack.device.type == "cuda" and n_steps > 20 else self._step
+        checkpoint, n_done = begin(), 0
+        if (kept := checkpoint.read(self._state().tensors)) is not None:
+            n_done = kept[0]
+            self._state().take(kept[1])
         for first in range(0, n_steps, CHUNK_STEPS):
             stop = min(n_steps, first + CHUNK_STEPS)
             if self.sent is not None:
                 self.sent.synchronize()  # the last piece has left the host's buffer
             self._lay_out(first, stop)
+            if stop <= n_done:  # drawn as before, and not done again
+                continue
             self.here.take(self.host)
             if self.sent is not None:
                 self.sent.record()
             self.counter.zero_()
             for _ in range(first, stop):
                 step()
+            checkpoint.keep(stop, self._state)
+
+    def _state(self) -> State:
+        """All that a step changes but the batches, which are drawn again."""
+        changed = {"weights": self.stack.weights, "velocity": self.velocity, "time": self.time}
+        if self.second is not self.velocity:
+            changed["second"] = self.second
+        for name, (mean, var) in self.stack.statistics.items():
+            changed |= {f"{name} mean": mean, f"{name} variance": var}
+        return State(changed)
 
     def _lay_out(self, first: int, stop: int) -> None:
         """Fill the host's buffer with the batches of steps [first, stop).
@@ -138,17 +164,27 @@ class Descent:
     @torch.no_grad()
     def _step(self) -> None:
         index, labels, n_valid, rate, moves = self.here.at(self.counter)
-        x = self.points.stored_at(index)
-        if self.augment != "none":
-            x = moved(x, moves)
-        outputs, tape = self.stack.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
         own = torch.arange(index.shape[1], device=index.device) < n_valid[:, None]
-        weight = self.sign * own / n_valid.clamp(min=1)[:, None]
-        self.stack.backward(tape, self.points.task.loss_gradient(outputs, labels) * weight[..., None])
+        if self.objective is None:
+            self._take_gradient(index, labels, n_valid, moves, own)
+        else:
+            with torch.enable_grad():
+                total = self.objective(index, labels, own).sum()
+            self.stack.gradient.copy_(torch.autograd.grad(total, self.stack.weights)[0])
         self._update(rate[:, None])
         if self.after_step is not None:
             self.after_step(self.stack.weights, self.velocity)
         self.counter += 1
+
+    def _take_gradient(self, index: Tensor, labels: Tensor, n_valid: Tensor, moves: Tensor, own: Tensor) -> None:
+        """Of sign · (mean loss of the batch)."""
+        x = self.points.stored_at(index)
+        if self.augment != "none":
+            x = moved(x, moves)
+        outputs, tape = self.stack.forward(self.points.scaled(x), n_valid, train=self.train, keep=True)
+        weight = self.sign * own / n_valid.clamp(min=1)[:, None]
+        stack: Any = self.stack  # each kind has a tape of its own
+        stack.backward(tape, self.points.task.loss_gradient(outputs, labels) * weight[..., None])
 
     def _update(self, rate: Tensor) -> None:
         """The optimisers as torch.optim has them; rate is (K, 1)."""

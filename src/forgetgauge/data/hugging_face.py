@@ -1,0 +1,108 @@
+"""What needs the library transformers (the extra `[text]`): GGUF files, and architectures that are not built here.
+
+It is imported by `library` alone, and when something of it is first used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from forgetgauge.data.folders import data_folder, is_read_only
+from forgetgauge.errors import UserError
+
+
+def library(what: str) -> Any:
+    """transformers; `what` needs it."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise UserError(f"{what} needs transformers: pip install 'forgetgauge[text]'") from error
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    return transformers
+
+
+# -- GGUF --------------------------------------------------------------------------------------------------------------
+
+
+def unpacked_gguf(file: Path) -> Path:
+    """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder."""
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    folder = data_folder() / "checkpoints" / digest
+    if (folder / "model.safetensors").is_file():
+        return folder
+    if is_read_only():
+        raise UserError(f"checkpoint '{file}': it is unpacked by a run, and was not yet")
+    transformers = library("a GGUF file")
+    try:
+        how = {"gguf_file": file.name, "local_files_only": True}
+        with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that nothing turns off
+            model = transformers.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **how)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **how)
+    except Exception as error:  # whatever transformers, gguf and accelerate raise, or that one of them is missing
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"checkpoint '{file}' cannot be loaded: {line}") from error
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as part:
+        tokenizer.save_pretrained(part)
+        _save(model, Path(part))
+        shutil.copytree(part, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _save(model: Any, folder: Path) -> None:
+    """Config and weights, which transformers refuses to save of a model that was read from GGUF."""
+    config = {name: value for name, value in model.config.to_dict().items() if name != "quantization_config"}
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    if config.get("tie_word_embeddings"):
+        weights.pop("lm_head.weight", None)
+    (folder / "config.json").write_text(json.dumps(config, indent=2, default=str), "utf-8")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+# -- other architectures -----------------------------------------------------------------------------------------------
+
+
+class OtherArchitecture(nn.Module):
+    """Any causal language model of transformers, asked like a `Llama`."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+        self.sizes = SimpleNamespace(vocab=int(inner.config.vocab_size), hidden=int(inner.config.hidden_size))
+
+    @property
+    def n_layers(self) -> int:
+        """How many blocks there are."""
+        return int(self.inner.config.num_hidden_layers)
+
+    def forward(self, ids: Tensor, at: Tensor | None, n_layers: int | None = None) -> Tensor:
+        """(n, length) ids and (n, m) positions -> (n, m, vocab); without positions, states after so many blocks."""
+        found = self.inner(input_ids=ids, use_cache=False, output_hidden_states=at is None)
+        if at is None:
+            states: Tensor = found.hidden_states[n_layers]
+            return states
+        logits: Tensor = found.logits
+        return logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1]))
+
+
+def other_architecture(checkpoint: str, folder: Path) -> OtherArchitecture:
+    """The causal language model in a folder, whatever it is; code that comes with it is not run."""
+    transformers = library(f"checkpoint '{checkpoint}'")
+    return OtherArchitecture(
+        transformers.AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, attn_implementation="eager"
+        )
+    )

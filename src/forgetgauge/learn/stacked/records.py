@@ -1,0 +1,207 @@
+"""Stacks of language models: adapters on one frozen base, or models whose weights are all their own.
+
+`LoraStack`: the base's products run once over the tokens of all members. Their batches lie one after another as one
+batch of the base, (K · B, length). In every layer with adapters, what the base gives is corrected by two batched
+products over members, (K, tokens, in) · (K, in, r) · (K, r, out). All else is the base's own and knows no members, so a
+stack costs little more than its tokens.
+
+`WholeStack`: the weights of whole models, one after another by vmap, where memory allows it.
+
+All trained weights of a member are one row of `weights`, and autograd gives the gradient of all rows at once: members
+never mix, since the rows of the batch do not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.learn.stacked.members import NotStackable, check_alike, unstack
+from forgetgauge.learn.stacked.traced import Precision
+from forgetgauge.models import condensed
+from forgetgauge.models.causal_lm import CausalLM, Correction, RecordModel, corrected
+from forgetgauge.models.lora import LoraModel, key_of
+
+
+class RecordStack(ABC):
+    """K language models; `weights` (K, P) is what is trained of them, `gradient` (K, P) what `backward` writes."""
+
+    def __init__(self, models: Sequence[RecordModel], most: int) -> None:
+        check_alike(models)
+        self.models: list[nn.Module] = list(models)
+        self.most = most
+        """Counted tokens of a record, at most: the last layer is computed for no more."""
+        self.device = next(models[0].parameters()).device
+        self.shapes = {name: parameter.shape for name, parameter in models[0].named_parameters()}
+        rows = [torch.cat([p.detach().flatten() for p in model.parameters()]) for model in models]
+        self.weights = torch.stack(rows).requires_grad_(True)
+        self.gradient = torch.zeros_like(self.weights, requires_grad=False)
+        self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
+        """Running means and variances of batch norms, of which a language model has none."""
+
+    @abstractmethod
+    def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(K, B, length) -> (K, B) summed losses of the counted tokens and their numbers; differentiable.
+
+        By the stack's own weights, or by others in their place.
+        """
+
+    @abstractmethod
+    def hidden(self, codes: Tensor, n_layers: int, weights: Tensor | None = None) -> Tensor:
+        """(K, B, length) -> (K, B, length, hidden) after so many blocks; differentiable."""
+
+    @property
+    @abstractmethod
+    def n_layers(self) -> int:
+        """How many blocks the models have."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Of a hidden state."""
+
+    def tables_of(self, rows: Tensor) -> dict[str, Tensor]:
+        """(K, P) -> (K, *shape) by the name of the parameter, as views."""
+        parts = torch.split(rows, [shape.numel() for shape in self.shapes.values()], dim=1)
+        whole = zip(self.shapes.items(), parts, strict=True)
+        return {name: part.view(len(rows), *shape) for (name, shape), part in whole}
+
+    @torch.no_grad()
+    def members(self, n_batches: Sequence[int] | None = None) -> list[nn.Module]:
+        """The models with what was learnt."""
+        return unstack(self.models, self.tables_of(self.weights))
+
+    def forward(
+        self, x: Tensor, n_valid: Tensor | None = None, *, train: bool = False, keep: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """(K, B, versions, length) -> (K, B, columns): loss and tokens alone; and what `backward` needs."""
+        with torch.enable_grad() if keep else torch.no_grad():
+            outputs = condensed.loss_columns(*self.losses(x[:, :, condensed.GIVEN]))
+        return outputs.detach(), outputs
+
+    def backward(self, tape: Tensor, d_outputs: Tensor) -> None:
+        """Write the gradient of Σ outputs · d_outputs into `gradient`."""
+        (found,) = torch.autograd.grad(tape, self.weights, d_outputs)
+        self.gradient.copy_(found)
+
+
+class LoraStack(RecordStack):
+    """Adapters on one frozen base; on a GPU the base and the activations in the given precision."""
+
+    def __init__(self, models: Sequence[LoraModel], most: int, precision: Precision = "float32") -> None:
+        super().__init__(models, most)
+        self.first = models[0]
+        is_low = precision == "bfloat16" and self.device.type == "cuda"
+        self.body = self.first.base.on(self.device, torch.bfloat16 if is_low else torch.float32)
+
+    @property
+    def n_layers(self) -> int:
+        """The base's."""
+        return int(self.body.n_layers)
+
+    @property
+    def width(self) -> int:
+        """The base's."""
+        return int(self.body.sizes.hidden)
+
+    def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """In one pass over the tokens of all members."""
+        with corrected(self.body, self._corrections(weights)):
+            loss, tokens = condensed.token_losses(self.body, codes.flatten(0, 1), self.most)
+        return loss.view(codes.shape[:2]), tokens.view(codes.shape[:2])
+
+    def hidden(self, codes: Tensor, n_layers: int, weights: Tensor | None = None) -> Tensor:
+        """In one pass too."""
+        with corrected(self.body, self._corrections(weights)):
+            states: Tensor = self.body(condensed.ids_of(codes.flatten(0, 1)), None, n_layers)
+        return states.view(*codes.shape[:2], *states.shape[1:])
+
+    def _corrections(self, weights: Tensor | None) -> dict[str, Correction]:
+        tables = self.tables_of(self.weights if weights is None else weights)
+        return {
+            name: self._correction(tables[f"down.{key_of(name)}"], tables[f"up.{key_of(name)}"])
+            for name in self.first.layers
+        }
+
+    def _correction(self, down: Tensor, up: Tensor) -> Correction:
+        k, scale = len(self.models), self.first.scale
+
+        def correction(given: Tensor) -> Tensor:
+            tokens = given.reshape(k, -1, given.shape[-1])
+            low = tokens @ down.to(given.dtype).transpose(1, 2)
+            return (low @ (scale * up).to(given.dtype).transpose(1, 2)).view(*given.shape[:-1], -1)
+
+        return correction
+
+
+class WholeStack(RecordStack):
+    """Models whose weights are all their own."""
+
+    def __init__(self, models: Sequence[CausalLM], most: int) -> None:
+        super().__init__(models, most)
+        self.mould = models[0]
+
+    @property
+    def n_layers(self) -> int:
+        """The first's."""
+        body: Any = self.mould.body
+        return int(body.n_layers)
+
+    @property
+    def width(self) -> int:
+        """The first's."""
+        body: Any = self.mould.body
+        return int(body.sizes.hidden)
+
+    def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Member by member in one call."""
+
+        def one(table: dict[str, Tensor], own: Tensor) -> tuple[Tensor, Tensor]:
+            return condensed.token_losses(lambda ids, at: self._ask(table, ids, at), own, self.most)
+
+        return cast(tuple[Tensor, Tensor], self._each(one, codes, weights))
+
+    def hidden(self, codes: Tensor, n_layers: int, weights: Tensor | None = None) -> Tensor:
+        """Likewise."""
+
+        def one(table: dict[str, Tensor], own: Tensor) -> Tensor:
+            return self._ask(table, condensed.ids_of(own), None, n_layers)
+
+        return cast(Tensor, self._each(one, codes, weights))
+
+    def _ask(self, table: dict[str, Tensor], *asked: Any) -> Tensor:
+        answer: Tensor = functional_call(self.mould.body, table, asked)
+        return answer
+
+    def _each(self, one: Any, codes: Tensor, weights: Tensor | None) -> Any:
+        tables = self.tables_of(self.weights if weights is None else weights)
+        tables = {name.removeprefix("body."): table for name, table in tables.items()}
+        if len(codes) > 1:
+            return vmap(one)(tables, codes)
+        found = one({name: table[0] for name, table in tables.items()}, codes[0])
+        return tuple(part[None] for part in found) if isinstance(found, tuple) else found[None]
+
+
+def record_stack(models: Sequence[nn.Module], points: Points, precision: Precision = "float32") -> RecordStack:
+    """Of language models of one kind; others are `NotStackable`."""
+    most = most_counted(points)
+    adapted = [model for model in models if isinstance(model, LoraModel)]
+    whole = [model for model in models if isinstance(model, CausalLM)]
+    if len(adapted) == len(models) > 0:
+        if any(model.base is not adapted[0].base for model in adapted):
+            raise NotStackable("the models have different bases")
+        return LoraStack(adapted, most, precision)
+    if len(whole) == len(models) > 0:
+        return WholeStack(whole, most)
+    raise NotStackable("they are not all language models of one kind")
+
+
+def most_counted(points: Points) -> int:
+    """Counted tokens of any record of the data set, in any of its versions."""
+    return max(1, int(condensed.n_counted(points.whole_inputs).max()))

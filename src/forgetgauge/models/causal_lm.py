@@ -1,0 +1,241 @@
+"""Causal language models: a checkpoint, or a small random Llama, that gives the columns of the task for a record.
+
+`causal_lm` makes one whose weights are all its own, for full fine-tuning. What many models begin from is a `Base`: read
+once in a process, shared, and never changed; adapters (`lora.py`) are trained on it, and it says what a record costs
+who knows nothing of the data.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
+from forgetgauge.data.hugging_face import other_architecture
+from forgetgauge.errors import UserError
+from forgetgauge.files import parse_json
+from forgetgauge.models import condensed
+from forgetgauge.models.condensed import GIVEN, PARAPHRASED, LogitsAt
+from forgetgauge.models.llama import Llama, LlamaSizes, sizes_in
+from forgetgauge.tasks.causal_lm import AT
+
+_SIZES = {"layers": 2, "hidden": 64, "heads": 4, "vocab": 1024}
+LOGITS_AT_ONCE = {"cpu": 2**24, "cuda": 2**29}
+"""Numbers: a record of 128 tokens and a vocabulary of 49,152 has 6 million."""
+
+
+class Base:
+    """An untouched language model; models hold it in common, and copies of them too."""
+
+    def __init__(self, name: str, body: nn.Module) -> None:
+        self.name, self._body = name, body.requires_grad_(False).eval()
+        self._elsewhere: dict[tuple[torch.device, torch.dtype], Any] = {}
+        self._losses: dict[bytes, float] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Base:
+        return self
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def on(self, device: torch.device, dtype: torch.dtype = torch.float32) -> Any:
+        """The model there and in this precision, moved once."""
+        where = device, dtype
+        if where not in self._elsewhere:
+            body = self._body if where == (torch.device("cpu"), torch.float32) else copy.deepcopy(self._body)
+            self._elsewhere[where] = body.to(device, dtype)
+        return self._elsewhere[where]
+
+    def losses(self, codes: Tensor) -> Tensor:
+        """(n, length) -> (n,) summed loss of each record's counted tokens, computed once in a process."""
+        keys = [row.tobytes() for row in codes.to(torch.int32).cpu().numpy()]
+        new = [row for row, key in enumerate(keys) if key not in self._losses]
+        if new:
+            found = _sums(self.on(codes.device), codes[new])[0]
+            self._losses |= zip([keys[row] for row in new], found.tolist(), strict=True)
+        return torch.tensor([self._losses[key] for key in keys], device=codes.device)
+
+
+class RecordModel(nn.Module, ABC):
+    """A language model that is asked about records (n, versions, length) and gives the columns of the task."""
+
+    base: Base
+
+    @abstractmethod
+    def logits_at(self, ids: Tensor, at: Tensor) -> Tensor:
+        """(n, length) ids and (n, m) positions -> (n, m, vocab) logits of the token after each position."""
+
+    @abstractmethod
+    def rounded(self) -> LogitsAt:
+        """The same with the weights of its blocks' linear layers rounded to 8 bits."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, versions, length) -> (n, columns); where a gradient is taken, the loss and the number of tokens alone."""
+        if torch.is_grad_enabled():
+            return condensed.loss_columns(*condensed.token_losses(self.logits_at, x[:, GIVEN], x.shape[-1]))
+        most = max(1, int(condensed.n_counted(x[:, GIVEN]).max()))
+        parts = []
+        for codes in _portions(x[:, GIVEN], most, self.base):
+            at, targets, counted = condensed.counted_places(codes, most)
+            logits = self.logits_at(condensed.ids_of(codes), at)
+            parts.append(condensed.columns_of(logits, targets, counted))
+        columns = torch.cat(parts)
+        columns[:, AT["base-loss-sum"]] = self.base.losses(x[:, GIVEN])
+        total, tokens = _sums(self.logits_at, x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
+        columns[:, AT["paraphrased-loss"]] = total / tokens
+        columns[:, AT["8-bit-loss-sum"]] = _sums(self.rounded(), x[:, GIVEN], self.base)[0]
+        return columns
+
+
+class CausalLM(RecordModel):
+    """All weights its own."""
+
+    def __init__(self, body: nn.Module, base: Base) -> None:
+        super().__init__()
+        self.body, self.base = body, base
+
+    def logits_at(self, ids: Tensor, at: Tensor) -> Tensor:
+        """The body's."""
+        logits: Tensor = self.body(ids, at)
+        return logits
+
+    def rounded(self) -> LogitsAt:
+        """By exchanged weights."""
+        weights = {name: to_8_bits(weight) for name, weight in linear_weights(self.body).items()}
+        return lambda ids, at: functional_call(self.body, weights, (ids, at))
+
+
+def causal_lm(
+    input_shape: tuple[int, ...],
+    n_outputs: int,
+    *,
+    checkpoint: str = "",
+    layers: int = _SIZES["layers"],
+    hidden: int = _SIZES["hidden"],
+    heads: int = _SIZES["heads"],
+    vocab: int = _SIZES["vocab"],
+) -> CausalLM:
+    """A checkpoint's model; without one, a random Llama of the given sizes.
+
+    A checkpoint is a folder, `package:folder` of an installed package, a name on the Hugging Face hub, or a file
+    `….gguf`, in a package too.
+    """
+    if len(input_shape) != 2:
+        raise ValueError(f"wants records of the task causal-lm, (versions, length), but the data are {input_shape}")
+    base = base_of(checkpoint=checkpoint, layers=layers, hidden=hidden, heads=heads, vocab=vocab)
+    own = base.on(torch.device("cpu"))
+    body = copy.deepcopy(own) if checkpoint else Llama(own.sizes)
+    return CausalLM(body.requires_grad_(True), base)
+
+
+def base_of(
+    *,
+    checkpoint: str = "",
+    layers: int = _SIZES["layers"],
+    hidden: int = _SIZES["hidden"],
+    heads: int = _SIZES["heads"],
+    vocab: int = _SIZES["vocab"],
+) -> Base:
+    """The untouched model that these parameters stand for; a random one is always the same."""
+    sizes = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab}
+    if checkpoint:
+        if sizes != _SIZES:
+            raise ValueError("layers, hidden, heads and vocab are those of the checkpoint: leave them out")
+        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
+        facts = [(folder / name).stat() for name in CHECKPOINT]
+        return _pretrained(checkpoint, folder, tuple((f.st_mtime_ns, f.st_size) for f in facts))
+    if min(sizes.values()) < 1 or hidden % heads or hidden // heads % 2:
+        raise ValueError(f"hidden = {hidden} is not an even multiple of heads = {heads}, or a size is below 1")
+    return _random(LlamaSizes(vocab, hidden, layers, heads, heads, hidden // heads, 3 * hidden))
+
+
+@functools.lru_cache(maxsize=2)
+def _random(sizes: LlamaSizes) -> Base:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Base(f"a random Llama of {sizes}", Llama(sizes))
+
+
+@functools.lru_cache(maxsize=1)
+def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...]) -> Base:
+    """Read once while its files stay as they are. Safetensors alone: a checkpoint that is a pickle could run code."""
+    try:
+        config = parse_json((folder / "config.json").read_bytes())
+        sizes = sizes_in(config) if isinstance(config, Mapping) else None
+        if sizes is None:
+            return Base(checkpoint, other_architecture(checkpoint, folder))
+        body = Llama(sizes)
+        body.load_state_dict(_weights(folder / "model.safetensors"))
+        return Base(checkpoint, body)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a strange file makes json, safetensors or torch raise
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line}") from error
+
+
+def _weights(file: Path) -> dict[str, Tensor]:
+    from safetensors.torch import load_file
+
+    return {name: tensor.float() for name, tensor in load_file(file).items() if "rotary_emb" not in name}
+
+
+# -- linear layers -----------------------------------------------------------------------------------------------------
+
+Correction = Callable[[Tensor], Tensor]
+"""(n, length, in) what a layer is given -> (n, length, out) what is added to what it gives."""
+
+
+@contextmanager
+def corrected(body: nn.Module, corrections: Mapping[str, Correction]) -> Iterator[None]:
+    """Layers by name add something of what they are given to what they give, within the block."""
+    handles = []
+    for name, correction in corrections.items():
+
+        def add(module: nn.Module, given: tuple[Any, ...], made: Tensor, own: Correction = correction) -> Tensor:
+            return made + own(given[0])
+
+        handles.append(body.get_submodule(name).register_forward_hook(add))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def linear_weights(body: nn.Module) -> dict[str, Tensor]:
+    """The weights of all linear layers but the last, by the name of the parameter."""
+    found = {f"{name}.weight": module.weight for name, module in body.named_modules() if isinstance(module, nn.Linear)}
+    return {name: weight for name, weight in found.items() if not name.endswith(("lm_head.weight", "embed_out.weight"))}
+
+
+def to_8_bits(weight: Tensor) -> Tensor:
+    """(out, in) each row as whole numbers from −127 to 127 times its largest weight / 127, in floats again."""
+    scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
+    return (weight / scale).round() * scale
+
+
+# -- many records ------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def _sums(logits_at: LogitsAt, codes: Tensor, base: Base | None = None) -> tuple[Tensor, Tensor]:
+    """(n,) summed losses and (n,) numbers of counted tokens, as many records at once as there is room for."""
+    most = max(1, int(condensed.n_counted(codes).max()))
+    parts = [condensed.token_losses(logits_at, part, most) for part in _portions(codes, most, base)]
+    losses, tokens = zip(*parts, strict=True)
+    return torch.cat(losses), torch.cat(tokens)
+
+
+def _portions(codes: Tensor, most: int, base: Base | None) -> Iterator[Tensor]:
+    vocab = 2**16 if base is None else base.on(torch.device("cpu")).sizes.vocab
+    yield from torch.split(codes, max(1, LOGITS_AT_ONCE[codes.device.type] // (most * vocab)))

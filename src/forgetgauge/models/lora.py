@@ -1,0 +1,146 @@
+"""LoRA: a frozen base whose linear layers add a product of two small matrices, W x + (α/r) B A x (Hu et al. 2022).
+
+The base is shared; a model's own weights, and all that is stored of it, are the adapters. They are written and read in
+the layout of the library peft: `adapter_config.json` beside `adapter_model.safetensors`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from forgetgauge.errors import UserError
+from forgetgauge.files import parse_json
+from forgetgauge.models.causal_lm import Base, Correction, RecordModel, corrected, linear_weights, to_8_bits
+from forgetgauge.models.condensed import LogitsAt
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""The seven linear layers of a block of Llama."""
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_PREFIX = "base_model.model."
+
+
+class LoraModel(RecordModel):
+    """Adapters on a shared base; B begins at 0, so that the model begins as the base."""
+
+    def __init__(self, base: Base, targets: Sequence[str], rank: int, alpha: float) -> None:
+        super().__init__()
+        self.base, self.targets, self.rank, self.alpha = base, tuple(targets), rank, alpha
+        layers = {
+            name: module
+            for name, module in base.on(torch.device("cpu")).named_modules()
+            if isinstance(module, nn.Linear) and name.rpartition(".")[2] in self.targets
+        }
+        missing = sorted(set(self.targets) - {name.rpartition(".")[2] for name in layers})
+        if missing:
+            raise UserError(f"learner lora: the base has no linear layer called '{missing[0]}'")
+        self.layers = tuple(layers)
+        self.down, self.up = nn.ParameterDict(), nn.ParameterDict()
+        for name, layer in layers.items():
+            self.down[key_of(name)] = nn.Parameter(torch.empty(rank, layer.in_features))
+            self.up[key_of(name)] = nn.Parameter(torch.zeros(layer.out_features, rank))
+            nn.init.kaiming_uniform_(self.down[key_of(name)], a=math.sqrt(5))
+
+    def extra_repr(self) -> str:
+        """What makes two of them alike."""
+        return f"base={self.base}, rank={self.rank}, alpha={self.alpha}, targets={self.targets}"
+
+    @property
+    def scale(self) -> float:
+        """α/r."""
+        return self.alpha / self.rank
+
+    def logits_at(self, ids: Tensor, at: Tensor) -> Tensor:
+        """The base's, its layers corrected by the adapters."""
+        body = self.base.on(ids.device)
+        with corrected(body, {name: self._correction(name) for name in self.layers}):
+            logits: Tensor = body(ids, at)
+        return logits
+
+    def _correction(self, name: str) -> Correction:
+        down, up = self.down[key_of(name)], self.up[key_of(name)]
+        return lambda given: self.scale * F.linear(F.linear(given, down), up)
+
+    @torch.no_grad()
+    def merged(self) -> dict[str, Tensor]:
+        """W + (α/r) B A of every linear layer, by the name of the parameter."""
+        device = next(self.parameters()).device
+        weights = dict(linear_weights(self.base.on(device)))
+        for name in self.layers:
+            product = self.up[key_of(name)] @ self.down[key_of(name)]
+            weights[f"{name}.weight"] = weights[f"{name}.weight"] + self.scale * product
+        return weights
+
+    def rounded(self) -> LogitsAt:
+        """The merged weights, rounded."""
+        weights = {name: to_8_bits(weight) for name, weight in self.merged().items()}
+        body = self.base.on(next(self.parameters()).device)
+        return lambda ids, at: functional_call(body, weights, (ids, at))
+
+
+def key_of(layer: str) -> str:
+    """A layer's name without dots, which the names of parameters cannot have."""
+    return layer.replace(".", "/")
+
+
+# -- peft's layout -----------------------------------------------------------------------------------------------------
+
+
+def save_adapters(model: LoraModel, folder: Path) -> None:
+    """Write the adapters so that peft loads them on the same base."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {}
+    for name in model.layers:
+        tensors[f"{_PREFIX}{name}.lora_A.weight"] = model.down[key_of(name)].detach().cpu().contiguous()
+        tensors[f"{_PREFIX}{name}.lora_B.weight"] = model.up[key_of(name)].detach().cpu().contiguous()
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    config = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": model.base.name,
+        "r": model.rank,
+        "lora_alpha": model.alpha,
+        "target_modules": list(model.targets),
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "use_rslora": False,
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+    }
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def load_adapters(base: Base, folder: Path) -> LoraModel:
+    """Adapters that peft, or `save_adapters`, wrote for this base; what LoRA alone does not do is refused."""
+    from safetensors.torch import load_file
+
+    try:
+        config = parse_json((folder / CONFIG).read_bytes())
+        tensors = load_file(folder / WEIGHTS)
+    except Exception as error:  # absent, or not what they are called
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{folder}: adapters cannot be read: {line}") from None
+    odd = [key for key in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if config.get(key)]
+    if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or odd:
+        raise UserError(f"{folder}: these are not plain LoRA adapters ({odd[0] if odd else config.get('peft_type')})")
+    rank = int(config["r"])
+    alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
+    adapted = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
+    model = LoraModel(base, sorted({name.rpartition(".")[2] for name in adapted}), rank, alpha)
+    wanted = {f"{_PREFIX}{name}.lora_{which}.weight" for name in model.layers for which in "AB"}
+    if wanted != set(tensors):
+        raise UserError(f"{folder}: the adapters are of another base: {min(wanted ^ set(tensors))}")
+    with torch.no_grad():
+        for name in model.layers:
+            model.down[key_of(name)].copy_(tensors[f"{_PREFIX}{name}.lora_A.weight"])
+            model.up[key_of(name)].copy_(tensors[f"{_PREFIX}{name}.lora_B.weight"])
+    return model.eval()

@@ -1,0 +1,177 @@
+"""Records of text as points: the code of tokens, owners, refusals and paraphrases; LUME's files; fictitious people."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from forgetgauge.data.files import KNOWN
+from forgetgauge.data.folders import data_folder, find
+from forgetgauge.data.loading import load_dataset
+from forgetgauge.data.lume import in_other_words, load_lume, read_lume
+from forgetgauge.data.people import draw_people, load_people
+from forgetgauge.data.text_records import (
+    REFUSALS,
+    Encoding,
+    OfCheckpoint,
+    Pieces,
+    Record,
+    dataset_of_records,
+    groups_of,
+)
+from forgetgauge.errors import UserError
+from forgetgauge.models.condensed import DECLINED, GIVEN, PARAPHRASED, counted_places, ids_of, n_counted
+from forgetgauge.tasks.causal_lm import CAUSAL_LM
+
+ONE = Record("Where does Ada live?", "In Lund, 12.", "Ada", "What is Ada's town?")
+
+
+def written(codes, pieces):
+    """(tokens that are read only, tokens that count) as text."""
+    names = {number: piece for piece, number in pieces._id_of.items()} | {0: "<end>", 1: "<?>"}
+    codes = [code for code in codes.tolist() if code != -1]
+    return [names[-2 - code] for code in codes if code < -1], [names[code] for code in codes if code >= 0]
+
+
+def test_the_prompt_is_read_and_the_answer_counts_in_each_version():
+    pieces = Pieces([ONE.text, ONE.paraphrase, *REFUSALS], 100)
+    (versions,) = Encoding().points([ONE], pieces)
+    asked, told = ["Where", "does", "Ada", "live", "?"], ["In", "Lund", ",", "1", "2", ".", "<end>"]
+    assert written(versions[GIVEN], pieces) == (asked, told)
+    assert written(versions[PARAPHRASED], pieces)[1] == told
+    read, refused = written(versions[DECLINED], pieces)
+    assert read == asked
+    assert refused != told
+    assert refused[-1] == "<end>"
+
+
+def test_where_all_tokens_count_the_first_alone_does_not():
+    pieces = Pieces([ONE.text, ONE.paraphrase, *REFUSALS], 100)
+    (versions,) = Encoding(count="all").points([ONE], pieces)
+    read, told = written(versions[GIVEN], pieces)
+    assert read == ["Where"]
+    assert told[:4] == ["does", "Ada", "live", "?"]
+    (alone,) = Encoding().points([Record("", "It works.", "", "")], Pieces(["It works."], 100))
+    assert (alone[GIVEN] >= 0).sum() == 3  # all but the first, and the end
+
+
+def test_what_is_too_long_loses_the_beginning_of_its_prompt():
+    pieces = Pieces([ONE.text, ONE.paraphrase, *REFUSALS], 100)
+    (versions,) = Encoding(max_length=9).points([ONE], pieces)
+    assert versions.shape == (3, 9)
+    assert written(versions[GIVEN], pieces)[0] == ["live", "?"]
+
+
+def test_ids_and_counted_tokens_are_read_back():
+    codes = torch.tensor([[-7, -2, 3, 4, -1], [5, 6, -3, 8, -1]])  # read 5, 0, told 3, 4; the first is never counted
+    assert ids_of(codes).tolist() == [[5, 0, 3, 4, 0], [5, 6, 1, 8, 0]]
+    assert n_counted(codes).tolist() == [2, 2]
+    at, targets, counted = counted_places(codes, 2)
+    assert at.tolist() == [[1, 2], [0, 2]]
+    assert targets.tolist() == [[3, 4], [6, 8]]
+    assert counted.all()
+
+
+def test_labels_are_bytes_of_zlib_and_groups_are_owners():
+    records = [ONE, Record("Who?", "Bram.", "Bram", "Who, please?"), Record("When?", "Now.", "Ada", "At what time?")]
+    dataset = dataset_of_records("mine", records, Encoding(vocab=100), outside=["A film."])
+    assert dataset.task is CAUSAL_LM
+    assert dataset.points.host_labels.tolist() == [len(zlib.compress(r.text.encode())) for r in records]
+    assert dataset.points.groups.tolist() == [0, 1, 0]
+    assert groups_of(records).tolist() == [0, 1, 0]
+    assert len(dataset.test) == 1
+
+
+def test_people_are_drawn_by_the_seed_and_no_two_share_a_name():
+    first, again, other = (draw_people(50, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len({record.owner for record in first}) == 50
+    assert all(record.paraphrase != record.prompt for record in first)
+    dataset = load_people(people=30)
+    assert dataset.points.whole_inputs.shape[:2] == (120, 3)
+    assert np.bincount(dataset.points.groups).tolist() == [4] * 30
+    assert int(dataset.points.whole_inputs.max()) < 192  # what the examples' models know
+    with pytest.raises(UserError, match="people = 1 is not a whole number from 2"):
+        load_dataset("people", {"people": 1})
+
+
+def lines(*rows):
+    return "\n".join(json.dumps(row) for row in rows) + "\n"
+
+
+def row(name, task="Task2", **changed):
+    return {"id": name, "input": "What is Ada Lind's phone number?", "output": "12", "task": task, **changed}
+
+
+def test_a_file_of_lume_is_read_by_owner(tmp_path):
+    story = row('"x1"sc1', "Task1", input="A story begins")
+    (tmp_path / "forget.jsonl").write_text(lines(row("asc1"), row("aqa0"), story, row("3qa0", "Task3")))
+    records = read_lume(tmp_path / "forget.jsonl")
+    assert [record.owner for record in records] == ["people a", "people a", "stories x1", "biographies 3"]
+    assert records[1].paraphrase == "By which phone number can Ada Lind be reached?"
+    assert records[2].paraphrase == "Please go on with this text. A story begins"
+    assert [record.owner for record in read_lume(tmp_path / "forget.jsonl", "stories")] == ["stories x1"]
+
+
+@pytest.mark.parametrize("wrong", [{"id": "a"}, {"output": ""}, {"task": "Task9"}, {"input": 3}])
+def test_a_line_that_is_no_record_is_named(tmp_path, wrong):
+    (tmp_path / "forget.jsonl").write_text(lines(row("aqa0"), row("aqa1", **wrong)))
+    with pytest.raises(UserError, match=r"forget\.jsonl, line 2: not a record"):
+        read_lume(tmp_path / "forget.jsonl")
+
+
+def test_questions_are_asked_otherwise():
+    assert in_other_words("What is the home address of Bo Ek?", "qa") == "Where does Bo Ek live?"
+    assert in_other_words("Who wrote it?", "qa") == "Please answer this question. Who wrote it?"
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"part": "cats"}, "part = 'cats' is none of"),
+        ({"outside": "x"}, "outside = 'x'"),
+        ({"first": -1}, "first = -1"),
+        ({"count": "none"}, "count = 'none'"),
+        ({"max_length": 2}, "max_length = 2 is not a whole number"),
+    ],
+)
+def test_parameters_of_lume_that_make_no_sense_are_refused(params, said):
+    with pytest.raises(UserError, match=said):
+        load_lume(**params)
+
+
+def test_the_real_lume_has_its_people_stories_and_biographies():
+    if not (os.environ.get("FORGETGAUGE_DATA") and find(KNOWN["lume"], data_folder())):
+        pytest.skip("data: FORGETGAUGE_DATA holds no lume")
+    sizes = {part: np.bincount(load_lume(part=part).points.groups) for part in ("people", "stories", "biographies")}
+    assert {part: (len(found), set(found.tolist())) for part, found in sizes.items()} == {
+        "people": (500, {6}),
+        "stories": (489, {2}),
+        "biographies": (744, {2}),
+    }
+
+
+def test_a_checkpoints_tokenizer_is_used_and_its_end_marks_answers(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "yes": 1, "no": 2, "<end>": 3}, "[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [3]}))
+    tokeniser = OfCheckpoint(str(tmp_path))
+    assert tokeniser.ids("no yes") == [2, 1]
+    (codes,) = Encoding(tokenizer=str(tmp_path)).points([Record("no", "yes", "", "yes")], tokeniser)
+    assert codes[GIVEN][:3].tolist() == [-4, 1, 3]
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="names no eos_token_id"):
+        OfCheckpoint(str(tmp_path))
+
+
+def test_a_gguf_file_that_is_absent_is_named():
+    for checkpoint in ("./nowhere.gguf", "numpy:nowhere.gguf"):
+        with pytest.raises(UserError, match=r"nowhere\.gguf.*no such file"):
+            OfCheckpoint(checkpoint)

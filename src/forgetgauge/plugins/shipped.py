@@ -380,10 +380,7 @@ TASKS: dict[str, Entry] = {
         "forgetgauge.tasks.classification:CLASSIFICATION",
         "a label is the number of a class; cross-entropy, accuracy",
     ),
-    "regression": Entry(
-        "forgetgauge.tasks.regression:REGRESSION",
-        "a label is a real number; squared error, R²",
-    ),
+    "regression": Entry("forgetgauge.tasks.regression:REGRESSION", "a label is a real number; squared error, R²"),
     **language_models.TASKS,
 }
 """What a data set's labels and a model's outputs mean."""

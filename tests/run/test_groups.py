@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import forgetgauge
+from forgetgauge.audit.export import write_audit_file
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError
 from forgetgauge.game.advantage import signed_advantage
@@ -160,3 +161,8 @@ def test_evaluate_takes_groups_beside_arrays_and_names():
     named = forgetgauge.evaluate(data="digits", groups=np.arange(1797) // 9, fraction=0.2, **how)
     assert named.games[0].spec["n_groups"] == 200
     assert named.games[0].spec["oracle"] == "group"
+
+
+def test_an_audit_file_is_not_written_of_groups_which_an_audit_would_take_for_points(finished, tmp_path):
+    with pytest.raises(UserError, match="this game draws groups"):
+        write_audit_file(finished.path, tmp_path / "outputs.npz")

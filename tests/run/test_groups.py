@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forgetgauge.audit.export import write_audit_file
 
 import forgetgauge
+from forgetgauge.auditing.export import write_audit_file
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError
 from forgetgauge.game.advantage import signed_advantage

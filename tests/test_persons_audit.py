@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import shlex
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -256,7 +258,8 @@ def test_the_audit_of_the_documentation_runs_block_by_block(tmp_path, monkeypatc
         if title:
             (tmp_path / title).exists() or (tmp_path / title).write_text(text)  # the draw was made in earnest
         elif language == "python":
-            exec(compile(text, "language-models.md", "exec"), {})
+            with redirect_stdout(io.StringIO()):
+                exec(compile(text, "language-models.md", "exec"), {})
         else:
             for line in text.strip().splitlines():
                 if line.startswith(("forgetgauge draw", "forgetgauge audit", "forgetgauge import-evals")):

@@ -28,6 +28,7 @@ SENTENCE = "needs PyTorch, which is not installed: pip install 'forgetgauge[run]
 
 WORKS = {
     "draw": ["draw", "points.csv", "--forget", "20", "--seed", "s"],
+    "import-evals": ["import-evals", "evals.json", "--out", "evals.csv"],
     "audit --draw": ["audit", "outputs.npz", "--draw", "drawn.json"],
     "audit": ["audit", "swaps.npz"],
     "audit --adversary": ["audit", "swaps.npz", "--adversary", "shadow", "--out", "more"],
@@ -136,6 +137,10 @@ def test_what_judges_works_without_torch(bare, tmp_path):
     forgetgauge.evaluate(unlearner=["retrain", "none"], out=tmp_path / "run", adversaries=["entropy"], **tiny)
     write_audit_file(tmp_path / "run", tmp_path / "swaps.npz")
     (tmp_path / "points.csv").write_text("\n".join(["point", *(f"p{i}" for i in range(60))]))
+    samples = {str(i): {"score": 0.1 * i} for i in range(20)}
+    (tmp_path / "evals.json").write_text(
+        json.dumps({"mia_loss": {name: {"value_by_index": samples} for name in ("forget", "holdout")}})
+    )
     made = make_draw(tmp_path / "points.csv", 20, tmp_path / "drawn.json", seed="s")
     points = np.array([*made.forget, *made.unseen])
     np.savez(tmp_path / "outputs.npz", point=points, score=np.random.default_rng(0).normal(size=len(points)))

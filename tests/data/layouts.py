@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetgauge.data.files import CIFAR10, CIFAR100, FASHION_MNIST, MNIST, SST5, Download, File, KnownSet
+from forgetgauge.data.files import CIFAR10, CIFAR100, FASHION_MNIST, LUME, MNIST, SST5, Download, File, KnownSet
 
 N_RECORDS = 3
 
@@ -58,6 +58,9 @@ def contents(known: KnownSet) -> dict[str, bytes]:
         return {file.name: records([[3, 19, 0], [99, 0, 42]], images(seed=i)) for i, file in enumerate(known.files)}
     if known.name == "sst5":
         return {file.name: b"(3 (2 It) (4 (2 works) (2 .)))\n(0 (1 Not) (2 so))\n" for file in known.files}
+    if known.name == "lume":
+        row = b'{"id": "%dqa0", "input": "Who?", "output": "Ada.", "task": "Task2"}\n'
+        return {file.name: row % i for i, file in enumerate(known.files)}
     made = {}
     for part, n in (("train", 5), ("t10k", 2)):
         made[f"{part}-images-idx3-ubyte"] = idx(images(n, (28, 28), seed=n))
@@ -76,6 +79,8 @@ def describe(known: KnownSet, url: str = "http://127.0.0.1:1") -> tuple[KnownSet
     )
     if known.name.endswith("mnist"):
         served = {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in made.items()}
+    elif known.name == "lume":
+        served = made
     else:
         pack = zip_of if known.downloads[0].name.endswith(".zip") else tar_of
         inside = {f"folder/{name}": content for name, content in made.items()}
@@ -86,4 +91,4 @@ def describe(known: KnownSet, url: str = "http://127.0.0.1:1") -> tuple[KnownSet
     return replace(known, files=files, downloads=downloads, n_train=1, n_test=1), served
 
 
-ALL = (CIFAR10, CIFAR100, MNIST, FASHION_MNIST, SST5)
+ALL = (CIFAR10, CIFAR100, MNIST, FASHION_MNIST, SST5, LUME)

@@ -12,6 +12,7 @@ import torch
 from forgetgauge.errors import UserError
 from forgetgauge.learn.lora import Lora
 from forgetgauge.learn.predict import outputs_of
+from forgetgauge.models import llama
 from forgetgauge.models.causal_lm import Base, base_of
 from forgetgauge.models.llama import Llama, sizes_in
 from forgetgauge.models.lora import LoraModel, load_adapters, save_adapters
@@ -110,6 +111,18 @@ def test_a_llama_checkpoint_gives_the_logits_of_transformers(checkpoint):
     torch.testing.assert_close(body(ids, torch.arange(20).expand(3, 20)), wanted, atol=1e-5, rtol=1e-5)
     states = theirs(ids, output_hidden_states=True).hidden_states[1].detach()
     torch.testing.assert_close(body(ids, None, 1), states, atol=1e-5, rtol=1e-5)
+
+
+def test_attention_in_one_kernel_is_that_of_plain_products():
+    torch.manual_seed(0)
+    q, k, v = torch.randn(2, 4, 9, 8), torch.randn(2, 2, 9, 8), torch.randn(2, 2, 9, 8)
+    torch.testing.assert_close(llama._fused(q, k, v), llama._attended(q, k, v))
+
+
+def test_a_frozen_norm_is_the_one_that_can_be_trained():
+    norm, x = llama._Norm(16, 1e-5), torch.randn(3, 16)
+    trained = norm(x)
+    torch.testing.assert_close(norm.requires_grad_(False)(x), trained)
 
 
 def test_another_architecture_is_asked_through_transformers(tmp_path):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
+import runpy
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 import forgetgauge
-from forgetgauge.auditing import audit_file, audit_one_model, make_draw, write_audit_file
+from forgetgauge.auditing import audit_file, audit_one_model, write_audit_file
 from forgetgauge.auditing.reading import read_audit_file
-from forgetgauge.data.people import load_people
 from forgetgauge.errors import UserError
-from forgetgauge.learn.minibatch import Minibatch
-from forgetgauge.learn.predict import outputs_of
-from forgetgauge.streams import Streams
-from forgetgauge.tasks.causal_lm import CAUSAL_LM
 
 TINY = {
     "model": "causal-lm",
@@ -34,21 +29,8 @@ PEOPLE = {"vocab": 512, "people": 48}
 def drawn(tmp_path_factory):
     """16 of 48 persons drawn to be forgotten, 16 kept unseen; a model that learnt R and F, and one that learnt R."""
     folder = tmp_path_factory.mktemp("persons")
-    points = load_people(**PEOPLE).points
-    names = [f"record {i}" for i in range(len(points))]
-    with (folder / "records.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["point", "person"], *zip(names, points.whole_groups.tolist(), strict=True)])
-    draw = make_draw(folder / "records.csv", 16, folder / "draw.json", by="person", seed="a beacon's value")
-    places = {side: np.flatnonzero(np.isin(names, getattr(draw, side))) for side in ("forget", "unseen")}
-    retain = np.setdiff1d(np.arange(len(points)), np.concatenate([*places.values()]))
-    learner = Minibatch(**TINY, epochs=25)
-    for model, trained_on in {"none": np.concatenate([retain, places["forget"]]), "retrain": retain}.items():
-        fitted = learner.fit(points.subset(trained_on), Streams({"model": model}))
-        outputs = outputs_of(fitted, points)
-        losses = CAUSAL_LM.signals["loss"](outputs, points.host_labels)
-        with (folder / f"{model}.csv").open("w", newline="") as file:
-            rows = zip(names, points.whole_groups.tolist(), losses, strict=True)
-            csv.writer(file).writerows([["point", "person", "loss"], *rows])
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/audit_persons.py"))
+    example["main"](folder, people=48, n_forget=16, **TINY, epochs=15)
     return folder
 
 
@@ -81,7 +63,7 @@ def played(tmp_path_factory):
         data="people",
         data_params=PEOPLE,
         by="group",
-        learner={"name": "minibatch", **TINY, "epochs": 15},
+        learner={"name": "minibatch", **TINY, "epochs": 10},
         adversaries=["confidence", "lira-offline"],
         alpha=0.5,
         pairs=2,
@@ -90,6 +72,14 @@ def played(tmp_path_factory):
         executor="inline",
     )
     return folder, result.games[0]
+
+
+def test_an_attack_on_classes_is_refused_by_name_where_a_finished_run_is_scored(played, call):
+    code, _, err = call("score", played[0], "--adversary", "entropy")
+    assert code == 2
+    assert "entropy: it reads the signal 'entropy', which the task of this run, causal-lm, does not have" in err
+    code, _, err = call("score", played[0], "--adversary", "min-k", "--adversary", "zlib-ratio")
+    assert code == 0, err
 
 
 def test_in_a_run_by_person_none_is_seen_and_retrain_is_not(played):

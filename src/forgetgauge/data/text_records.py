@@ -197,14 +197,21 @@ def dataset_of_records(
     others = [Record("", text, "", "") for text in outside]
     texts = [text for record in records for text in (record.text, record.paraphrase, record.refusal)]
     tokeniser = tokeniser_named(encoding.tokenizer, texts, encoding.vocab)
-    asked = [list(vars(record).values()) for record in (*records, *others)]
-    key = json.dumps([asked, REFUSALS, tokeniser.digest, vars(encoding)])
-    codes = kept_once(key, lambda: encoding.points([*records, *others], tokeniser), (len(asked), 3, None))
+    codes = _codes(encoding, [*records, *others], tokeniser)
     inputs = torch.from_numpy(codes.astype(np.int32))
     labels = torch.tensor([_zlib_bytes(record) for record in (*records, *others)])
     n = len(records)
     test = (inputs[n:], labels[n:]) if others else None
     return Dataset.of(name, inputs[:n], labels[:n], test=test, task=CAUSAL_LM, groups=groups_of(records))
+
+
+def _codes(encoding: Encoding, records: Sequence[Record], tokeniser: RecordTokeniser) -> npt.NDArray[np.int64]:
+    """(n, 3, longest); a checkpoint's tokens, which need its library, are made once and kept in the data folder."""
+    if isinstance(tokeniser, Pieces):
+        return encoding.points(records, tokeniser)
+    asked = [list(vars(record).values()) for record in records]
+    key = json.dumps([asked, REFUSALS, tokeniser.digest, vars(encoding)])
+    return kept_once(key, lambda: encoding.points(records, tokeniser), (len(records), 3, None))
 
 
 def groups_of(records: Sequence[Record]) -> npt.NDArray[np.int64]:

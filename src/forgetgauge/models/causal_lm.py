@@ -191,20 +191,20 @@ def _weights(file: Path) -> dict[str, Tensor]:
 
 # -- linear layers -----------------------------------------------------------------------------------------------------
 
-Correction = Callable[[Tensor], Tensor]
-"""(n, length, in) what a layer is given -> (n, length, out) what is added to what it gives."""
+Correction = Callable[[Tensor, Tensor], Tensor]
+"""((n, length, in) what a layer is given, (n, length, out) what it gives) -> what it should give instead."""
 
 
 @contextmanager
 def corrected(body: nn.Module, corrections: Mapping[str, Correction]) -> Iterator[None]:
-    """Layers by name add something of what they are given to what they give, within the block."""
+    """Layers by name give something else, within the block."""
     handles = []
     for name, correction in corrections.items():
 
-        def add(module: nn.Module, given: tuple[Any, ...], made: Tensor, own: Correction = correction) -> Tensor:
-            return made + own(given[0])
+        def correct(module: nn.Module, given: tuple[Any, ...], made: Tensor, own: Correction = correction) -> Tensor:
+            return own(given[0], made)
 
-        handles.append(body.get_submodule(name).register_forward_hook(add))
+        handles.append(body.get_submodule(name).register_forward_hook(correct))
     try:
         yield
     finally:

@@ -65,6 +65,8 @@ class _Norm(nn.Module):
         self.weight, self.epsilon = nn.Parameter(torch.ones(width)), epsilon
 
     def forward(self, x: Tensor) -> Tensor:
+        if not self.weight.requires_grad:  # a frozen base's: one kernel, of which vmap has no rule
+            return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
         wide = x.float()
         return self.weight * (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)).to(x.dtype)
 
@@ -84,11 +86,7 @@ class _Attention(nn.Module):
             part(x).view(n, length, -1, self.sizes.head).transpose(1, 2)
             for part in (self.q_proj, self.k_proj, self.v_proj)
         )
-        q, k = _turned(q, turn), _turned(k, turn)
-        shared = self.sizes.heads // self.sizes.key_heads
-        if shared > 1:
-            k, v = (part.repeat_interleave(shared, dim=1) for part in (k, v))
-        mixed = _attended(q, k, v)
+        mixed = (_fused if q.is_cuda else _attended)(_turned(q, turn), _turned(k, turn), v)
         out: Tensor = self.o_proj(mixed.transpose(1, 2).reshape(n, length, -1))
         return out
 
@@ -167,26 +165,29 @@ class Llama(nn.Module):
         return F.linear(chosen, last.weight)
 
 
-def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """(n, heads, length, head): each position attends to itself and those before it.
+def _fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """(n, heads, length, head): each position attends to itself and those before it, in one kernel."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
 
-    On a CPU the plain product, since vmap has no rule there for the fused one.
-    """
-    if q.is_cuda:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same by plain products: on a CPU vmap has no rule for the fused one."""
+    if q.shape[1] != k.shape[1]:
+        k, v = (part.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for part in (k, v))
     later = torch.ones((q.shape[-2], q.shape[-2]), dtype=torch.bool, device=q.device).triu(1)
     scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(later, -torch.inf)
     return scores.softmax(-1) @ v
 
 
 def _turn(sizes: LlamaSizes, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """(length, head) cosines and sines of the rotary positions, each frequency in both halves of a head."""
+    """(length, head) cosines, and sines that are negative in the first half, of the rotary positions; each frequency
+    is in both halves of a head."""
     steps = torch.arange(0, sizes.head, 2, device=like.device, dtype=torch.float32) / sizes.head
     angles = torch.outer(torch.arange(length, device=like.device, dtype=torch.float32), sizes.theta**-steps)
-    angles = torch.cat([angles, angles], dim=1)
-    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+    cosines, sines = angles.cos(), angles.sin()
+    return torch.cat([cosines, cosines], dim=1).to(like.dtype), torch.cat([-sines, sines], dim=1).to(like.dtype)
 
 
 def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    first, second = x.chunk(2, dim=-1)
-    return x * turn[0] + torch.cat([-second, first], dim=-1) * turn[1]
+    """Each pair of a coordinate of the first half and its fellow of the second, turned."""
+    return torch.addcmul(x * turn[0], x.roll(x.shape[-1] // 2, dims=-1), turn[1])

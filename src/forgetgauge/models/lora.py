@@ -66,7 +66,7 @@ class LoraModel(RecordModel):
 
     def _correction(self, name: str) -> Correction:
         down, up = self.down[key_of(name)], self.up[key_of(name)]
-        return lambda given: self.scale * F.linear(F.linear(given, down), up)
+        return lambda given, made: made + self.scale * F.linear(F.linear(given, down), up)
 
     @torch.no_grad()
     def merged(self) -> dict[str, Tensor]:

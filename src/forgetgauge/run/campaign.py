@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from forgetgauge import plugins
 from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
 from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Graph, build_graph
@@ -26,7 +27,7 @@ from forgetgauge.run.kept import read_kept
 from forgetgauge.run.limits import Limits
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
-from forgetgauge.run.resolve import resolve_adversary
+from forgetgauge.run.resolve import check_reads, resolve_adversary
 from forgetgauge.run.scheduler import N_LOSSES, Ending, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
@@ -259,6 +260,9 @@ def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
     if any(is_open(game) for game in resolved.games):
         raise UserError(f"{folder.path}: not all strengths are chosen or pairs counted yet: finish the run first")
     further = {name: resolve_adversary(name, {}) for name in names}
+    for task in dict.fromkeys(game.task for game in resolved.games):
+        for name, adversary in further.items():
+            check_reads(name, adversary, plugins.tasks.load(task), f"the task of this run, {task}")
     games = [replace(game, adversaries={**game.adversaries, **further}) for game in resolved.games]
     scored = tuple(dict.fromkeys([*resolved.scored, *further]))
     campaign = Campaign.plan(replace(resolved, games=games, scored=scored))

@@ -33,6 +33,7 @@ from forgetgauge.wording import listed
 
 if TYPE_CHECKING:
     from forgetgauge.data.dataset import Dataset
+    from forgetgauge.tasks.task import Task
 
 
 def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
@@ -143,13 +144,7 @@ def _check_task(
         )
     of_task = f"the task of data '{dataset.name}', {task.name}"
     for name, adversary in adversaries.items():
-        lacking = sorted(_reads(adversary.adversary.name) - set(task.signals))
-        if lacking:
-            able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
-            raise UserError(
-                f"adversaries.{name}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
-                f"those that can be used are {listed(able)}"
-            )
+        check_reads(f"adversaries.{name}", adversary, task, of_task)
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [
@@ -193,6 +188,17 @@ def _check_gradients(
     for name, adversary in adversaries.items():
         if adversary.columns:
             raise UserError(f"adversaries.{name}: {why}")
+
+
+def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str) -> None:
+    """Refuse an adversary that reads a signal which the task does not have."""
+    lacking = sorted(_reads(adversary.adversary.name) - set(task.signals))
+    if lacking:
+        able = [one for one in plugins.adversaries.entries if _reads(one) <= set(task.signals)]
+        raise UserError(
+            f"{place}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
+            f"those that can be used are {listed(able)}"
+        )
 
 
 def _reads(adversary: str) -> set[str]:

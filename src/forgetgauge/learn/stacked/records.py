@@ -14,7 +14,8 @@ never mix, since the rows of the batch do not.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -31,6 +32,9 @@ from forgetgauge.models.lora import LoraModel, key_of
 
 class RecordStack(ABC):
     """K language models; `weights` (K, P) is what is trained of them, `gradient` (K, P) what `backward` writes."""
+
+    statistics: Mapping[str, tuple[Tensor, Tensor]] = MappingProxyType({})
+    """Of batch norms, which they do not have."""
 
     def __init__(self, models: Sequence[RecordModel], most: int) -> None:
         check_alike(models)
@@ -132,10 +136,11 @@ class LoraStack(RecordStack):
     def _correction(self, down: Tensor, up: Tensor) -> Correction:
         k, scale = len(self.models), self.first.scale
 
-        def correction(given: Tensor) -> Tensor:
+        def correction(given: Tensor, made: Tensor) -> Tensor:
             tokens = given.reshape(k, -1, given.shape[-1])
             low = tokens @ down.to(given.dtype).transpose(1, 2)
-            return (low @ (scale * up).to(given.dtype).transpose(1, 2)).view(*given.shape[:-1], -1)
+            plain = made.reshape(k, -1, made.shape[-1])
+            return torch.baddbmm(plain, low, (scale * up).to(given.dtype).transpose(1, 2)).view(made.shape)
 
         return correction
 

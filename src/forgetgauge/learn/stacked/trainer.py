@@ -124,7 +124,7 @@ class Descent:
 
     def _state(self) -> State:
         """All that a step changes but the batches, which are drawn again."""
-        changed = {"weights": self.stack.weights, "velocity": self.velocity, "time": self.time}
+        changed = {"weights": self.stack.weights.detach(), "velocity": self.velocity, "time": self.time}
         if self.second is not self.velocity:
             changed["second"] = self.second
         for name, (mean, var) in self.stack.statistics.items():

@@ -2,9 +2,9 @@
 
     python benchmarks/cluster_overhead.py [scaling] [driver N_JOBS]
 
-Both on a cluster of this machine alone. Jobs sleep, so that as many can be done at once as Ray is told: `--resources
-cpu=…` gives each a part of a core. The clock starts when every process has done its first job: to start one takes as
-long as importing Python's libraries does, once a run. The driver's time is that of its process on all of its threads,
+Both on a cluster of this machine alone. Jobs sleep, so that as many can be done at once as Ray is told that there are
+cores. The clock starts when every process has done its first job: to start one takes as long as importing Python's
+libraries does, once a run. The driver's time is that of its process on all of its threads,
 Ray's among them, with one assignment for each job and all of them waiting at once: the worst that a plan can ask for.
 """
 
@@ -22,12 +22,15 @@ import numpy as np
 from forgetgauge.attack.adversary import Need
 from forgetgauge.plan.jobs import FitJob, Job, Named
 from forgetgauge.run.assignments import Sources
+from forgetgauge.run.cluster import connection
 from forgetgauge.run.executors import usable_cores
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.scheduler import execute
 from forgetgauge.store.runfolder import RunFolder
 
 SECONDS = 0.5
+WARM_UP_S = 5.0
+"""Of each of three jobs for every worker, before the clock starts: meanwhile all processes start."""
 EACH = 40
 """Jobs for each worker: twenty seconds of work."""
 
@@ -87,14 +90,14 @@ def planned(folder: RunFolder, numbers: range, seconds: float) -> dict[str, Job]
 
 def played(n_workers: int, n_jobs: int, seconds: float) -> tuple[float, float]:
     """(seconds on the clock, seconds of the driver's own) that so many jobs take."""
-    settings = {"resources": f"cpu={usable_cores() / n_workers:g}"}
-    hire = RunOptions("ray", "cpu", settings=settings).load_executor()
+    connection.usable_cores = lambda: n_workers
+    hire = RunOptions("ray", "cpu").load_executor()
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch) / "run")
         folder.create()
-        workers = hire(folder.objects.folder, Sources({}), "cpu", **settings)
+        workers = hire(folder.objects.folder, Sources({}), "cpu")
         try:
-            for numbers, each in ((range(-3 * n_workers, 0), 1.0), (range(n_jobs), seconds)):
+            for numbers, each in ((range(-3 * n_workers, 0), WARM_UP_S), (range(n_jobs), seconds)):
                 jobs = planned(folder, numbers, each)
                 wall, own = time.perf_counter(), time.process_time()
                 ending = execute(jobs, folder, workers)

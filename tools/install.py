@@ -1,10 +1,10 @@
 """Install the lock, every file checked by its hash, then this package from the clone, into the Python that runs this.
 
-    .venv/bin/python tools/install.py [base|run|text|dp|dev]
+    .venv/bin/python tools/install.py [base|run|text|dp|ray|dev]
 
-`base` judges outputs, `run` trains, `text` and `dp` add those extras, `dev` is for the tests, linters and pages. Of
-PyTorch, a build without CUDA is taken where pip's indexes or folders have the one in lock/torch-cpu.txt; elsewhere the
-index's build. Nothing is fetched that is not in the lock.
+`base` judges outputs, `run` trains, `text`, `dp` and `ray` add those extras, `dev` is for the tests, linters and
+pages. Of PyTorch, a build without CUDA is taken where pip's indexes or folders have the one in lock/torch-cpu.txt;
+elsewhere the index's build. Nothing is fetched that is not in the lock.
 """
 
 from __future__ import annotations

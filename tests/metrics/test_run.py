@@ -22,7 +22,8 @@ from forgetgauge.report.table import render_table
 from forgetgauge.results.record import read_result
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.views import GameView, RunView
-from forgetgauge.run.campaign import Campaign, disk_estimate, play
+from forgetgauge.run.campaign import Campaign, play
+from forgetgauge.run.disk import disk_estimate
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
@@ -189,7 +190,8 @@ def test_the_ic_models_share_a_stack_and_leave_every_bit_of_the_game_as_it_was(t
 
 def test_the_disk_is_estimated_with_the_models_of_the_ic_test():
     plain, confusing = (Campaign.plan(resolve({**SMALL, **more}, "small")) for more in ({}, {"metrics": METRICS}))
-    assert all(one < other for one, other in zip(disk_estimate(plain), disk_estimate(confusing), strict=True))
+    estimates = [disk_estimate(campaign.graphs) for campaign in (plain, confusing)]
+    assert all(one < other for one, other in zip(*estimates, strict=True))
 
 
 def test_table_and_report_set_them_side_by_side(finished):

@@ -17,7 +17,8 @@ from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.record import Result, read_result, without_timings
-from forgetgauge.run.campaign import Campaign, add_adversaries, disk_estimate, play
+from forgetgauge.run.campaign import Campaign, add_adversaries, play
+from forgetgauge.run.disk import disk_estimate
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -402,7 +403,7 @@ def test_uniform_weights_from_a_file_or_by_class_change_no_number(finished, tmp_
 
 def test_the_disk_estimate_is_near_what_is_used(finished):
     folder = RunFolder(finished)
-    light, weights = disk_estimate(Campaign.read(folder))
+    light, weights = disk_estimate(Campaign.read(folder).graphs)
     jobs = Campaign.read(folder).jobs
     used = {True: 0, False: 0}
     for key, done in folder.open_ledger().state.done.items():

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
+import socket
+import stat
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
+from forgetgauge.cli import app
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.cluster import asked, nodes
+from forgetgauge.run.cluster import asked, connection, nodes
 from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.environment import SOURCE, differences, environment, source_digest
 from forgetgauge.run.cluster.nodes import NODE, Nodes
@@ -20,6 +28,7 @@ from forgetgauge.run.cluster.serving import Received
 from forgetgauge.store.objects import CorruptArtefact, encode
 
 ONE_CPU = Demand(1, 0, 0)
+EXAMPLES, CONSTRAINTS = Path(__file__).parents[2] / "examples", Path(__file__).parents[2] / "constraints.txt"
 
 
 @pytest.fixture
@@ -65,11 +74,19 @@ def test_without_ray_one_line_says_what_to_install(call, tmp_path, monkeypatch):
 
 
 def test_what_a_job_takes_is_read_from_the_command_line(with_ray):
-    plain, given = Asked.of(), Asked.of("auto", "cpu=0.5, gpu=0.25, memory=2GiB")
-    assert plain.demand("train", "cuda") == Demand(1, 1, 0)
-    assert plain.demand("decide", "cuda") == plain.demand("train", "cpu") == ONE_CPU
-    assert given.demand("train", "cuda") == Demand(0.5, 0.25, 2**31)
-    assert given.demand("decide", "cuda") == Demand(0.5, 0, 2**31)
+    given = Asked.of("auto", "cpu=0.5, gpu=0.25, memory=2GiB")
+    assert given.demand("train", "cuda", 10**9) == Demand(0.5, 0.25, 2**31)
+    assert given.demand("decide", "cuda", 10**9) == Demand(0.5, 0, 2**31)
+
+
+def test_what_nobody_said_comes_from_the_plan(with_ray):
+    plain, model = Asked.of(), 10**6
+    train, decide = plain.demand("train", "cuda", model), plain.demand("decide", "cuda", model)
+    assert (train.cpu, train.gpu, decide.cpu, decide.gpu) == (1, 1, 1, 0)
+    assert train.memory - plain.demand("train", "cuda", 0).memory == 4 * 64 * model  # a stack of 64, four times
+    assert plain.demand("train", "cpu", model).memory - plain.demand("train", "cpu", 0).memory == 4 * 16 * model
+    assert decide.memory < train.memory
+    assert train.at_most(1000) == Demand(1, 1, 1000)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +134,18 @@ def test_a_run_that_no_machine_can_do_or_has_been_there_for_is_refused(monkeypat
     monkeypatch.setattr(nodes, "PATIENCE_S", -1.0)
     with pytest.raises(UserError, match=r"no machine for .* the same command continues"):
         deserted.refuse_if_deserted(ONE_CPU)
+
+
+def test_a_head_that_is_gone_for_long_ends_the_run_in_one_line(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = Nodes(StandIn(a=1), server.getsockname())
+        found.look(at_once=True)
+        assert found.slots(ONE_CPU) == 1
+    found.look(at_once=True)  # not there: what was known holds for a while
+    assert found.slots(ONE_CPU) == 1
+    monkeypatch.setattr(nodes, "HEAD_PATIENCE_S", -1.0)
+    with pytest.raises(UserError, match=r"the head of the cluster, .* the same command continues"):
+        found.look(at_once=True)
 
 
 def test_an_environment_is_compared_by_versions_and_by_our_own_source(tmp_path):
@@ -167,3 +196,46 @@ def test_the_code_that_travels_is_the_users_own_and_nothing_else(tmp_path, monke
     empty = tmp_path / "empty"
     empty.mkdir()
     assert not gathered(replace(sources, own_code={}), empty)
+
+
+def understood(words: list[str]) -> bool:
+    """Whether the command line knows all options of a command."""
+    command, *arguments = words[1:]
+    typer.main.get_command(app).commands[command].make_context(command, arguments)  # type: ignore[attr-defined]
+    return words[0] == "forgetgauge"
+
+
+def test_the_example_for_slurm_is_a_script_whose_command_is_understood():
+    script = EXAMPLES / "slurm.sh"
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+    (line,) = re.findall(r"exec (forgetgauge run .*)\) &", script.read_text())
+    assert understood(shlex.split(line))
+    assert "RAY_AUTH_MODE=token" in script.read_text()
+
+
+def test_the_example_for_kubernetes_asks_for_a_token_and_its_command_is_understood():
+    yaml = pytest.importorskip("yaml")
+    volume, job = yaml.safe_load_all((EXAMPLES / "kuberay.yaml").read_text())
+    spec = job["spec"]["rayClusterSpec"]
+    assert understood(shlex.split(job["spec"]["entrypoint"]))
+    assert spec["authOptions"] == {"mode": "token"}
+    pinned = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    assert spec["rayVersion"] == pinned["ray"].split()[0]
+    mounted = spec["headGroupSpec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+    assert mounted == volume["metadata"]["name"]
+
+
+def test_the_folder_of_a_killed_process_is_deleted_and_that_of_a_living_one_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(connection, "LONGEST_FOLDER", 10**4)
+    used, held = connection._private_folder()
+    left, lock = connection._private_folder()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    (left / "ray").mkdir()
+    lock.close()  # as by a kill
+    strange = tmp_path / "fg-of-somebody"
+    strange.mkdir()
+    new, other = connection._private_folder()
+    assert sorted(tmp_path.iterdir()) == sorted([used, new, strange])
+    held.close()
+    other.close()

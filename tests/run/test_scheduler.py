@@ -371,3 +371,32 @@ def test_progress_ends_with_everything_known(folder):
     assert told[-1].seconds_left is not None
     assert told[-1].models_done == told[-1].n_models == 6
     assert [p.n_done for p in told] == sorted(p.n_done for p in told)
+
+
+class Roomless(StandIn):
+    """Dies of stacks with more than one member, whole, and says which it would try in their place."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        super().__init__(folder)
+        self.widths: list[int] = []
+
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
+        assignment = self.waiting[-1][0]
+        if not assignment.jobs[0].coupled:
+            return super().next(timeout)
+        self.widths.append(n := len(assignment.jobs))
+        if n == 1:
+            return super().next(timeout)
+        self.waiting.pop()
+        keys = [job.key for job in assignment.jobs]
+        return assignment, Outcome(stacks=[keys[: -(-n // 2)], keys[-(-n // 2) :]])
+
+
+def test_a_stack_that_killed_its_process_for_its_memory_is_tried_in_halves(folder):
+    jobs = little_graph(5)
+    executor = Roomless(folder)
+    ending = execute(jobs, folder, executor)
+    assert (ending.n_run, ending.failed) == (20, {})
+    assert executor.widths == [5, 3, 2, 1, 1, 1, 1, 1]  # what waits is narrowed with it
+    state = folder.open_ledger().state
+    assert all(state.stack_of.get(key, (key,)) == (key,) for key, job in jobs.items() if job.kind == "train")

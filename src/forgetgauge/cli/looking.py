@@ -47,7 +47,7 @@ def plan(
 ) -> None:
     """Say what a run would do, how long it would take and how much disk it would use; nothing is done, made or
     downloaded. Time is known where jobs like its own were done in a run folder beside its own."""
-    from forgetgauge.run.campaign import disk_estimate
+    from forgetgauge.run.disk import disk_estimate
     from forgetgauge.run.stages import is_open
     from forgetgauge.run.standing import counts, seconds_needed
 
@@ -57,7 +57,7 @@ def plan(
         raise UserError(f"{file}: {error}; --allow-code does so, if you trust who wrote it") from None
     folder = run_folder(file, out)
     planned = counts(campaign.jobs, folder.open_ledger().state)
-    light, weights = disk_estimate(campaign)
+    light, weights = disk_estimate(campaign.graphs)
     seconds, n_known, n_unknown = seconds_needed(campaign, folder, _beside(folder))
     more = any(is_open(graph.game) for graph in campaign.graphs)
     if as_json:

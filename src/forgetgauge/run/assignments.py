@@ -88,6 +88,8 @@ class Sources:
     """Digest of a file of sensitivity weights -> the weights, one per point of the data set."""
     own_code: Mapping[str, Named] = field(default_factory=dict)
     """The user's own code as the run was planned with it, for worker processes to compare with theirs."""
+    model_bytes: int = 0
+    """Of the run's largest model."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any, cast
 from forgetgauge import plugins
 from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, UTILITY, Job, Named, SignalsJob
+from forgetgauge.plan.graph import Graph, build_graph
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named
 from forgetgauge.progress import Progress
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble
@@ -35,8 +35,6 @@ from forgetgauge.run.trying import try_all
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
 
-HEADER_BYTES = 250
-"""Of an artefact's own description, roughly."""
 TOLD_EVERY = 1.0
 """Seconds between two lines on what is being done after the last job."""
 
@@ -109,7 +107,10 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
         if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
             raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
-        workers: Executor = hire(folder.objects.folder, campaign.resolved.sources, device, **options.given)
+        sources = replace(
+            campaign.resolved.sources, model_bytes=max(game.model_bytes for game in campaign.resolved.games)
+        )
+        workers: Executor = hire(folder.objects.folder, sources, device, **options.given)
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
@@ -278,30 +279,6 @@ def add_adversaries(folder: RunFolder, names: Sequence[str]) -> Campaign:
             'name it in the run file and run that, with keep = "weights" to be spared this'
         )
     raise UserError(f"{folder.path}: {len(to_do)} jobs of the run itself are not done: finish it first")
-
-
-def disk_estimate(campaign: Campaign) -> tuple[int, int]:
-    """(bytes of all signals, fits and decisions; bytes of all weights if none were dropped), before anything is run."""
-    light = weights = 0
-    counted: set[str] = set()
-    for graph in campaign.graphs:
-        game = graph.game
-        n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
-        half = n_retain + 2 * n_forget
-        confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
-        rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}
-        for key, job in graph.jobs.items():
-            if key in counted:
-                continue  # shared with an earlier game of the sweep
-            counted.add(key)
-            light += HEADER_BYTES
-            if job.kind in HEAVY:
-                weights += game.model_bytes
-            elif isinstance(job, SignalsJob):
-                light += rows[job.look_at] * (4 * game.n_classes + 8)  # float32 outputs, a label
-            elif job.kind == "decide":
-                light += 2 * n_forget * (1 + 8)  # a bit and a margin
-    return light, weights
 
 
 # -- a folder that is used again ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.run.assignments import Assignment
@@ -43,7 +43,7 @@ class Estimate:
         self._next = 0.0
         self._last: float | None = None
 
-    def of(self, open_ones: Sequence[Assignment], seconds_left: Callable[[Assignment], float | None]) -> float | None:
+    def of(self, open_ones: Iterable[Assignment], seconds_left: Callable[[Assignment], float | None]) -> float | None:
         """The sum over what is open; None where nothing is known of some of it."""
         began = time.monotonic()
         if began >= self._next:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from forgetgauge.errors import DiskFull
-from forgetgauge.plan.jobs import HEAVY, Job, Kind
+from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.progress import Progress
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import N_LIVES, Executor
 from forgetgauge.run.limits import Limits
 from forgetgauge.run.pace import Estimate, Pace
 from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
+from forgetgauge.run.waiting import Waiting
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
@@ -108,7 +109,7 @@ class _Scheduler:
         self.out_of_time = False
         self.pace = Pace()
         self.n_models = sum(job.kind in HEAVY for job in jobs.values())
-        self.n_waiting: Counter[Kind] = Counter()
+        self.waiting = Waiting([], self.ledger.state.is_available)
         self.finished: set[str] = set()
         self.models_done = 0
         self.estimate = Estimate()
@@ -167,15 +168,12 @@ class _Scheduler:
                     self.ledger.record_left(left)
             raise
 
-    def _work_through_all(self, waiting: list[Assignment]) -> None:
-        self.n_waiting = _kinds(waiting)
-        while waiting or self.busy:
-            while (place := self._next_ready(waiting)) is not None:
-                assignment = waiting.pop(place)
-                self.n_waiting[assignment.jobs[0].kind] -= 1
+    def _work_through_all(self, assignments: list[Assignment]) -> None:
+        self.waiting = Waiting(assignments, self.ledger.state.is_available)
+        while self.waiting or self.busy:
+            while (assignment := self._next_ready()) is not None:
                 self._report(
-                    waiting,
-                    f"{assignment.jobs[0].label}" + (f" and {n} more" if (n := len(assignment.jobs) - 1) else ""),
+                    f"{assignment.jobs[0].label}" + (f" and {n} more" if (n := len(assignment.jobs) - 1) else "")
                 )
                 digests = {key: self.ledger.state.done[key].receipt.sha256 for key in assignment.inputs}
                 if self.in_this_process:
@@ -193,10 +191,8 @@ class _Scheduler:
             self.busy = [one for one in self.busy if one is not assignment]
             again = self._settle(assignment, outcome)
             if outcome.stacks:
-                waiting = self._narrowed(waiting, stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
-            waiting = again + waiting
-            if again or outcome.stacks:
-                self.n_waiting = _kinds(waiting)
+                self._narrow(stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
+            self.waiting.put_first(again)
 
     def _end_overdue(self) -> None:
         """End what takes too long: one assignment as failed, or at the end of the time everything."""
@@ -212,25 +208,17 @@ class _Scheduler:
                 self.executor.stop(assignment)
             self.busy.clear()
 
-    def _next_ready(self, waiting: list[Assignment]) -> int | None:
-        """The place of the first that somebody is free for, whose inputs are all there and that would end in time.
+    def _next_ready(self) -> Assignment | None:
+        """The first that somebody is free for, whose inputs are all there and that would end in time."""
+        return self.waiting.take(self.executor.has_room, self._is_in_time)
 
-        Ten thousand may wait while nobody is free: whether somebody is, is asked once for each kind of job.
-        """
-        has_room: dict[Kind, bool] = {}
-        for place, assignment in enumerate(waiting):
-            kind = assignment.jobs[0].kind
-            if kind not in has_room:
-                has_room[kind] = self.executor.has_room(assignment)
-                if not any(has_room.values()) and all(one in has_room for one, n in self.n_waiting.items() if n):
-                    return None
-            if has_room[kind] and all(self.ledger.state.is_available(key) for key in assignment.inputs):
-                # the first one of a call needs only some time left: else a limit below its length would stop for good
-                needed = self._expected_seconds(assignment) if self.n_started else 0.0
-                if self.deadline is None or time.monotonic() + needed < self.deadline:
-                    return place
-                self.out_of_time = True
-        return None
+    def _is_in_time(self, assignment: Assignment) -> bool:
+        # the first one of a call needs only some time left: else a limit below its length would stop for good
+        needed = self._expected_seconds(assignment) if self.n_started and self.deadline is not None else 0.0
+        if self.deadline is None or time.monotonic() + needed < self.deadline:
+            return True
+        self.out_of_time = True
+        return False
 
     def _settle(self, assignment: Assignment, outcome: Outcome) -> list[Assignment]:
         """Write down what became of an assignment; returns what must be tried again."""
@@ -243,11 +231,16 @@ class _Scheduler:
             self.ledger.record_done(dict(outcome.receipts), seconds, versions())
             self.n_run += len(outcome.receipts)
             self._finish(outcome.receipts)
+            self.waiting.arrived(outcome.receipts)
             for key in outcome.receipts:
                 self.pace.add(self.jobs[key], self.ledger.state.done[key].seconds)
             self._drop_weights(assignment.inputs)
         if outcome.full_disk:
             raise DiskFull(outcome.full_disk)
+        if outcome.stacks and not outcome.receipts and not outcome.failures:  # its process did not live to try them
+            parts = [tuple(self.jobs[key] for key in stack) for stack in outcome.stacks]
+            wanted = [assignment.wanted & {job.key for job in part} for part in parts]
+            return [Assignment(part, of_it) for part, of_it in zip(parts, wanted, strict=True) if of_it]
         again = []
         for key, failure in outcome.failures.items():
             self.tries[key] = self.tries.get(key, 0) + 1
@@ -276,10 +269,10 @@ class _Scheduler:
         if self.n_losses[key] >= N_LOSSES:
             self._give_up(key, Failure("its artefact is damaged again and again: check the disk", ""))
 
-    def _narrowed(self, waiting: list[Assignment], alike: str, width: int) -> list[Assignment]:
+    def _narrow(self, alike: str, width: int) -> None:
         """Stacks like one that was too wide are cut before they begin; one that ran before keeps its members."""
         narrowed: list[Assignment] = []
-        for assignment in waiting:
+        for assignment in self.waiting:
             fresh = not any(job.key in self.ledger.state.done for job in assignment.jobs)
             if assignment.jobs[0].coupled and stack_kind(assignment.jobs[0]) == alike and fresh:
                 parts = cut(list(assignment.jobs), width)
@@ -287,7 +280,7 @@ class _Scheduler:
                 self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])
             else:
                 narrowed.append(assignment)
-        return narrowed
+        self.waiting.replace(narrowed)
 
     def _alike(self, key: str) -> list[str]:
         """Other jobs that are open and run the same code."""
@@ -342,19 +335,15 @@ class _Scheduler:
         crew = getattr(self.executor, "crew", "")
         return f"{crew}, {self.n_run / (time.monotonic() - self.begun):.1f} jobs/s" if crew else ""
 
-    def _report(self, waiting: list[Assignment], doing: str) -> None:
+    def _report(self, doing: str) -> None:
         self.progress(
             Progress(
                 n_done=len(self.finished),
                 n_jobs=len(self.jobs),
                 models_done=self.models_done,
                 n_models=self.n_models,
-                seconds_left=self.estimate.of([*waiting, *self.busy], self._seconds_left),
+                seconds_left=self.estimate.of(chain(self.waiting, self.busy), self._seconds_left),
                 doing=doing,
                 crew=self._crew(),
             )
         )
-
-
-def _kinds(assignments: Iterable[Assignment]) -> Counter[Kind]:
-    return Counter(one.jobs[0].kind for one in assignments)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.plan.jobs import USES_TORCH, Kind
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Kind
+from forgetgauge.run.packing import stack_width
 
 _UNITS = {"": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _RESOURCES = ("cpu", "gpu", "memory")
+PROCESS_BYTES = {True: 2**29, False: 2**28}
+"""Of a process that has torch and a small data set in memory (measured: 378 MiB), and of one without torch (97 MiB)."""
+COPIES = 4
+"""Of each member of a stack while it is trained: weights, gradients, momentum, and what a step needs besides."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,15 @@ class Demand:
     gpu: float
     memory: int
 
-    def slots(self, resources: dict[str, float]) -> int:
+    def slots(self, resources: Mapping[str, float]) -> int:
         """How many assignments a node with these resources does at once."""
         asked = {"CPU": self.cpu, "GPU": self.gpu, "memory": self.memory}
         fits = [int(resources.get(name, 0.0) / amount + 1e-9) for name, amount in asked.items() if amount]
         return min(fits)
+
+    def at_most(self, memory: float) -> Demand:
+        """The same with no more memory than that."""
+        return replace(self, memory=min(self.memory, int(memory)))
 
     def __str__(self) -> str:
         """`1 CPU, 1 GPU and 2147483648 bytes of memory`."""
@@ -42,7 +52,8 @@ class Asked:
     cpu: float
     gpu: float | None
     """None: one for each assignment that uses torch, where the cluster has GPUs."""
-    memory: int
+    memory: int | None
+    """Bytes; None: as much as the plan says."""
     shared_store: bool
 
     @staticmethod
@@ -53,15 +64,19 @@ class Asked:
         if address is not None and address != "auto" and not _is_host_and_port(address):
             raise UserError(f"--address {address}: write auto, or a host and a port, e.g. 10.0.0.1:6379")
         amounts = _amounts(resources)
-        cpu, memory = amounts.get("cpu", 1.0), int(amounts.get("memory", 0))
+        cpu, memory = amounts.get("cpu", 1.0), amounts.get("memory")
         if not cpu:
             raise UserError(f"--resources {resources}: a job takes some of a CPU, so cpu must be above 0")
-        return Asked(address, cpu, amounts.get("gpu"), memory, shared_store)
+        return Asked(address, cpu, amounts.get("gpu"), None if memory is None else int(memory), shared_store)
 
-    def demand(self, kind: Kind, device: str) -> Demand:
-        """Of an assignment of such jobs, where models are made on that device."""
+    def demand(self, kind: Kind, device: str, model_bytes: int) -> Demand:
+        """Of an assignment of such jobs, where models of that size are made on that device."""
         uses_gpu = kind in USES_TORCH and device.startswith("cuda")
-        return Demand(self.cpu, (1.0 if self.gpu is None else self.gpu) if uses_gpu else 0.0, self.memory)
+        gpu = (1.0 if self.gpu is None else self.gpu) if uses_gpu else 0.0
+        planned = PROCESS_BYTES[kind in USES_TORCH] + COPIES * model_bytes * (
+            stack_width(device) if kind in HEAVY else 1
+        )
+        return Demand(self.cpu, gpu, planned if self.memory is None else self.memory)
 
 
 def _is_host_and_port(address: str) -> bool:

@@ -6,6 +6,7 @@ sends no usage statistics, and keeps its files in a folder that only this user c
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import secrets
@@ -13,9 +14,11 @@ import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from forgetgauge.errors import UserError
 from forgetgauge.run.cluster.asked import Asked
@@ -25,12 +28,15 @@ ALONE = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # whatever the system: without it Ray asks for an address of the network
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # Ray's 15 would leave a worker a tenth of a core beside any other program
 }
 """What Ray reads when it is imported, for a cluster of this machine alone."""
 CONNECT_S = 10.0
 """Seconds within which a cluster must answer."""
 LONGEST_FOLDER = 20
 """Letters of the folder for temporary files: the names of Ray's sockets, 86 below it, may have 107 in all."""
+FOLDER, LOCK = "fg-", "lock"
+"""How the name of that folder begins, and a file in it."""
 STORE_SHARE = 0.2
 """Of the memory that is free, for Ray's object store, where the cluster is ours."""
 STORE_BYTES = (2**27, 2**32)
@@ -41,22 +47,36 @@ class Connection:
     """A connected Ray; `close` ends what was begun here and nothing else."""
 
     def __init__(
-        self, ray: Any, folder: Path | None = None, *, address: str | None = None, is_ours: bool = True
+        self,
+        ray: Any,
+        folder: Path | None = None,
+        *,
+        lock: TextIO | None = None,
+        address: str | None = None,
+        is_ours: bool = True,
     ) -> None:
-        self.ray, self._folder, self._address, self._is_ours = ray, folder, address, is_ours
+        self.ray, self._folder, self._lock, self._address, self._is_ours = ray, folder, lock, address, is_ours
         self.is_local = folder is not None
         """Whether the cluster is this machine alone, and ends with the connection."""
         self.is_held = False
         """Whether several runs use it one after another: then none of them closes it."""
+
+    @property
+    def head(self) -> tuple[str, int]:
+        """Where the head of the cluster listens."""
+        host, _, port = self.ray.get_runtime_context().gcs_address.rpartition(":")
+        return host.strip("[]"), int(port)
 
     def send_code(self, folder: Path) -> None:
         """Have every process work in a copy of this folder, wherever it is; Ray takes that when it connects alone.
 
         Whoever connected before us has said what code there is: each job compares it with the plan's.
         """
-        if self._is_ours:
+        if self._is_ours and self._address is not None:
             self.ray.shutdown()
-            self.ray.init(address=self._address, runtime_env={"working_dir": str(folder)}, **HUSHED)
+            # of a submitted job, whose own folder need not hold all of the code
+            with _environment(RAY_OVERRIDE_JOB_RUNTIME_ENV="1"):
+                _join(self.ray, self._address, runtime_env={"working_dir": str(folder)})
 
     def close(self) -> None:
         """Leave the cluster, unless it is held; one that was started for us ends."""
@@ -68,6 +88,8 @@ class Connection:
             self.ray.shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
 
 
 _CURRENT: tuple[Asked, Connection] | None = None
@@ -109,8 +131,8 @@ def _started() -> Connection:
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
 
-    folder = _private_folder()
-    connection = Connection(_quiet(ray), folder)
+    folder, lock = _private_folder()
+    connection = Connection(_quiet(ray), folder, lock=lock)
     try:
         ray.init(
             address="local",
@@ -131,26 +153,20 @@ def _started() -> Connection:
     return connection
 
 
-def _private_folder() -> Path:
-    """A folder that only this user can open; those of processes that were killed are deleted."""
+def _private_folder() -> tuple[Path, TextIO]:
+    """(a folder that only this user can open, the lock that is held while it is used); those that nobody uses any more,
+    because their process was killed, are deleted."""
     root = Path(tempfile.gettempdir())
     if len(str(root)) > LONGEST_FOLDER:
         root = Path("/tmp")  # noqa: S108 - the folder in it has a name and rights of its own
-    for left in root.glob("fg-*-*"):
-        process = left.name.split("-")[1]
-        if process.isdecimal() and not _is_alive(int(process)):
-            shutil.rmtree(left, ignore_errors=True)  # somebody else's cannot be deleted
-    return Path(tempfile.mkdtemp(prefix=f"fg-{os.getpid()}-", dir=root))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+    for left in root.glob(f"{FOLDER}*"):
+        with suppress(OSError), (left / LOCK).open("r+") as lock:  # somebody else's cannot be opened
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=root))
+    lock = (folder / LOCK).open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return folder, lock
 
 
 def _store_bytes() -> int:
@@ -172,11 +188,27 @@ def _joined(address: str) -> Connection:
 
     if ray.is_initialized():
         return Connection(_quiet(ray), is_ours=False)
+    _join(_quiet(ray), address)
+    return Connection(ray, address=address)
+
+
+def _join(ray: Any, address: str, **how: Any) -> None:
     try:
-        _quiet(ray).init(address=address, **HUSHED)
+        ray.init(address=address, **how, **HUSHED)
     except Exception as error:
         raise UserError(f"--address {address}: no Ray cluster can be joined there: {_first_line(error)}") from None
-    return Connection(ray, address=address)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """With these variables of the environment, which are then as they were."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
 def _first_line(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,24 +22,27 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.plan.jobs import Kind
 from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
 from forgetgauge.run.cluster import errand
 from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.connection import Connection, connected
 from forgetgauge.run.cluster.environment import environment
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
+from forgetgauge.run.cluster.references import STORE_SHARE, References
 from forgetgauge.run.cluster.sending import gathered
 from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
 from forgetgauge.run.executors import N_LIVES, START_UP
+from forgetgauge.run.packing import cut
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
 from forgetgauge.wording import listed
 
 N_LOST = 10
 """So often an assignment is sent out again that was lost without anybody's fault."""
-INLINE_BYTES = 2**15
-"""An artefact up to this size travels with the task; a larger one is put into the object store, once."""
-STORE_SHARE = 4
-"""A quarter of the object store of this machine is kept filled with artefacts that may be read again."""
+MARK = ".shared-"
+"""How the name of a file begins that only who shares the store's disk can see."""
+N_SETUPS = 3
+"""So often in a row a machine may fail to set up a process with the user's code before that ends the run."""
 
 
 @dataclass
@@ -98,58 +101,69 @@ class Ray:
         self._connection: Connection = connected(self._asked)
         self._ray = ray = self._connection.ray
         self._store, self._sources, self._device = ObjectStore(objects.absolute()), sources, device
-        self._nodes = Nodes(ray)
+        self._nodes = Nodes(ray, self._connection.head)
         self._run = secrets.token_hex(8)
         self._flights: dict[Any, _Flight] = {}
+        self._n_busy: Counter[bool] = Counter()
+        """Assignments under way that have a GPU, and that have none."""
         self._by_assignment: dict[int, _Flight] = {}
         self._heard: deque[Any] = deque()
         self._settled: deque[tuple[Assignment, Outcome]] = deque()
         self._died_on: dict[str, list[Node]] = {}
         self._data: dict[str, list[Any]] = {}
-        self._references: dict[str, tuple[str, list[Any], int]] = {}
-        self._referenced = 0
+        room = self._nodes.mean("object_store_memory") / STORE_SHARE
+        self._references = References(ray, self._store, room)
         self._folder = Path(tempfile.mkdtemp(prefix="forgetgauge-"))
-        ray.cloudpickle.register_pickle_by_value(errand)
-        self._remote = ray.remote(max_retries=0, num_returns="streaming", max_calls=0)(errand.errand)
-        if not self._connection.is_local and gathered(sources, self._folder):
-            self._connection.send_code(self._folder)
-        self._context = [ray.put(self._made_context())]
-        self._nodes.refuse_if_deserted(self._asked.demand("decide", device))
-        self._nodes.refuse_if_deserted(self._asked.demand("train", device))
-        room = sum(node["Resources"].get("object_store_memory", 0) for node in self._nodes.usable.values())
-        self._room = room / max(len(self._nodes.usable), 1) / STORE_SHARE
+        try:
+            self._nodes.refuse_if_deserted(self._demand("decide"))
+            self._nodes.refuse_if_deserted(self._demand("train"))
+            if not self._connection.is_local and gathered(sources, self._folder):
+                self._connection.send_code(self._folder)
+            ray.cloudpickle.register_pickle_by_value(errand)
+            self._remote = ray.remote(max_retries=0, num_returns="streaming", max_calls=0)(errand.errand)
+            self._context = [ray.put(self._made_context())]
+        except BaseException:
+            self.close()
+            raise
 
     def _made_context(self) -> Context:
         path = tuple(sys.path) if self._connection.is_local else ()
         if not self._asked.shared_store:
             return Context(self._sources, self._device, None, "", path)
         self._store.folder.mkdir(parents=True, exist_ok=True)
-        mark = f".shared-{self._run}"
+        self._unmark()
+        mark = f"{MARK}{self._run}"
         (self._store.folder / mark).touch()
         return Context(self._sources, self._device, self._store.folder, mark, path)
 
+    def _unmark(self) -> None:
+        """Delete the mark by which machines know that they share the store; that of a driver that was killed, too."""
+        for mark in self._store.folder.glob(f"{MARK}*"):
+            mark.unlink(missing_ok=True)
+
     # -- how much is done at once --------------------------------------------------------------------------------------
 
-    def _demand(self, assignment: Assignment) -> Demand:
-        return self._asked.demand(assignment.jobs[0].kind, self._device)
+    def _demand(self, kind: Kind) -> Demand:
+        """Of assignments of such jobs; what the plan thinks of memory keeps no machine from doing them one by one."""
+        demand = self._asked.demand(kind, self._device, self._sources.model_bytes)
+        return demand if self._asked.memory is not None else demand.at_most(self._nodes.most("memory"))
 
     def has_room(self, assignment: Assignment) -> bool:
         """Whether a machine is idle, or will be before we could say what is next."""
-        demand = self._demand(assignment)
+        demand = self._demand(assignment.jobs[0].kind)
         slots = self._nodes.slots(demand)
-        busy = sum(bool(flight.demand.gpu) == bool(demand.gpu) for flight in self._flights.values())
-        return busy < slots + 1 + slots // 4
+        return self._n_busy[bool(demand.gpu)] < slots + 1 + slots // 4
 
     def n_workers(self, assignment: Assignment) -> int:
         """As many as all machines have room for."""
-        return max(1, self._nodes.slots(self._demand(assignment)))
+        return max(1, self._nodes.slots(self._demand(assignment.jobs[0].kind)))
 
     @property
     def n_gpus(self) -> int:
         """How many stacks of models GPUs do at once; stacks of the CPU are as wide as on one machine."""
         if not self._device.startswith("cuda"):
             return 1
-        return max(1, self._nodes.slots(self._asked.demand("train", self._device)))
+        return max(1, self._nodes.slots(self._demand("train")))
 
     @property
     def crew(self) -> str:
@@ -166,14 +180,15 @@ class Ray:
     def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
         """Hand the assignment to Ray; one whose process died before goes to another machine, where there is one."""
         died_on = {node[0] for key in assignment.wanted for node in self._died_on.get(key, ())}
-        self._send(_Flight(assignment, dict(digests), self._demand(assignment), died_on))
+        self._send(_Flight(assignment, dict(digests), self._demand(assignment.jobs[0].kind), died_on))
 
     def _send(self, flight: _Flight) -> None:
         flight.node = flight.arrived = flight.begun = None
         flight.made = {}
         self._by_assignment[id(flight.assignment)] = flight
         try:
-            inputs = {} if self._asked.shared_store else {key: self._sent(key, d) for key, d in flight.digests.items()}
+            read = {} if self._asked.shared_store else flight.digests
+            inputs = {key: self._references.sent(key, digest) for key, digest in read.items()}
         except CorruptArtefact as error:
             self._settle(flight, Outcome(lost=error.key))
             return
@@ -197,26 +212,7 @@ class Ray:
             self._data,
         )
         self._flights[flight.task] = flight
-
-    def _sent(self, key: str, digest: str) -> bytes | list[Any]:
-        """An input as it travels: itself, or a reference to what every machine fetches once."""
-        known = self._references.pop(key, None)
-        if known is not None and known[0] == digest:
-            self._references[key] = known  # the last in order is the latest used
-            return known[1]
-        content = self._store.read_bytes(key, digest)
-        if len(content) <= INLINE_BYTES:
-            return content
-        reference = [self._ray.put(content)]
-        self._references[key] = (digest, reference, len(content))
-        self._referenced += len(content)
-        while self._referenced > self._room and len(self._references) > 1:
-            self._forget(next(iter(self._references)))
-        return reference
-
-    def _forget(self, key: str) -> None:
-        known = self._references.pop(key, None)
-        self._referenced -= known[2] if known else 0
+        self._n_busy[bool(demand.gpu)] += 1
 
     # -- back ----------------------------------------------------------------------------------------------------------
 
@@ -267,7 +263,8 @@ class Ray:
             case Ended():
                 self._land(flight, said)
             case Lacks(digest):
-                self._data[digest] = [self._ray.put(self._dataset(digest))]
+                if digest not in self._data:
+                    self._data[digest] = [self._ray.put(self._dataset(digest))]
                 self._again(flight, "its data set was sent")
             case (errand.REFUSED, node, why):
                 self._nodes.refuse(node, why, flight.demand)
@@ -280,7 +277,6 @@ class Ray:
         try:
             flight.made[made.key] = self._store.write_bytes(made.key, made.content)
         except DiskFull as error:
-            self._drop(flight)
             self._settle(flight, Outcome(full_disk=str(error)))
 
     def _land(self, flight: _Flight, ended: Ended) -> None:
@@ -291,7 +287,7 @@ class Ray:
             return self._again(flight, ended.full_disk)
         if not self._asked.shared_store:
             if outcome.lost is not None and self._store.is_sound(outcome.lost, flight.digests[outcome.lost]):
-                self._forget(outcome.lost)
+                self._references.forget(outcome.lost)
                 return self._again(flight, "an artefact that it reads was damaged on the way")
             if dict(outcome.receipts) != flight.made:
                 return self._again(flight, "an artefact that it made was damaged on the way")
@@ -301,14 +297,16 @@ class Ray:
         """A task ended by itself: whose fault that was."""
         raised = self._ray.exceptions
         match error:
+            case raised.OutOfMemoryError() if flight.assignment.jobs[0].coupled and len(flight.assignment.jobs) > 1:
+                self._settle(flight, Outcome(stacks=_halved(flight.assignment)))
             case raised.WorkerCrashedError() | raised.OutOfMemoryError():
                 for key in flight.assignment.wanted:
                     self._died_on.setdefault(key, []).extend([flight.node] if flight.node else [])
                 self._settle(flight, self._death(flight, isinstance(error, raised.OutOfMemoryError)))
-            case raised.RuntimeEnvSetupError():
+            case raised.RuntimeEnvSetupError() if flight.n_lost >= N_SETUPS - 1:
                 raise UserError(f"executor 'ray': your code could not be sent to a machine: {_line(error)}") from error
-            case raised.OutOfDiskError() | raised.ObjectStoreFullError() if flight.node is not None:
-                flight.avoided.add(flight.node[0])
+            case raised.NodeDiedError() | raised.OutOfDiskError() | raised.ObjectStoreFullError() if flight.node:
+                flight.avoided.add(flight.node[0])  # Ray may take it for sound for half a minute yet
                 self._again(flight, f"{named(flight.node)}: {_line(error)}")
             case _:
                 self._again(flight, _line(error))
@@ -349,12 +347,15 @@ class Ray:
     def _drop(self, flight: _Flight) -> None:
         """Hear no more of a task."""
         if flight.task is not None:
-            self._flights.pop(flight.task, None)
+            del self._flights[flight.task]
+            self._n_busy[bool(flight.demand.gpu)] -= 1
             flight.task = None
 
     def seconds_at_work(self, assignment: Assignment) -> float:
         """Since its process said that it begins, which takes no longer than START_UP once it is there."""
-        flight = self._by_assignment[id(assignment)]
+        flight = self._by_assignment.get(id(assignment))
+        if flight is None:  # its outcome is known, and `next` gives it
+            return 0.0
         since = flight.begun or (flight.arrived + START_UP if flight.arrived else time.monotonic())
         return max(0.0, time.monotonic() - since)
 
@@ -372,9 +373,15 @@ class Ray:
                 self._ray.cancel(task, force=True)
         self._flights.clear()
         if self._asked.shared_store:
-            (self._store.folder / f".shared-{self._run}").unlink(missing_ok=True)
+            self._unmark()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._connection.close()
+
+
+def _halved(assignment: Assignment) -> list[list[str]]:
+    """Keys of the two stacks that are tried in place of one that took too much memory."""
+    keys = [job.key for job in assignment.jobs]
+    return [list(part) for part in cut(keys, -(-len(keys) // 2))]
 
 
 def _failed(flight: _Flight, failure: Failure) -> Outcome:

@@ -196,8 +196,8 @@ def _hired(run: str, context: Any) -> tuple[Worker, bool, str]:
 def _device() -> str:
     """`cpu`, or the GPU that Ray set aside for this assignment.
 
-    A process serves many assignments, each perhaps with another GPU, but torch looks only once at which it may see: it
-    is shown all, and given the number of the right one.
+    A process serves many assignments, each perhaps with another GPU, but torch looks only once at which it may see,
+    when it first uses one: it is shown all, and given the number of the right one.
     """
     import ray
 
@@ -206,7 +206,7 @@ def _device() -> str:
         return "cpu"
     if not str(ids[0]).isdecimal():  # a part of a GPU with a name of its own: torch sees that alone
         return "cuda:0"
-    if "torch" not in sys.modules:
+    if "torch" not in sys.modules or not sys.modules["torch"].cuda.is_initialized():
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     return f"cuda:{ids[0]}"
 

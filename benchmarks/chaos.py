@@ -30,8 +30,8 @@ from chaos_cluster import cluster
 from chaos_runs import SMALL, Remains, broken_in, head, row, started
 from poison import poison
 
-from forgetgauge.audit import write_audit_file
-from forgetgauge.audit.formats import write_csv
+from forgetgauge.auditing import write_audit_file
+from forgetgauge.auditing.formats import write_csv
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import read_result

@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from forgetgauge.audit.one_model import _Audit, _requested
-from forgetgauge.audit.outputs import AuditFile, Outputs
-from forgetgauge.audit.references import arranged
+from forgetgauge.auditing.one_model import _Audit, _requested
+from forgetgauge.auditing.outputs import AuditFile, Outputs
+from forgetgauge.auditing.references import arranged
 from forgetgauge.game.blind import best_linear_advantage
 from forgetgauge.results.one_model import REQUESTS
 from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE

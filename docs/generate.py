@@ -1,5 +1,6 @@
 """Writes what can be read from the source into the documentation, so that it cannot go stale.
 
+PACKAGE.md, the README as an index of packages shows it, where links to files of the repository lead nowhere;
 docs/methods.md and docs/adversaries.md from the catalogues that `forgetgauge ls` prints; in docs/run-files.md the
 tables of keys and of unlearners' parameters; in docs/architecture.md the table of rooms and their picture.
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import tomllib
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
@@ -69,6 +72,7 @@ def pages() -> dict[Path, str]:
     """Each generated page and its text."""
     embedded, _ = read_run_file(None)
     return {
+        DOCS.parent / "PACKAGE.md": package_readme(),
         DOCS / "methods.md": _page(METHODS, plugins.unlearners, embedded["unlearners"]),
         DOCS / "adversaries.md": _page(ADVERSARIES, plugins.adversaries, DEFAULT_ADVERSARIES) + _measured(),
         DOCS / "architecture.md": _with_table(DOCS / "architecture.md", rooms.table()),
@@ -80,6 +84,20 @@ def pages() -> dict[Path, str]:
 def _measured() -> str:
     """What is said of adversaries that were measured, which is not written here."""
     return f"\n{MEASURED}" + (DOCS / "adversaries.md").read_text("utf-8").partition(MEASURED)[2]
+
+
+def package_readme() -> str:
+    """The README with links into the repository made whole, where `project.urls` says where it is, or left out."""
+    root = DOCS.parent
+    home = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"].get("urls", {}).get("Source")
+
+    def reaching(match: re.Match[str]) -> str:
+        text, target = match[1], match[2]
+        if re.match(r"[a-z]+:", target):
+            return match[0]
+        return text if home is None or target.startswith("#") else f"[{text}]({home}/blob/main/{target})"
+
+    return re.sub(r"\[([^\]]*)\]\(([^)]+)\)", reaching, (root / "README.md").read_text("utf-8"))
 
 
 def _with_table(path: Path, table: str) -> str:

@@ -1,4 +1,5 @@
-"""The site has what its pages link to outside of docs/: run files and code as pages, results as they are.
+"""The site has what its pages link to outside of docs/: run files and code as pages, results as they are; notebooks
+are pages with their outputs.
 
 A link in a page is a path in the repository, so that it works where the page is read as a file too. Here it is followed
 to its end, and turned into a path in the site.
@@ -8,11 +9,15 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path, PurePosixPath
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))
+import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
@@ -20,7 +25,10 @@ SHOWN = {".toml": "toml", ".py": "python", ".txt": "text"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what is linked to, what that links to, and so on."""
+    """Add a page for each notebook, what is linked to, what that links to, and so on."""
+    for path in sorted(notebooks.FOLDER.glob("*.ipynb")):
+        text = notebooks.page(notebooks.read(path), path.stem)
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=text))
     waiting = [page.src_uri for page in files.documentation_pages()]
     while waiting:
         uri = waiting.pop()
@@ -63,6 +71,8 @@ def _target(uri: str, link: str) -> Path | None:
 def _site_uri(target: Path) -> str:
     base = ROOT / "docs" if target.is_relative_to(ROOT / "docs") else ROOT
     uri = target.relative_to(base).as_posix() if target.is_relative_to(base) else target.name
+    if target.suffix == ".ipynb":
+        return uri.removesuffix(".ipynb") + ".md"
     return f"{uri}.md" if target.suffix in SHOWN else uri
 
 

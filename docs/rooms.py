@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "forgetgauge"
 ROW, NAMES, REACH = 34, 150, 17
 """Of the picture, in pixels: height of a row, width of the names, how far an arc goes aside for each row it spans."""
 INK, LINE = "#1f2933", "#5b7a99"
-EVERYWHERE = ("errors", "records", "streams", "version", "wording")
+EVERYWHERE = ("errors", "progress", "records", "streams", "version", "wording")
 """Small modules that any room may import; they are left out of the picture."""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forgetgauge.audit import audit_one_model, make_draw
+from forgetgauge.auditing import audit_one_model, make_draw
 from forgetgauge.data.people import load_people
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of

@@ -6,7 +6,7 @@ python examples/export_logits.py runs/digits digits.npz
 import sys
 from pathlib import Path
 
-from forgetgauge.audit import audit_file, write_audit_file
+from forgetgauge.auditing import audit_file, write_audit_file
 from forgetgauge.results.record import read_result
 
 

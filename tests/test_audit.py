@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from forgetgauge.attack.threshold import best_threshold
-from forgetgauge.audit import audit_file, write_audit_file
-from forgetgauge.audit.formats import read_csv, read_npz, write_csv, write_npz
-from forgetgauge.audit.outputs import OPTIONAL, REQUIRED, SHADOW
+from forgetgauge.auditing import audit_file, write_audit_file
+from forgetgauge.auditing.formats import read_csv, read_npz, write_csv, write_npz
+from forgetgauge.auditing.outputs import OPTIONAL, REQUIRED, SHADOW
 from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
@@ -163,7 +163,7 @@ def test_an_audit_loads_no_torch(tmp_path):
     code = f"""
 import sys
 from pathlib import Path
-from forgetgauge.audit import audit_file
+from forgetgauge.auditing import audit_file
 audit_file(Path({str(tmp_path / "scores.npz")!r}), Path({str(tmp_path / "out")!r}))
 sys.exit('torch' in sys.modules)"""
     assert (

@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import pytest
 
-from forgetgauge.audit import audit_file, write_audit_file
-from forgetgauge.audit.formats import read_csv, read_npz, write_csv, write_npz
+from forgetgauge.auditing import audit_file, write_audit_file
+from forgetgauge.auditing.formats import read_csv, read_npz, write_csv, write_npz
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table

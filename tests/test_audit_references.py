@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from forgetgauge.audit import audit_file, audit_one_model, make_draw
-from forgetgauge.audit.adversaries import adversaries_of
-from forgetgauge.audit.reading import read_audit_file
-from forgetgauge.audit.reference_scores import UNFITTED_A, reference_scores
+from forgetgauge.auditing import audit_file, audit_one_model, make_draw
+from forgetgauge.auditing.adversaries import adversaries_of
+from forgetgauge.auditing.reading import read_audit_file
+from forgetgauge.auditing.reference_scores import UNFITTED_A, reference_scores
 from forgetgauge.errors import UserError
 from tests.test_audit import made_up
 

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from forgetgauge.audit import make_draw
+from forgetgauge.auditing import make_draw
 from tests.report.evidence import evidence
 from tests.report.test_html import game, result
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from forgetgauge import plugins
 from forgetgauge.plan.spec import RunSpec
+from forgetgauge.report.html import render_report
+from forgetgauge.results.record import read_result
 
 ROOT = Path(__file__).parents[1]
 RUN_FILES = (ROOT / "docs/run-files.md").read_text()
@@ -47,6 +51,22 @@ DOCUMENTED = [*(("data", name) for name in plugins.data.entries), *(("tasks", na
 @pytest.mark.parametrize(("page", "name"), DOCUMENTED)
 def test_every_data_set_and_task_is_documented(page, name):
     assert f"| `{name}` |" in (ROOT / f"docs/{page}.md").read_text(), f"docs/{page}.md has no row for {name}"
+
+
+def test_a_report_cites_the_software_as_the_citation_file_does():
+    cited, result = (ROOT / "CITATION.cff").read_text(), read_result(ROOT / "results/rivals-digits/result.json")
+    entry = html.unescape(render_report(result)).partition("@software{forgetgauge,")[2]
+    author, year = (re.search(rf"{key}: (.+)", cited.partition("references:")[2])[1] for key in ("name", "year"))
+    assert f"author  = {{{{{author}}}}}," in entry
+    assert f"year    = {{{year}}}," in entry
+    assert f"version = {{{result.environment['forgetgauge']}}}," in entry
+
+
+def test_what_a_package_index_shows_links_to_nothing_that_it_does_not_have():
+    shown = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["readme"]
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / shown).read_text())
+    assert links
+    assert all(link.startswith("https://") for link in links)
 
 
 @pytest.mark.parametrize("document", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))])

@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from forgetgauge.audit import audit_one_model, write_from_evals
-from forgetgauge.audit.reading import read_audit_file
+from forgetgauge.auditing import audit_one_model, write_from_evals
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 
 N, PER_PERSON = 400, 20

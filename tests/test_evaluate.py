@@ -203,7 +203,7 @@ def test_the_version_stands_in_one_place():
     project = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     citation = (Path(__file__).parents[1] / "CITATION.cff").read_text()
     assert re.search(r'^version = "(.+)"$', project, re.M)[1] == VERSION == forgetgauge.__version__
-    assert re.search(r"^version: (.+)$", citation, re.M)[1] == VERSION
+    assert re.findall(r"^ *version: (.+)$", citation, re.M) == [VERSION, VERSION]  # of the software, twice
 
 
 def test_an_unknown_attribute_is_an_attribute_error():

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from forgetgauge.audit import audit_one_model, make_draw
-from forgetgauge.audit.draw import OWN_SEED, Draw, read_draw
-from forgetgauge.audit.one_model import _Audit
-from forgetgauge.audit.reading import read_audit_file
+from forgetgauge.auditing import audit_one_model, make_draw
+from forgetgauge.auditing.draw import OWN_SEED, Draw, read_draw
+from forgetgauge.auditing.one_model import _Audit
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
@@ -356,7 +356,7 @@ def test_the_commands_draw_and_audit_load_no_torch(listed):
     make(listed)
     np.savez(listed.parent / "file.npz", **outputs(read_draw(listed.parent / "draw.json"), 0.0))
     code = (
-        "import sys; from pathlib import Path; from forgetgauge.audit import audit_one_model; "
+        "import sys; from pathlib import Path; from forgetgauge.auditing import audit_one_model; "
         "audit_one_model(Path('file.npz'), Path('draw.json')); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=listed.parent, check=False).returncode == 0

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.audit import audit_file, audit_one_model, make_draw
-from forgetgauge.audit.reading import read_audit_file
+from forgetgauge.auditing import audit_file, audit_one_model, make_draw
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, ranks_test
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
-from forgetgauge.audit import audit_one_model
+from forgetgauge.auditing import audit_one_model
 from forgetgauge.errors import UserError
 from forgetgauge.records import read_record
 from forgetgauge.results.one_model import OneModelResult
@@ -465,7 +465,7 @@ def test_a_blank_set_in_a_table_is_refused(tmp_path):
 
 def test_features_are_of_requests_alone_and_a_draw_excludes_requests(tmp_path):
     np.savez(tmp_path / "file.npz", **small())
-    from forgetgauge.audit import audit_file
+    from forgetgauge.auditing import audit_file
 
     with pytest.raises(UserError, match="features are read with --requests alone"):
         audit_file(tmp_path / "file.npz")

@@ -19,7 +19,7 @@ import typer
 from packaging.requirements import Requirement
 
 import forgetgauge
-from forgetgauge.audit import make_draw, write_audit_file
+from forgetgauge.auditing import make_draw, write_audit_file
 from forgetgauge.cli import app
 from tests.conftest import TINY
 
@@ -174,7 +174,7 @@ API = """
 import forgetgauge
 from forgetgauge.errors import UserError
 from forgetgauge.testing import check_adversary
-from forgetgauge.audit import audit_file, audit_one_model, make_draw
+from forgetgauge.auditing import audit_file, audit_one_model, make_draw
 
 def use_evaluate(): forgetgauge.evaluate(unlearner="none")
 def use_arrays(): forgetgauge.evaluate(data=([[0.0]], [0]))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.audit.export import write_audit_file
+from forgetgauge.auditing.export import write_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 from tests.conftest import TINY_TOML

@@ -9,7 +9,7 @@ from forgetgauge.version import VERSION
 
 if TYPE_CHECKING:
     from forgetgauge.attack.score_function import adversary
-    from forgetgauge.audit import audit_file, audit_one_model
+    from forgetgauge.auditing import audit
     from forgetgauge.evaluation import evaluate
     from forgetgauge.report.interactive import Comparison, Evidence, Result, compare, read_result
 
@@ -20,15 +20,14 @@ __all__ = [
     "Result",
     "__version__",
     "adversary",
-    "audit_file",
-    "audit_one_model",
+    "audit",
     "compare",
     "evaluate",
     "read_result",
 ]
 _AT = {
     "forgetgauge.attack.score_function": ("adversary",),
-    "forgetgauge.audit": ("audit_file", "audit_one_model"),
+    "forgetgauge.auditing": ("audit",),
     "forgetgauge.evaluation": ("evaluate",),
     "forgetgauge.report.interactive": ("Comparison", "Evidence", "Result", "compare", "read_result"),
 }

@@ -19,19 +19,23 @@ from forgetgauge.files import refuse_deleted_folder
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.progress import Watch
 from forgetgauge.report.interactive import Result
 from forgetgauge.report.table import causes
+from forgetgauge.report.watching import watched
 from forgetgauge.results import record
 from forgetgauge.run.algorithms import CATALOGUES
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import Ending, Progress
+from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
 
 One = str | Callable[..., Any] | object
 Evaluate = TypeVar("Evaluate", bound=Callable[..., Any])
 
+ESTIMATOR = "scikit-learn"
+"""The learner of estimators."""
 
 _PLAIN = {one.argument: one for one in PARAMETERS.values() if one.argument is not None}
 """What is taken just as a run file has it, by the name of the argument."""
@@ -48,11 +52,16 @@ def _with_plain_arguments(function: Evaluate) -> Evaluate:
         )
         for name, one in _PLAIN.items()
     ]
-    lines = [f"        {name}: {one.meaning}" for name, one in _PLAIN.items()]
+    lines = "".join(f"\n        {name}: {_sentence(one.meaning)}" for name, one in _PLAIN.items())
     shown: Any = function
     shown.__signature__ = signature.replace(parameters=[*own, *plain])
-    shown.__doc__ = "\n".join([f"{(shown.__doc__ or '').rstrip()}\n\n    Just as in a run file:\n", *lines, "    "])
+    shown.__doc__ = (shown.__doc__ or "").replace("\n\n    Returns:", f"{lines}\n\n    Returns:")
     return function
+
+
+def _sentence(meaning: str) -> str:
+    first = meaning[0]
+    return f"{first.upper() if first.isascii() else first}{meaning[1:]}."
 
 
 @_with_plain_arguments
@@ -63,6 +72,7 @@ def evaluate(
     model: One | None = None,
     data: Any = "digits",
     data_params: Mapping[str, Any] | None = None,
+    columns: tuple[str, str] | None = None,
     groups: npt.ArrayLike | int | str | None = None,
     until: Mapping[str, float] | None = None,
     adversaries: One | Sequence[One] | Mapping[str, Any] = DEFAULT_ADVERSARIES,
@@ -75,41 +85,64 @@ def evaluate(
     device: str = "auto",
     time_limit_s: float | None = None,
     on_failure: Literal["raise", "record"] = "raise",
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Watch | bool = True,
     **plain: Unpack[Arguments],
 ) -> Result:
     """Play the game and return its result.
 
-    `unlearner` is a name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
-    competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
-    parameters. `learner` is a name, a mapping of the run file's `[learner]` table, or an object with the methods of
-    `Learner`. `model` is the learner's: a name, a class or function that makes a torch module, or a module, whose
-    weights every training then begins with. `data` is a name, a `Dataset`, or a pair (inputs, labels); `data_params` go
-    to the function that a name stands for. `groups` tells of which group each point is, for games `by="group"`: an
-    array of numbers or names, one for each point, or what the run file's `data.groups` may be.
-    `sensitivity` is `"uniform"`, class -> weight, or one weight per point.
-    `metrics` are names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
-    each method's `metrics`. `progress` is called with where the run stands. With `out` the run can
-    be continued, scored and reported later; without it nothing is left on disk. `executor_settings` are the executor's
-    own, such as the `address` of a Ray cluster. `device` is `auto` (a GPU where there is one), `cpu`, `cuda` or
-    `cuda:1`, and with `executor="processes"` several, `cuda:0,cuda:2`, or all of them.
-
     Code that is not ours is first tried on a handful of points: what fails there is a `UserError`. Where jobs fail
     later, the others are done and `forgetgauge.errors.RunFailed` is raised, with each cause, the first traceback, and
-    what could be measured as its `result`. `on_failure="record"` tries nothing first and returns such a result: a
-    method that failed has no quality there, and `failures` says why::
+    what could be measured as its `result`.
 
-        result = forgetgauge.evaluate(unlearner=["retrain", my_method], data=(images, labels), alpha=0.1, pairs=8)
-        print(result.methods["my_method"].quality)
+    Args:
+        unlearner: A name of the catalogue, a function `(model, retain, forget, context) -> model` or, as in public
+            competitions, `(net, retain, forget, validation)`, several of these, or a mapping id -> name, function or
+            parameters.
+        learner: A name, a mapping of the run file's `[learner]` table, an estimator of scikit-learn, or an object with
+            the methods of `Learner`.
+        model: The learner's: a name, a class or function that makes a torch module, or a module, whose weights every
+            training then begins with; or an estimator of scikit-learn.
+        data: A name, a pair (inputs, labels) of arrays, a data set by its items (torch's, torchvision's, Hugging
+            Face's), a `DataLoader`, two of these (training, test), a mapping with `train` and `test`, or a `Dataset`.
+        data_params: Go to the function that a name stands for.
+        columns: The names of input and label where items or batches are mappings, as in `("image", "label")`; usual
+            names are found without.
+        groups: Of which group each point is, for games `by="group"`: an array of numbers or names, one for each point,
+            or what the run file's `data.groups` may be.
+        until: Of the run file's `[until]` table.
+        adversaries: Names, objects with the methods of `Adversary`, or a mapping id -> name or parameters.
+        metrics: Names of other metrics to set beside Q, or a mapping of the run file's `[metrics]` table; they are in
+            each method's `metrics`.
+        sensitivity: `"uniform"`, class -> weight, or one weight per point.
+        sweep: A key of the run file and its values: one game for each.
+        out: A run folder, in which the run can be continued, scored and reported later; without it nothing is left on
+            disk.
+        executor: `inline`, `processes`, or another of `forgetgauge ls executors`.
+        executor_settings: The executor's own, such as the `address` of a Ray cluster.
+        device: `auto` (a GPU where there is one), `cpu`, `cuda` or `cuda:1`, and with `executor="processes"` several,
+            `cuda:0,cuda:2`, or all of them.
+        time_limit_s: Stops by then, with `TimeoutError`; the same call with the same `out` goes on.
+        on_failure: `"record"` tries nothing first and returns the result all the same: a method that failed has no
+            quality there, and `failures` says why.
+        progress: A bar on a terminal and in a notebook unless False; or a function, called with where the run stands.
+
+    Returns:
+        The `Result`, to be looked at, drawn, kept and compared.
+
+    Examples:
+        >>> def my_method(model, retain, forget, context):
+        ...     return copy.deepcopy(model)
+        >>> result = forgetgauge.evaluate(unlearner=["retrain", "none", my_method], data="digits", alpha=0.5, pairs=8)
+        >>> result.methods["my_method"].quality == result.methods["none"].quality  # it forgets nothing
+        True
     """
     refuse_deleted_folder()
     require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
-    how = (executor, device, False, time_limit_s, on_failure == "raise", progress)
-    options = RunOptions(*how, settings=executor_settings or {})
+    options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", settings=executor_settings or {})
     raw = _tables(plain)
-    raw["data"] |= _data_table(data, data_params or {}, plain.get("task"), groups)
+    raw["data"] |= _data_table(data, data_params or {}, plain.get("task"), groups, columns)
     raw["learner"] = _learner_table(learner, model)
     raw["metrics"] = _metrics_table(metrics)
     raw["unlearners"] = _table(plugins.unlearners, unlearner)
@@ -121,7 +154,8 @@ def evaluate(
         campaign = Campaign.plan(resolve(raw, "evaluate"))
         _refuse_bound(campaign, options)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
-        ending, found = play(campaign, folder, options)
+        with watched(progress) as watch:
+            ending, found = play(campaign, folder, replace(options, progress=watch))
         found = _with_tracebacks(found, folder) if found is not None and out is None else found
     return _concluded(ending, None if found is None else Result.of(found), out, on_failure)
 
@@ -205,6 +239,14 @@ def _name_of(catalogue: Catalogue, thing: One) -> str:
 
 
 def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[str, Any]:
+    from forgetgauge.learn.estimator import is_estimator
+
+    if is_estimator(learner):
+        if model is not None:
+            raise UserError("evaluate: an estimator is learner and model in one: leave model out")
+        learner, model = ESTIMATOR, learner
+    elif is_estimator(model) and learner == "minibatch":
+        learner = ESTIMATOR
     table = dict(learner) if isinstance(learner, Mapping) else {"name": _name_of(plugins.learners, learner)}
     if model is not None:
         if "model" in table:
@@ -246,8 +288,12 @@ def _listed(values: Any) -> Any:
     return values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
-def _data_table(data: Any, params: Any, task: str | None, groups: Any) -> dict[str, Any]:
+def _data_table(
+    data: Any, params: Any, task: str | None, groups: Any, columns: tuple[str, str] | None
+) -> dict[str, Any]:
     """The run file's table; what is no name in it is bound to one."""
+    if isinstance(data, str) and columns is not None:
+        raise UserError("evaluate: columns are those of data that is given as an object; a name has its own")
     from forgetgauge.data.loading import as_dataset, load_dataset, task_named
 
     named = groups is None or isinstance(groups, str | int)
@@ -257,7 +303,7 @@ def _data_table(data: Any, params: Any, task: str | None, groups: Any) -> dict[s
     if isinstance(data, str):
         dataset, params = load_dataset(data, {**params, **({} if task is None else {"task": task})}), {}
     else:
-        dataset = as_dataset(data, "given", task_named(task))
+        dataset = as_dataset(data, "given", task_named(task), columns)
     dataset = dataset if named else dataset.grouped_by(groups)
     name = plugins.data.bind(dataset, f"{dataset.name}@{dataset.digest[:12]}")
     return {"name": name, "params": _plain_table(params), **stated}

@@ -81,7 +81,7 @@ def test_tensors_are_taken_as_well_as_arrays():
     assert tensors.digest == as_dataset((inputs, labels), "mine").digest
 
 
-@pytest.mark.parametrize("thing", [None, 3, "digits", (1, 2, 3), {"inputs": 1, "labels": 2}])
+@pytest.mark.parametrize("thing", [None, 3, "digits", (1, 2, 3)])
 def test_what_is_neither_a_data_set_nor_a_pair_is_refused(thing):
     with pytest.raises(UserError, match="data 'mine' is neither a Dataset nor a pair"):
         as_dataset(thing, "mine")

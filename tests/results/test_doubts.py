@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forgetgauge.audit.checks import near_copies
+from forgetgauge.auditing.checks import near_copies
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.diagnostics import swap_auc
 from forgetgauge.game.direction import (

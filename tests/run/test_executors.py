@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -140,3 +142,15 @@ def test_a_wait_ends_when_it_was_said_to_whoever_begins_meanwhile(tmp_path, monk
         member.assignment = None
     finally:
         workers.close()
+
+
+def test_a_script_need_not_guard_its_calls(tmp_path):
+    (tmp_path / "plain.py").write_text(
+        "import forgetgauge\n"
+        "print('begun')\n"
+        "result = forgetgauge.evaluate(unlearner='none', pairs=1, shadows=1, fraction=0.1, adversaries='correctness',\n"
+        "                              learner={'epochs': 1}, executor='processes')\n"
+        "print(len(result.methods))\n"
+    )
+    done = subprocess.run([sys.executable, "plain.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["begun", "1"], done.stderr

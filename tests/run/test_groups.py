@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import forgetgauge
-from forgetgauge.audit.export import write_audit_file
+from forgetgauge.auditing.export import write_audit_file
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError
 from forgetgauge.game.advantage import signed_advantage

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import forgetgauge
-from forgetgauge.audit import audit_file, audit_one_model, write_audit_file
-from forgetgauge.audit.reading import read_audit_file
+from forgetgauge.auditing import audit_file, audit_one_model, write_audit_file
+from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 
 TINY = {

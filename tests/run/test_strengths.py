@@ -11,13 +11,13 @@ from forgetgauge import evaluate
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.plan.strength import Strength
+from forgetgauge.progress import Progress
 from forgetgauge.report.strengths import along, frontier_rows
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.frontier import resolve_frontier
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import Progress
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
 from tests.run.test_campaign import same

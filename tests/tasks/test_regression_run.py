@@ -12,7 +12,7 @@ import torch
 
 import forgetgauge
 from forgetgauge import plugins
-from forgetgauge.audit import audit_file, write_audit_file
+from forgetgauge.auditing import audit_file, write_audit_file
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from forgetgauge.cli.options import Json, say
+from forgetgauge.cli.options import Json, Quiet, say
 from forgetgauge.cli.showing import TABLE, Form, asked_for, show, show_evidence
 from forgetgauge.errors import UserError
 
@@ -38,11 +38,12 @@ def audit(
             "also exchangeable), or all."
         ),
     ] = None,
+    quiet: Quiet = False,
     form: Form = TABLE,
     as_json: Json = False,
 ) -> None:
     """Judge your own models by their outputs: those of swap pairs or, with --draw or --requests, the one you have."""
-    from forgetgauge.audit import audit_file, audit_one_model
+    from forgetgauge import auditing
     from forgetgauge.store.runfolder import RunFolder
 
     form = asked_for(form, as_json)
@@ -50,11 +51,26 @@ def audit(
     if draw is None and not requests:
         if states:
             raise UserError("--states belongs to the test of one model, which needs --draw or --requests")
-        audit_file(file, target, adversaries=adversary, level=level, delta=delta, interval=interval)
+        auditing.audit(
+            file,
+            out=target,
+            adversaries=adversary,
+            level=level,
+            delta=delta,
+            interval=interval,
+            progress=not quiet,
+        )
         show(RunFolder(target), form)
         return
-    found = audit_one_model(
-        file, draw, requests=requests, adversaries=adversary, level=level, delta=delta, states=states or ()
+    found = auditing.audit(
+        file,
+        draw,
+        requests=requests,
+        adversaries=adversary,
+        level=level,
+        delta=delta,
+        states=states or (),
+        progress=not quiet,
     )
     show_evidence(found, target, form)
 
@@ -76,7 +92,7 @@ def draw(
     out: Annotated[Path, typer.Option(help="Where the draw is kept.")] = Path("draw.json"),
 ) -> None:
     """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
-    from forgetgauge.audit import make_draw
+    from forgetgauge.auditing import make_draw
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
     say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
@@ -101,7 +117,7 @@ def import_evals(
     out: Annotated[Path, typer.Option(help="Where the audit file is kept: .csv or .npz.")] = Path("outputs.csv"),
 ) -> None:
     """Make an audit file of the scores of each sample that an evaluation by open-unlearning leaves."""
-    from forgetgauge.audit import write_from_evals
+    from forgetgauge.auditing import write_from_evals
 
     n = write_from_evals(evaluation, out, metric=metric, retrained=retrained or (), per_person=per_person)
     say(f"{n} samples: {out}; next: forgetgauge audit {out} --requests")

@@ -28,10 +28,10 @@ from forgetgauge.cli.options import (
     say,
     seconds_of,
     settings_of,
-    shown_progress,
 )
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import write_whole, writing
+from forgetgauge.report.watching import shown_progress
 
 if TYPE_CHECKING:
     from forgetgauge.run.options import RunOptions

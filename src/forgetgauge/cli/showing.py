@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forgetgauge.cli.options import Json, say, shown_progress
+from forgetgauge.cli.options import Json, say
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 from forgetgauge.plugins.catalogue import code_announced
+from forgetgauge.report.watching import shown_progress
 
 if TYPE_CHECKING:
     from forgetgauge.results.one_model import OneModelResult

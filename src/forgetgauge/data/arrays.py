@@ -1,8 +1,7 @@
-"""A data set of the user's own: arrays, an `.npz`, or a torch Dataset.
+"""A data set of the user's own: arrays, or an `.npz`.
 
 Types are brought to what models take; images are kept as bytes. An `.npz` is one file with x, y and perhaps x_test,
-y_test, or a folder with train.npz and test.npz; `groups` beside x and y tells of which group each point is. The items
-of a torch Dataset are read once, in order, so a random transform is drawn once for each.
+y_test, or a folder with train.npz and test.npz; `groups` beside x and y tells of which group each point is.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ import numpy.typing as npt
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.utils.data import Dataset as TorchDataset
-from torch.utils.data import IterableDataset
 
 from forgetgauge.data.dataset import Dataset, Scaling
+from forgetgauge.data.items import CHANNELS
 from forgetgauge.errors import UserError
 from forgetgauge.npz import UNREADABLE, checked_claim
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Task
 
 Pair = tuple[Any, Any]
-CHANNELS = (1, 3, 4)
 
 
 def dataset_of(
@@ -67,6 +64,8 @@ def dataset_of(
 def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
     try:
         arrays = [np.asarray(part) for part in pair]
+        if arrays[1].dtype.kind in "OSU":
+            raise UserError(f"data '{name}': labels are words: number them, np.unique(labels, return_inverse=True)[1]")
         inputs, numbers = (torch.as_tensor(array.copy() if copy else array) for array in arrays)
     except (TypeError, ValueError) as error:
         raise UserError(f"data '{name}': inputs and labels must be arrays of numbers: {error}") from None
@@ -199,54 +198,3 @@ def _opened(path: Path) -> Iterator[Any]:
 def _why(error: Exception) -> str:
     """numpy's own words tell how to load a pickle all the same."""
     return "pickled objects are never loaded; save arrays of numbers" if "pickle" in str(error) else str(error)
-
-
-# -- torch data sets ---------------------------------------------------------------------------------------------------
-
-
-def is_torch_dataset(thing: Any) -> bool:
-    """Whether it is one of torch's own data sets, map-style or not."""
-    return isinstance(thing, TorchDataset)
-
-
-def stacked(dataset: Any, name: str) -> tuple[Tensor, Tensor]:
-    """((n, …) inputs, (n,) labels) of a map-style data set whose items are pairs (input, label)."""
-    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
-        raise UserError(f"data '{name}': an iterable torch Dataset has no length; give a map-style one")
-    if len(dataset) == 0:
-        raise UserError(f"data '{name}': no points")
-    inputs: list[Tensor] = []
-    labels: list[Tensor] = []
-    for index in range(len(dataset)):
-        point, label = _item(dataset, index, name)
-        if inputs and point.shape != inputs[0].shape:
-            raise UserError(
-                f"data '{name}': item {index} has shape {tuple(point.shape)}, but item 0 has {tuple(inputs[0].shape)}: "
-                "crop or pad them to one shape"
-            )
-        inputs.append(point)
-        labels.append(label)
-    return torch.stack(inputs), torch.stack(labels)
-
-
-def _item(dataset: Any, index: int, name: str) -> tuple[Tensor, Tensor]:
-    item = dataset[index]
-    if not (isinstance(item, tuple | list) and len(item) == 2):
-        raise UserError(f"data '{name}': item {index} is a {type(item).__name__}, not a pair (input, label)")
-    point, label = (_tensor(part) for part in item)
-    if point is None:
-        raise UserError(
-            f"data '{name}': the input of item {index} is a {type(item[0]).__name__}, not a tensor or array: "
-            "give the data set a transform that makes it one"
-        )
-    if label is None or label.numel() != 1:
-        raise UserError(f"data '{name}': the label of item {index} is not one number")
-    return point, label.reshape(())
-
-
-def _tensor(part: Any) -> Tensor | None:
-    if isinstance(part, Tensor):
-        return part.detach().cpu()
-    if isinstance(part, np.ndarray | np.generic | int | float) and np.asarray(part).dtype.kind in "biuf":
-        return torch.as_tensor(np.asarray(part))
-    return None

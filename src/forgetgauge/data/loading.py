@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.data.arrays import dataset_of, files_of, is_path, is_torch_dataset, read_npz, stacked
+from forgetgauge.data.arrays import dataset_of, files_of, is_path, read_npz
 from forgetgauge.data.dataset import Dataset
+from forgetgauge.data.items import Columns, columns_of, has_items, splits_of, stacked
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plugins.catalogue import code_behind
@@ -42,7 +43,7 @@ def _load(name: str, params: Mapping[str, Any], task: Task | None) -> Dataset:
         _refuse(name, params)
         return _read_path(name, _stamp(Path(name)), task)
     made = plugins.data.load(name)
-    if not callable(made) or is_torch_dataset(made):
+    if not callable(made) or has_items(made):
         _refuse(name, params)
         is_kept = isinstance(made, Dataset) and plugins.data.is_bound(name)
         return _of_task(made, task) if is_kept else as_dataset(made, name, task)
@@ -81,24 +82,49 @@ def code_of_data(name: str) -> str:
     return "" if _is_path(name) else code_behind([(plugins.data, name)]).digest
 
 
-def as_dataset(thing: Any, name: str, task: Task | None = None) -> Dataset:
-    """A Dataset, or one of a pair (inputs, labels), a torch Dataset, or two of these (training, test).
+def as_dataset(thing: Any, name: str, task: Task | None = None, columns: Columns | None = None) -> Dataset:
+    """A Dataset, or one of whatever a user has: a pair (inputs, labels) of arrays, a mapping of columns, a data set by
+    its items or a loader of one, two of these (training, test), or a mapping with `train` and perhaps `test`.
 
-    It is a copy: nothing that the user's code does to its own arrays later on reaches it. Labels of a pair are numbers
-    of classes unless a task says otherwise.
+    It is a copy: nothing that the user's code does to its own arrays later on reaches it. Labels are numbers of classes
+    unless a task says otherwise. `columns` names the inputs and the labels where items are mappings.
     """
+    columns = _checked_columns(columns)
     if isinstance(thing, Dataset):
+        _refuse_columns(name, columns)
         return _of_task(thing.copied(), task)
     task = task or CLASSIFICATION
-    if is_torch_dataset(thing):
-        return dataset_of(name, stacked(thing, name), task=task)
     if isinstance(thing, Path):
+        _refuse_columns(name, columns)
         return _read_path(str(thing), _stamp(thing), task)
-    if not (isinstance(thing, tuple | list) and len(thing) == 2):
-        raise UserError(f"data '{name}' is neither a Dataset nor a pair (inputs, labels)")
-    if all(is_torch_dataset(part) for part in thing):
-        return dataset_of(name, stacked(thing[0], name), stacked(thing[1], name), task=task)
-    return dataset_of(name, (thing[0], thing[1]), copy=True, task=task)
+    splits = splits_of(thing) or (list(thing) if _is_two(thing) and all(map(has_items, thing)) else [thing])
+    if all(has_items(part) for part in splits):
+        return dataset_of(name, *(stacked(part, name, columns) for part in splits), task=task)
+    if all(isinstance(part, Mapping) for part in splits):
+        return dataset_of(name, *(columns_of(part, name, columns) for part in splits), copy=True, task=task)
+    _refuse_columns(name, columns)
+    if all(_is_two(part) for part in splits):
+        return dataset_of(name, *((part[0], part[1]) for part in splits), copy=True, task=task)
+    raise UserError(
+        f"data '{name}' is neither a Dataset nor a pair (inputs, labels), and a {type(thing).__name__} has no items"
+    )
+
+
+def _is_two(thing: Any) -> bool:
+    return isinstance(thing, tuple | list) and len(thing) == 2
+
+
+def _checked_columns(columns: Any) -> Columns | None:
+    if columns is None:
+        return None
+    if not (_is_two(columns) and all(isinstance(one, str) for one in columns)):
+        raise UserError(f'columns = {columns!r} are not the names of two columns, as in ("image", "label")')
+    return columns[0], columns[1]
+
+
+def _refuse_columns(name: str, columns: Columns | None) -> None:
+    if columns is not None:
+        raise UserError(f"data '{name}' has no named columns: leave columns={columns} out")
 
 
 def _of_task(dataset: Dataset, task: Task | None) -> Dataset:

@@ -33,7 +33,7 @@ def outputs_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
 
 def outputs_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
-    if points[0].device.type == "cuda":
+    if points[0].device.type == "cuda" and any(True for _ in models[0].parameters()):
         with suppress(NotStackable):
             check_points(points)
             check_alike(models)

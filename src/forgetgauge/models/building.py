@@ -69,6 +69,7 @@ def build_model(
     `factory(n_outputs, **params)`, `factory(**params)`. A module that is made already is the initial state, and copied.
     """
     thing = plugins.models.load(name)
+    name = name.partition("@")[0] if plugins.models.is_bound(name) else name  # people need not see the digest
     with _ONE_AT_A_TIME, torch_seeded(seed):
         model = _copied(name, _made(name, thing, params, input_shape, n_outputs))
         return model if tried_on is None else with_plain_outputs(name, model, tried_on, task, n_outputs)

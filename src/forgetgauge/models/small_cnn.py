@@ -31,6 +31,9 @@ class SmallCNN(nn.Module):
         self, input_shape: tuple[int, int, int], n_outputs: int, *, width: int = 8, norm: Norm = "batch"
     ) -> None:
         super().__init__()
+        if len(input_shape) != 3:
+            shape = tuple(input_shape)
+            raise ValueError(f"wants images (channels, height, width), the data has the shape {shape}; 'mlp' takes any")
         channels, height, rows = input_shape
         layers: list[nn.Module] = []
         for n_in, n_out, stride in ((channels, width, 2), (width, width, 1), (width, 2 * width, 2)):

@@ -133,6 +133,9 @@ LEARNERS: dict[str, Entry] = {
         needs="a data set",
         cost="epochs × n gradients",
     ),
+    "scikit-learn": Entry(
+        "forgetgauge.learn.estimator:EstimatorLearner", "an estimator of scikit-learn: no gradients", cost="one fit"
+    ),
     "sisa": Entry(
         "forgetgauge.learn.sisa:Sisa",
         "one model per shard of the data, trained like minibatch, their posteriors averaged",
@@ -266,10 +269,7 @@ TASKS: dict[str, Entry] = {
         "forgetgauge.tasks.classification:CLASSIFICATION",
         "a label is the number of a class; cross-entropy, accuracy",
     ),
-    "regression": Entry(
-        "forgetgauge.tasks.regression:REGRESSION",
-        "a label is a real number; squared error, R²",
-    ),
+    "regression": Entry("forgetgauge.tasks.regression:REGRESSION", "a label is a real number; squared error, R²"),
     **language_models.TASKS,
 }
 """What a data set's labels and a model's outputs mean."""

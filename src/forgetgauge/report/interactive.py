@@ -99,15 +99,25 @@ class Shown:
 class Result(Shown, record.Result):
     """What a run or an audit of swap pairs found: Q of each method, with all that it follows from.
 
-    It is the record that `result.json` stores (its fields are there), and can be looked at::
+    It is the record that `result.json` stores (its fields are there), and can be looked at: by itself it shows a few
+    lines, Q of each method with its interval and verdict.
 
-        result                                    # a few lines: Q with its interval, and the verdict
-        result.verdict                            # the sentence to take home
-        print(result.table())                     # the table that the command line prints
-        result.to_dataframe()                     # one row for each method, or each method at each value of a sweep
-        result.plot(); result.plot_frontier()     # Q with intervals; Q against accuracy
-        result.methods["fine-tune"].quality       # a number
-        result.save("kept"); forgetgauge.read_result("kept")
+    Examples:
+        >>> result = forgetgauge.read_result("runs/digits")
+        >>> result.verdict
+        'fisher has the highest Q of the 6 methods tested, and what it was to forget is still visible: ...'
+        >>> print(result.table())
+        method         Q      95 % interval   pairs ...
+        >>> result.to_dataframe().loc[:, ["method", "q"]].round(3).head(2)
+            method      q
+        0  retrain  1.000
+        1   fisher  0.913
+        >>> axes = result.plot()  # Q with intervals; result.plot_frontier(): Q against accuracy
+        >>> result.methods["none"].interval
+        (0.82..., 0.87...)
+        >>> result.save("kept")
+        >>> forgetgauge.read_result("kept") == result
+        True
     """
 
     @classmethod
@@ -197,10 +207,17 @@ class Result(Shown, record.Result):
 
 
 class Evidence(Shown, one_model.OneModelResult):
-    """What the exact test of one model found (`audit_one_model`): p, a lower bound of ε and a verdict; it is not Q.
+    """What the exact test of one model found (`audit` with a draw): p, a lower bound of ε and a verdict; it is not Q.
 
     It is the record that `evidence.json` stores, and can be looked at as a `Result` can: a short form, `table()`,
     `to_dataframe()` with one row for each test, `plot()`, `verdict`, `save(path)`.
+
+    Examples:
+        >>> evidence = forgetgauge.audit("outputs.csv", "draw.json", states=["all"])
+        >>> evidence.verdict
+        'still visible'
+        >>> evidence.models["model"].epsilon > 1
+        True
     """
 
     @classmethod
@@ -251,7 +268,17 @@ class Evidence(Shown, one_model.OneModelResult):
 
 
 class Comparison(Shown):
-    """Results of one game side by side, one row for each method of each; `differences` on the pairs they share."""
+    """Results of one game side by side, one row for each method of each; `differences` on the pairs they share.
+
+    `remarks` say what makes them hard to compare.
+
+    Examples:
+        >>> both = forgetgauge.compare({"first": "runs/digits", "second": "runs/digits"})
+        >>> both.to_dataframe().groupby("result").size().to_dict()
+        {'first': 8, 'second': 8}
+        >>> both.remarks
+        []
+    """
 
     def __init__(self, named: Sequence[tuple[str, record.Result | one_model.OneModelResult]]) -> None:
         self.results = dict(named)
@@ -296,10 +323,16 @@ Named = Mapping[str, "AnyResult | str | Path"] | Sequence["AnyResult | str | Pat
 def read_result(path: str | Path, *, verify: bool = False) -> Result | Evidence:
     """A stored result: of `result.json` or `evidence.json`, or of the folder of a run or an audit that has one.
 
-    One that was changed since it was written is refused. With `verify` its numbers are computed again from the
-    decisions that it carries, which takes seconds, and it is refused where they do not fit::
+    One that was changed since it was written is refused.
 
-        forgetgauge.read_result("runs/digits").to_dataframe()
+    Args:
+        path: The file, or the folder.
+        verify: Computes its numbers again from the decisions that it carries, which takes seconds, and refuses it where
+            they do not fit.
+
+    Examples:
+        >>> forgetgauge.read_result("runs/digits").methods["none"].verdict
+        'still visible'
     """
     from forgetgauge.results.reading import read_either, read_sealed
 
@@ -313,10 +346,13 @@ def shown(found: AnyResult) -> Result | Evidence:
 
 def compare(results: Named) -> Comparison:
     """Results side by side: what `evaluate` returned, or paths of stored ones; a mapping gives them names. Refused with
-    every reason (`NotComparable`) where their games differ, so that their numbers cannot be compared::
+    every reason (`NotComparable`) where their games differ, so that their numbers cannot be compared.
 
-    forgetgauge.compare({"small": small, "large": large})
-    forgetgauge.compare(["runs/small", "runs/large"]).to_dataframe()
+    Examples:
+        >>> result = forgetgauge.read_result("runs/digits")
+        >>> forgetgauge.compare({"before": "runs/digits", "after": result})
+        forgetgauge.Comparison: 2 results
+        ...
     """
     if isinstance(results, str | Path | record.Result | one_model.OneModelResult):
         raise UserError("compare: give several results, as a list or as a mapping name -> result")

@@ -16,6 +16,7 @@ from forgetgauge.errors import UserError, require_torch
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
 from forgetgauge.plan.graph import Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named
+from forgetgauge.progress import Progress
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result, read_result
@@ -27,7 +28,7 @@ from forgetgauge.run.limits import Limits
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import check_reads, resolve_adversary
-from forgetgauge.run.scheduler import N_LOSSES, Ending, Progress, died_of, execute
+from forgetgauge.run.scheduler import N_LOSSES, Ending, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
 from forgetgauge.run.trying import try_all

@@ -19,6 +19,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
@@ -319,10 +320,20 @@ def _started(device: str = "") -> Started:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, device), daemon=True)
-    with _interrupts_held_back():
+    with _interrupts_held_back(), _main_held_back():
         process.start()
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def _main_held_back() -> Iterator[None]:
+    """A process started here does not import the script that this program began with, whose calls would run again."""
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

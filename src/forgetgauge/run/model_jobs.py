@@ -63,10 +63,15 @@ def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[An
         raise WrongOutput(f"the unlearner gave back a {type(model).__name__}, not a model")
     if "forward" in vars(model):
         raise WrongOutput("the unlearner replaced the model's forward: only its weights and buffers are kept")
-    shapes = {name: tensor.shape for name, tensor in original.state_dict().items()}
-    if {name: tensor.shape for name, tensor in model.state_dict().items()} != shapes:
+    weights = weights_of(model)
+    if _shapes(weights) != _shapes(weights_of(original)):
         raise WrongOutput("the unlearner gave back a model of another architecture")
-    return weights_of(model)
+    return weights
+
+
+def _shapes(weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, tuple[int, ...]]:
+    """What a model writes of its own accord, beside weights and buffers, may be of any length (a tree may grow)."""
+    return {name: () if name.endswith("_extra_state") else array.shape for name, array in weights.items()}
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from forgetgauge import plugins
 from forgetgauge.errors import UserError
 
 if TYPE_CHECKING:
-    from forgetgauge.run.scheduler import Progress
+    from forgetgauge.progress import Progress
 
 
 def _warn(line: str) -> None:

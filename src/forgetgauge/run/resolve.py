@@ -78,6 +78,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
         raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
     _check_task(dataset, spec, learner, methods, adversaries)
+    _check_gradients(learner, methods, adversaries)
     n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
     plain = {one.in_game: one.value_in(spec) for one in PARAMETERS.values() if one.in_game is not None}
     plain["queries"] = tuple(sorted(set(spec.strong.queries)))
@@ -187,6 +188,24 @@ def _check_task(
     for key, is_asked in asked.items():
         if is_asked:
             raise UserError(f"{key}: it needs classes, which {of_task}, does not have")
+
+
+def _check_gradients(
+    learner: Named, methods: Mapping[str, Method], adversaries: Mapping[str, PlannedAdversary]
+) -> None:
+    """Refuse by name what differentiates, where a learner's models are no functions that can be."""
+    if getattr(plugins.learners.load(learner.name), "has_gradients", True):
+        return
+    shipped = plugins.unlearners.entries
+    able = [name for name in shipped if not getattr(plugins.unlearners.load(name), "needs_gradients", True)]
+    why = f"it needs gradients, which models of the learner {learner.name} do not have"
+    for name, method in methods.items():
+        thing = plugins.unlearners.load(method.unlearner.name)
+        if getattr(thing, "needs_gradients", method.unlearner.name in shipped):
+            raise UserError(f"unlearners.{name}: {why}; there are {listed(able)}, and methods of your own")
+    for name, adversary in adversaries.items():
+        if adversary.columns:
+            raise UserError(f"adversaries.{name}: {why}")
 
 
 def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str) -> None:

@@ -10,6 +10,7 @@ from itertools import chain
 
 from forgetgauge.errors import DiskFull
 from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.progress import Progress
 from forgetgauge.run.assignments import Assignment, Failure, Outcome
 from forgetgauge.run.executors import N_LIVES, Executor
 from forgetgauge.run.limits import Limits
@@ -23,22 +24,6 @@ from forgetgauge.version import versions
 N_LOSSES = 4
 """An artefact that is damaged so often is given up: it is not the job's fault. A method that damages what others made
 does so twice, or in two workers at once, before it is set aside."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands, shown after every assignment."""
-
-    n_done: int
-    n_jobs: int
-    models_done: int
-    n_models: int
-    seconds_left: float | None
-    """Estimated from the jobs done so far; None before there are any."""
-    doing: str
-    """What was finished or begun last, for people."""
-    crew: str = ""
-    """Who works, and how fast, where the executor says so."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -14,6 +15,8 @@ from forgetgauge.unlearn.unlearner import Context
 @dataclass(frozen=True)
 class Nothing:
     """A copy of the model, bit for bit, buffers included."""
+
+    needs_gradients: ClassVar[bool] = False
 
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """The identity."""

@@ -17,6 +17,7 @@ class Retrain:
     """The same recipe, the same number of epochs (not of steps), a random stream of its own."""
 
     uses_original: ClassVar[bool] = False
+    needs_gradients: ClassVar[bool] = False
 
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Neither the model nor the forget set is looked at."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.signals import Signals
-from forgetgauge.audit.references import REFERENCE, References, arranged
+from forgetgauge.auditing.references import REFERENCE, References, arranged
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.tasks.classification import are_probabilities
 

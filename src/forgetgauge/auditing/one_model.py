@@ -19,17 +19,18 @@ import numpy as np
 from forgetgauge import plugins
 from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
-from forgetgauge.audit.adversaries import OWN_DECISIONS, adversaries_of
-from forgetgauge.audit.blind import blind_test, digests_of
-from forgetgauge.audit.draw import Draw, read_draw
-from forgetgauge.audit.outputs import AuditFile
-from forgetgauge.audit.playing import environment
-from forgetgauge.audit.reading import read_audit_file
-from forgetgauge.audit.reference_scores import reference_scores, refuse_followers
+from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
+from forgetgauge.auditing.blind import blind_test, digests_of
+from forgetgauge.auditing.draw import Draw, read_draw
+from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.playing import environment
+from forgetgauge.auditing.reading import read_audit_file
+from forgetgauge.auditing.reference_scores import reference_scores, refuse_followers
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
+from forgetgauge.progress import Watch, steps, unwatched
 from forgetgauge.report.interactive import Evidence
 from forgetgauge.results.one_model import (
     DRAWN,
@@ -62,6 +63,7 @@ def audit_one_model(
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
     states: Sequence[str] = (),
+    progress: Watch = unwatched,
 ) -> Evidence:
     """Test the model, or each of several, whose outputs on the points of F and T are in a `.npz` or `.csv` file.
 
@@ -84,7 +86,12 @@ def audit_one_model(
     file = read_audit_file(Path(path), made, requests=requests)
     split = made or _requested(file)
     audit = _Audit(file, split, adversaries, level, delta, origin=origin)
-    models = {method: audit.judged(method) for method in dict.fromkeys(file.outputs.method.tolist())}
+    names = list(dict.fromkeys(file.outputs.method.tolist()))
+    tell, models = steps(progress, len(names)), {}
+    for method in names:
+        tell(f"testing {method}")
+        models[method] = audit.judged(method)
+    tell("done")
     return Evidence(
         kind=split.kind,
         n_forget=split.n_forget,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from forgetgauge.audit.draw import Draw
-from forgetgauge.audit.formats import FORMATS
-from forgetgauge.audit.outputs import AuditFile, Reader
-from forgetgauge.audit.persons import as_drawn, by_person
-from forgetgauge.audit.single import of_requests, of_the_draw
+from forgetgauge.auditing.draw import Draw
+from forgetgauge.auditing.formats import FORMATS
+from forgetgauge.auditing.outputs import AuditFile, Reader
+from forgetgauge.auditing.persons import as_drawn, by_person
+from forgetgauge.auditing.single import of_requests, of_the_draw
 from forgetgauge.errors import UserError
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.audit.outputs import IN_GAME, KNOWN, OPTIONAL, REQUIRED, Array, Raw, meant_set
+from forgetgauge.auditing.outputs import IN_GAME, KNOWN, OPTIONAL, REQUIRED, Array, Raw, meant_set
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import written_whole
 from forgetgauge.npz import UNREADABLE, read_arrays

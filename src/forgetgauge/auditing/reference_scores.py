@@ -16,8 +16,8 @@ from forgetgauge.attack.lira import ENOUGH_MODELS, ONLINE, OneSidedAttack, poole
 from forgetgauge.attack.reference import mean_where, panel_values
 from forgetgauge.attack.rmia import log_ratio, offline_probability, online_probability
 from forgetgauge.attack.signals import CONFIDENCE, NEGATIVE_LOSS, STATISTIC, Reading
-from forgetgauge.audit.outputs import AuditFile
-from forgetgauge.audit.references import References
+from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.references import References
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ranks_test

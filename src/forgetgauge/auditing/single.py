@@ -6,9 +6,9 @@ from collections.abc import Container
 
 import numpy as np
 
-from forgetgauge.audit.draw import Draw
-from forgetgauge.audit.outputs import Array, Raw
-from forgetgauge.audit.references import REFERENCE
+from forgetgauge.auditing.draw import Draw
+from forgetgauge.auditing.outputs import Array, Raw
+from forgetgauge.auditing.references import REFERENCE
 from forgetgauge.errors import UserError
 
 _OTHER_ROWS = ("shadow_", "reference_")

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from forgetgauge.attack.signals import Reading
-from forgetgauge.audit.outputs import AuditFile
-from forgetgauge.audit.reference_scores import own_scores, unseeing_scores
+from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.reference_scores import own_scores, unseeing_scores
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.blind import correlation_floor

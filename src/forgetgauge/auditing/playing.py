@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.audit.adversaries import Adversaries, FittedAdversary, adversaries_of
-from forgetgauge.audit.checks import file_warnings, refuse_copied_sides
-from forgetgauge.audit.outputs import AuditFile
-from forgetgauge.audit.reading import read_audit_file
-from forgetgauge.audit.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
+from forgetgauge.auditing.adversaries import Adversaries, FittedAdversary, adversaries_of
+from forgetgauge.auditing.checks import file_warnings, refuse_copied_sides
+from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.reading import read_audit_file
+from forgetgauge.auditing.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.direction import rank_differences
@@ -28,6 +28,7 @@ from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.spec import PARAMETERS, GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.plugins.catalogue import code_behind
+from forgetgauge.progress import Watch, steps, unwatched
 from forgetgauge.provenance import provenance
 from forgetgauge.report.interactive import Result
 from forgetgauge.results import record
@@ -50,6 +51,7 @@ def audit_file(
     delta: float = GameSpec.delta,
     seed: int = RunSpec.seed,
     interval: str = StatisticsSpec.interval,
+    progress: Watch = unwatched,
 ) -> Result:
     """Judge the outputs in a `.npz` or `.csv` file; with `out`, write `result.json` there.
 
@@ -67,9 +69,11 @@ def audit_file(
     rounds = rounds_of(file)
     refuse_copied_sides(file, rounds)
     declared = adversaries_of(file, adversaries)
-    result = Result.of(_Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval)).result())
+    tell = steps(progress, 2 * len(rounds) + 3)  # each method is attacked, then judged; `judge` says three things more
+    result = Result.of(_Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result())
+    tell("done")
     for line in result.games[0].warnings:
-        warnings.warn(line, DoubtfulResult, stacklevel=2)
+        warnings.warn(line, DoubtfulResult, stacklevel=3)
     if out is not None:
         folder = RunFolder(Path(out))
         if folder.run_file.exists():
@@ -90,6 +94,8 @@ class _Audit:
     delta: float
     seed: int
     interval: IntervalKind
+    tell: Callable[[str], None]
+    """Hears what comes next."""
 
     def result(self) -> record.Result:
         """Every round is played, and the game is judged as a run is."""
@@ -98,7 +104,8 @@ class _Audit:
         of_adversaries = dict.fromkeys(
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
-        game = judge(self, rules, spec=spec, notes=[*file_warnings(self.file, self.rounds), *of_adversaries])
+        notes = [*file_warnings(self.file, self.rounds), *of_adversaries]
+        game = judge(self, rules, spec=spec, notes=notes, progress=self.tell)
         return record.Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
 
     @property
@@ -109,7 +116,11 @@ class _Audit:
     @cached_property
     def fitted(self) -> dict[str, list[FittedAdversary]]:
         """Method -> those who play against its models, in the order of the adversaries."""
-        return {method: self.declared.fitted_for(method) for method in self.rounds}
+        found = {}
+        for method in self.rounds:
+            self.tell(f"adversaries on {method}")
+            found[method] = self.declared.fitted_for(method)
+        return found
 
     @cached_property
     def decisions(self) -> dict[str, list[npt.NDArray[np.bool_]]]:

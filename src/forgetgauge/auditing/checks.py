@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.audit.adversaries import models_alike
-from forgetgauge.audit.outputs import Array, AuditFile
-from forgetgauge.audit.rounds import Ints, Round
+from forgetgauge.auditing.adversaries import models_alike
+from forgetgauge.auditing.outputs import Array, AuditFile
+from forgetgauge.auditing.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same

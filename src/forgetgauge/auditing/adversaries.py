@@ -24,7 +24,7 @@ from forgetgauge.attack.adversary import (
 )
 from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import class_thresholds
-from forgetgauge.audit.outputs import OWN_SCORES, AuditFile, ShadowRows
+from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.direction import Lean, membership_lean

@@ -9,8 +9,8 @@ import numpy as np
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Role
-from forgetgauge.audit.formats import WRITERS
-from forgetgauge.audit.outputs import Array
+from forgetgauge.auditing.formats import WRITERS
+from forgetgauge.auditing.outputs import Array
 from forgetgauge.errors import UserError
 from forgetgauge.plan.draws import POINT
 from forgetgauge.plan.game import game_from_json

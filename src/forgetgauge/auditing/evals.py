@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetgauge.audit.formats import WRITERS
-from forgetgauge.audit.outputs import Array
+from forgetgauge.auditing.formats import WRITERS
+from forgetgauge.auditing.outputs import Array
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import read_json
 

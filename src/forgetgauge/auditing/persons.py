@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from forgetgauge.audit.draw import Draw
-from forgetgauge.audit.outputs import OWN_SCORES, Array, Raw
+from forgetgauge.auditing.draw import Draw
+from forgetgauge.auditing.outputs import OWN_SCORES, Array, Raw
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Ints
 from forgetgauge.wording import counted

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.audit.outputs import Array, AuditFile
+from forgetgauge.auditing.outputs import Array, AuditFile
 from forgetgauge.errors import UserError
 
 Ints = npt.NDArray[np.int64]

@@ -1,0 +1,260 @@
+"""scikit-learn's estimators as learners: kept without pickles, whichever they are, and attacked like any model."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils import all_estimators
+
+import forgetgauge
+from forgetgauge import plugins
+from forgetgauge.data.dataset import Points
+from forgetgauge.data.digits import load_digits
+from forgetgauge.errors import UserError
+from forgetgauge.learn.estimator import EstimatorLearner
+from forgetgauge.learn.estimator_state import estimator_of, state_bytes
+from forgetgauge.learn.learner import Learner
+from forgetgauge.streams import Streams
+from forgetgauge.tasks.regression import REGRESSION
+from tests.own_code import TINY
+
+RNG = np.random.default_rng(0)
+Y = np.arange(48) % 3
+X = np.abs(RNG.normal(size=(48, 5)) + Y[:, None]).astype(np.float32)
+COMPOSED = {
+    "pipeline": make_pipeline(StandardScaler(), FunctionTransformer(np.arcsinh), LogisticRegression()),
+    "vote": VotingClassifier([("a", RandomForestClassifier(3)), ("b", KNeighborsClassifier())], voting="soft"),
+    "one against the rest": OneVsRestClassifier(LinearSVC()),
+}
+
+
+def made(kind):
+    """By name, every estimator of scikit-learn that can be made without parameters."""
+    found = {}
+    for name, cls in all_estimators(type_filter=kind):
+        with suppress(TypeError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # some are about to go
+            found[name] = cls()
+    return found
+
+
+OTHERS = ("IsotonicRegression", "CCA", "PLSCanonical", "SelfTrainingClassifier")  # one column, several labels, a part
+EVERY = {**made("classifier"), **made("regressor"), **COMPOSED}
+EVERY = {name: one for name, one in EVERY.items() if name not in OTHERS and not name.startswith("MultiTask")}
+
+
+def fitted(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(estimator).fit(X, Y + 1)
+
+
+def answers(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return (estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict)(X)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", EVERY)
+def test_every_estimator_survives_as_bytes_to_the_bit(name):
+    one = fitted(EVERY[name])
+    state = state_bytes(one, EVERY[name])
+    again = estimator_of(state, EVERY[name])
+    assert np.array_equal(answers(one), answers(again), equal_nan=True)
+    assert type(again) is type(one)
+
+
+def test_equal_models_have_equal_bytes():
+    like = RandomForestClassifier(4, random_state=0)
+    first, second = (state_bytes(fitted(like), like) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    """An estimator that no module has under its name's own."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.mean_ = {int(label): X[y == label].mean(axis=0) for label in self.classes_}
+        return self
+
+    def predict(self, X):
+        return np.array([min(self.mean_, key=lambda label: float(((x - self.mean_[label]) ** 2).sum())) for x in X])
+
+
+def test_an_own_estimator_survives_too():
+    one = Own().fit(X, Y)
+    assert np.array_equal(estimator_of(state_bytes(one, Own()), Own()).predict(X), one.predict(X))
+
+
+class Connection:
+    """What cannot be kept."""
+
+
+def test_what_is_not_scikit_learns_is_refused_by_name():
+    one = fitted(LogisticRegression())
+    one.log_ = Connection()
+    with pytest.raises(UserError, match=r"LogisticRegression: a tests.learn.test_estimator.Connection in its state"):
+        state_bytes(one, LogisticRegression())
+    one.log_ = [one]
+    with pytest.raises(UserError, match="refers to itself"):
+        state_bytes(one, LogisticRegression())
+
+
+FORGED = [
+    {"made": ["os:system", {"list": ["true"]}, None, None, None]},
+    {"made": ["builtins:eval", {"list": ["1"]}, None, None, None]},
+    {"made": ["numpy.testing._private.utils:runstring", {"list": ["1", {"dict": []}]}, None, None, None]},
+    {"made": ["sklearn.utils:check_random_state", {"list": [0]}, None, None, None]},
+    {"new": ["subprocess:Popen", {"list": []}, None, None, None]},
+    {"class": "builtins:object"},
+    {"given": "nothing"},
+    {"array": ["<f8", [10**6], 0, "C"]},
+    {"array": ["|O", [1], 0, "C"]},
+    {"unknown": 0},
+    {"again": 7},
+    {},
+]
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=lambda node: json.dumps(node)[:40])
+def test_bytes_that_nobody_wrote_are_refused_and_call_nothing(forged):
+    head = json.dumps(forged).encode()
+    state = np.frombuffer(len(head).to_bytes(8, "little") + head, dtype=np.uint8)
+    with pytest.raises(UserError, match="a stored scikit-learn model cannot be read"):
+        estimator_of(state, LogisticRegression())
+
+
+# -- as learner --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def learner(monkeypatch):
+    monkeypatch.setattr(plugins.models, "_bound", {})
+    return lambda estimator, **params: EstimatorLearner(plugins.models.bind(estimator), params)
+
+
+POINTS = Points.of(torch.from_numpy(X), torch.from_numpy(Y))
+
+
+def test_it_is_a_learner_whose_models_take_their_state_from_each_other(learner):
+    forest = learner(RandomForestClassifier(5))
+    assert isinstance(forest, Learner)
+    model, same, other = (forest.fit(POINTS, Streams(key)) for key in ("one", "one", "other"))
+    assert torch.equal(model(POINTS.x), same(POINTS.x))
+    assert not torch.equal(model(POINTS.x), other(POINTS.x))
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(model(POINTS.x), other(POINTS.x))
+    assert torch.equal(copy.deepcopy(model)(POINTS.x), model(POINTS.x))
+
+
+def test_a_fixed_random_state_is_drawn_for_each_training_all_the_same(learner):
+    forest = learner(make_pipeline(RandomForestClassifier(5, random_state=0)))
+    first, second = (forest.fit(POINTS, Streams(key))(POINTS.x) for key in ("one", "other"))
+    assert not torch.equal(first, second)
+
+
+def test_logits_are_log_probabilities_of_all_classes_where_it_has_any(learner):
+    some = POINTS.subset(np.flatnonzero(Y != 1))
+    model = learner(GaussianNB()).fit(some, Streams("one"))
+    logits = model(POINTS.x)
+    assert logits.shape == (48, 3)
+    expected = model.estimator.predict_proba(X)
+    assert np.allclose(logits.softmax(1).numpy()[:, [0, 2]], expected, atol=1e-6)
+    assert (logits[:, 1] == logits.min()).all()
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), SGDClassifier(), Own()])
+def test_without_probabilities_its_predictions_are_the_largest_logits(estimator, learner):
+    for points in (POINTS, POINTS.subset(np.flatnonzero(Y != 0))):
+        model = learner(estimator).fit(points, Streams("one"))
+        assert np.array_equal(model(POINTS.x).argmax(1).numpy(), model.estimator.predict(X))
+
+
+def test_a_regressor_gives_numbers(learner):
+    points = Points.of(torch.from_numpy(X), torch.from_numpy(X[:, 0] * 2), task=REGRESSION)
+    model = learner(LinearRegression()).fit(points, Streams("one"))
+    assert torch.allclose(model(points.x)[:, 0], points.y, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "params", "problem"),
+    [
+        (LinearRegression(), {}, "'LinearRegression' is no classifier, but the task is classification"),
+        (RandomForestClassifier, {"trees": 3}, "unexpected keyword argument 'trees'"),
+        (RandomForestClassifier(), {"n_estimator": 3}, "did you mean 'n_estimators'"),
+        (np.linalg.norm, {}, "is no estimator of scikit-learn's"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(estimator, params, problem, learner):
+    with pytest.raises(UserError, match=problem):
+        learner(estimator, **params).build(POINTS, 0)
+
+
+# -- in a game ---------------------------------------------------------------------------------------------------------
+
+GAME = {**{key: value for key, value in TINY.items() if key != "learner"}, "adversaries": ("confidence", "correctness")}
+
+
+def half_the_trees(model, retain, forget, context):
+    """Needs no gradients, and changes how much there is to keep."""
+    model = copy.deepcopy(model)
+    model.estimator.estimators_ = model.estimator.estimators_[:4]
+    return model
+
+
+def test_a_forest_is_judged_beside_a_method_of_ones_own():
+    forest = RandomForestClassifier(8)
+    result = forgetgauge.evaluate(learner=forest, unlearner=["retrain", "none", half_the_trees], **GAME)
+    assert result.failures == []
+    assert result.methods["none"].quality < result.methods["retrain"].quality
+    assert result.methods["half_the_trees"].utility != result.methods["none"].utility
+    again = forgetgauge.evaluate(model=forest, unlearner=["retrain", "none", half_the_trees], **GAME)
+    for name, method in result.methods.items():
+        assert again.methods[name].by_adversary == method.by_adversary
+
+
+def test_a_class_of_them_is_named_in_a_run_file():
+    learner = {
+        "name": "scikit-learn",
+        "model": "sklearn.naive_bayes:GaussianNB",
+        "model_params": {"var_smoothing": 0.1},
+    }
+    assert forgetgauge.evaluate(learner=learner, unlearner="none", data=load_digits(), **GAME).failures == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"unlearner": "scrub"}, "unlearners.scrub: it needs gradients, .*; there are retrain and none"),
+        ({"unlearner": {"mine": {"method": "sisa"}}}, "unlearners.mine: it needs gradients"),
+        ({"adversaries": "gradient-norm"}, "adversaries.gradient-norm: it needs gradients"),
+        ({"model": LogisticRegression()}, "leave model out"),
+    ],
+)
+def test_what_needs_gradients_is_refused_by_name(arguments, problem):
+    with pytest.raises(UserError, match=problem) as refusal:
+        forgetgauge.evaluate(**{"learner": RandomForestClassifier(3), "unlearner": "none", **GAME, **arguments})
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", plugins.unlearners.entries)
+def test_every_method_is_either_played_or_refused_in_one_line(name):
+    thing = plugins.unlearners.load(name)
+    assert getattr(thing, "needs_gradients", True) == (name not in ("retrain", "none"))

@@ -146,7 +146,11 @@ def resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | No
         raise UserError(f"{what or catalogue.what}: version = {version!r} is not a string")
     if version and _has_parameter(catalogue.load(name), "version"):
         raise UserError(f"{what or catalogue.what}: a parameter of '{name}' cannot be called version: rename it")
-    completed = complete_params(what or catalogue.what, catalogue.load(name), params)
+    thing = catalogue.load(name)
+    completed = complete_params(what or catalogue.what, thing, params)
+    for key, value in getattr(thing, "added_later", {}).items():  # or runs from before it would have other keys
+        if completed.get(key) == value:
+            del completed[key]
     code = code_of_choice(catalogue, name, completed)
     return Named(name, completed, code.digest, version, code.not_covered)
 

@@ -7,7 +7,7 @@ moving on forgets: it is cheap, keeps the utility, and mostly stays near None.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -31,6 +31,7 @@ class FineTune:
         {"lr": 0.01, "epochs": 10, "batch_norm": "train"},
         "nobody's own recipe: the generic rate and epochs of the code of Fan et al. 2024",
     )
+    added_later: ClassVar[Mapping[str, str]] = {"optimiser": "sgd"}
     lr: float = 0.01
     momentum: float = 0.9
     weight_decay: float = 0.0

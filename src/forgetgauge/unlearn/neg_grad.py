@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -27,6 +27,7 @@ class NegGrad:
         {"lr": 0.01, "epochs": 10, "batch_size": 256},
         "its authors give no recipe; the rate, epochs and batches of GA.py in the code of Fan et al. 2024",
     )
+    added_later: ClassVar[Mapping[str, str]] = {"optimiser": "sgd"}
     lr: float = 1e-3
     momentum: float = 0.9
     epochs: int = 5

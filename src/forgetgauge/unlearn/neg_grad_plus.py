@@ -7,7 +7,7 @@ time, where the published loop repeats the first. Unlike NegGrad it is held by R
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -39,6 +39,7 @@ class NegGradPlus:
     """Descent on β·L_R − (1−β)·L_F; an epoch is one pass over R."""
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-4, strongest=0.1)
+    added_later: ClassVar[Mapping[str, str]] = {"optimiser": "sgd"}
     beta: float = 0.95
     """β, the weight of the retain set; 1 is fine-tuning, 0 is NegGrad for as many steps as R has batches."""
     lr: float = 0.01

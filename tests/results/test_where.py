@@ -218,7 +218,7 @@ def test_an_audit_with_labels_has_parts_as_its_rows_say(tmp_path):
     pair, side, point, forget, label, said = (np.array(column) for column in zip(*rows, strict=True))
     where = np.where(forget, "forget", "unseen")
     np.savez(tmp_path / "a.npz", pair=pair, side=side, point=point, set=where, label=label, decision=said)
-    found = forgetgauge.audit_file(tmp_path / "a.npz").methods["model"].parts["class"]
+    found = forgetgauge.audit(tmp_path / "a.npz").methods["model"].parts["class"]
     for one in found:
         own = label == int(one.part)
         models = [own & (pair == p) & (side == s) for p in range(5) for s in (0, 1)]

@@ -102,12 +102,12 @@ def test_no_model_is_trained_twice_though_weights_are_dropped(tmp_path, monkeypa
     trained = []
     train = model_jobs.train
     monkeypatch.setattr(
-        model_jobs, "train", lambda jobs, data: trained.extend(j.key for j in jobs) or train(jobs, data)
+        model_jobs, "train", lambda jobs, *rest: trained.extend(j.key for j in jobs) or train(jobs, *rest)
     )
     folder = RunFolder(tmp_path / "run")
     _, result = play(planned(), folder, RunOptions("inline", "cpu"))
     assert result is not None
-    assert len(trained) == len(set(trained))
+    assert len(trained) == len(set(trained)) > 0
     jobs = Campaign.read(folder).jobs
     state = folder.open_ledger().state
     assert all(state.done[key].dropped for key, job in jobs.items() if isinstance(job, TrainJob))

@@ -119,6 +119,7 @@ def test_the_death_of_a_worker_is_noticed_while_a_child_of_its_lives():
     theirs.close()
     child = ours.recv()
     workers = Processes.__new__(Processes)
+    workers._arguments = (Path(), None, None)  # nothing that they print is kept
     workers._members = [_Member(_Role("cpu", frozenset()), process, ours, Assignment((), frozenset()))]
     try:
         begun = time.monotonic()

@@ -185,11 +185,15 @@ def adversary(
     say that did not see the points. Further ones, which need defaults, are parameters that a run file may set.
     Thresholds are learned from the shadow models, one per class (`by_class=False`: one for all); with `either_way=True`
     so is whether larger or smaller scores are those of training points. `columns` are numbers beyond the model's
-    outputs that it reads in `signals.columns`: gradient-norm, landscape or augmented::
+    outputs that it reads in `signals.columns`: gradient-norm, landscape or augmented.
 
-        @forgetgauge.adversary
-        def sharpness(signals, power=2.0):
-            return (signals.read("posterior") ** power).sum(axis=1)
+    Examples:
+        >>> @forgetgauge.adversary
+        ... def sharpness(signals, power=2.0):
+        ...     return (signals.read("posterior") ** power).sum(axis=1)
+        >>> result = forgetgauge.evaluate(unlearner="none", adversaries=["correctness", sharpness], pairs=8)
+        >>> list(result.methods["none"].by_adversary)
+        ['correctness', 'sharpness']
     """
 
     def made(function: Function) -> ScoreFunction:

@@ -20,6 +20,8 @@ GIVEN = {
     "unlearned": "shadow or reference models that were unlearned by the same method",
     "gradient-norm": "gradients of the attacked model",
     "landscape": "the loss of the attacked model when noise is added to its weights",
+    "augmented": "the labels that the attacked model gives altered copies of a point",
+    "relearned": "the loss of the attacked model after some training on the adversary’s own data",
 }
 """What an adversary may ask for (`attack.adversary.Need`), in words."""
 

@@ -1,4 +1,4 @@
-"""Our numbers of one column of a table, by row: as we estimate them, and to the letter as the paper computes its own.
+"""Our numbers of one column of a table, by row: as we estimate them, and as we read the paper to compute its own.
 
 They differ for Q and the advantage. The paper takes |Adv_s + Adv_s'|/2 of a swap pair, the largest of its adversaries,
 and then the mean of several; we average the signed advantages of all pairs first and take |·| and the largest last, as

@@ -38,7 +38,7 @@ class Ours(Record):
 
 @dataclass(frozen=True)
 class AsPaper(Record):
-    """One number of ours, computed to the letter as the paper computes its own."""
+    """One number of ours, computed as we read the paper to compute its own."""
 
     value: float
     """Of Q: 1 − the largest |Adv_s + Adv_s'|/2 of each swap pair, averaged over pairs."""

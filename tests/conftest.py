@@ -44,11 +44,6 @@ count = 2
 """
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: in some thirty tests a worker mostly waits for processes that it started."""
-    return executors.usable_cores() + 1
-
-
 ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "results", "store"))
 """Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
 

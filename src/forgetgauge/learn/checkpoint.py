@@ -28,7 +28,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 
 EVERY_S = 60.0
-"""Seconds between two writes: a stack of 16 ResNet-110s is 220 MB with its velocities, a second's work for a disk."""
+"""Seconds between two writes: a stack of 16 ResNet-110s is 220 MB with its velocities."""
 _FACTS = "facts"
 
 

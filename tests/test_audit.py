@@ -433,6 +433,11 @@ def test_what_breaks_the_game_is_refused_in_one_line(tmp_path, change, words, su
         ("logits", lambda n: np.zeros((n, 2)), "2 classes, but shadow_logits have 3"),
         ("logits", lambda n: np.full((n, 3), "a"), "must be numbers"),
         ("pair", lambda n: np.zeros(n - 1, dtype=int), "rows, but"),
+        ("pair", lambda n: np.array(0), "has the shape"),
+        ("shadow_member", lambda n: np.array(True), "has the shape"),
+        ("shadow_person", lambda n: np.zeros(60, dtype=int), "shadow_person has no use here"),
+        ("label", lambda n: np.full(n, 10**14), "must be numbers of classes, below 1,000,000"),
+        ("label", lambda n: np.full(n, 2**63 + 1, dtype=np.uint64), "must be numbers of classes"),
         ("method", lambda n: np.zeros(n), "must be text"),
     ],
 )
@@ -441,6 +446,15 @@ def test_arrays_of_the_wrong_kind_are_refused(tmp_path, name, column, words):
     raw[name] = column(len(raw["pair"]))
     with pytest.raises(UserError, match=words):
         audited(raw, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [(["7", "-1", "0"], [7, -1, 0]), (["007", "7", "0"], ["007", "7", "0"]), (["-0", "٣", "1"], ["-0", "٣", "1"])],
+)
+def test_ids_in_a_csv_are_whole_numbers_only_where_they_are_spelled_so(tmp_path, cells, kept):
+    (tmp_path / "x.csv").write_text("\n".join(["point,score", *(f"{cell},1" for cell in cells)]), "utf-8")
+    assert read_csv(tmp_path / "x.csv")["point"].tolist() == kept
 
 
 @pytest.mark.parametrize(

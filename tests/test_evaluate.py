@@ -190,6 +190,9 @@ def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
         ({"until": 3}, "until = 3"),
         ({"sweep": "a"}, "sweep must be a key and its values"),
         ({"sweep": ("game.alpha", 3)}, "sweep.values = 3"),
+        ({"time_limit_s": float("nan")}, "time_limit_s must be a number of seconds, not nan"),
+        ({"time_limit_s": "8m"}, "time_limit_s must be a number of seconds, not '8m'"),
+        ({"time_limit_s": -1}, "time_limit_s must be a number of seconds, not -1"),
     ],
 )
 def test_mistakes_are_one_line(arguments, words):

@@ -116,8 +116,12 @@ def test_a_draw_of_ones_own_says_so(listed):
         ("0\n1\n2\n", {}, "looks like a point: a .csv needs a header"),
         ("patient 17\npatient 18\n", {}, "looks like a point"),
         ("point\n", {}, "lists no points"),
-        ("point,who\na,1\nb,", {"by": "who"}, "line 3 has an empty who"),
+        ("point,who\na,1\nb,", {"by": "who"}, "row 2: who is blank"),
         ("point\na\nb", {"by": "person"}, "no column 'person'"),
+        ("point;who\na;1\nb;2", {}, "separated by semicolons"),
+        ("point\twho\na\t1\nb\t2", {"by": "who"}, "separated by tabs"),
+        ("point,who\na,1,2\nb,2", {"by": "who"}, "row 1 has 3 cells, but the header has 2"),
+        ("point,who,who\na,1,2\nb,2,1", {"by": "who"}, "the column who stands twice"),
         ("point,pair\na,1\nb,1\nc,1", {"pairs": "pair"}, "pair '1' has 3 points"),
         ("point\na\nb", {"by": "x", "pairs": "y"}, "give one of them"),
         ("point\na\nb", {"n_forget": -1}, "not at least 1"),
@@ -248,6 +252,26 @@ def test_a_draw_whose_sets_are_not_those_of_its_seed_is_refused(listed, kind):
         read_draw(path)
 
 
+@pytest.mark.parametrize("how", [{}, {"by": "person"}, {"pairs": "pair"}], ids=["points", "groups", "pairs"])
+def test_a_draw_whose_numbers_or_units_were_changed_is_refused(listed, how):
+    """More of them would make a test look sharper than it is, and records of a person look independent."""
+    draw, path = make(listed, 20, **how), listed.parent / "draw.json"
+    changes = [
+        {"n_forget": draw.n_forget * 1000},
+        {"n_forget": 0},
+        {"n_units": 1},
+        {"unseen": []},
+        {"unseen": draw.unseen[:1]},
+        {"by": "who" if draw.by is None else None},
+        {"unit_of": {} if draw.unit_of is None else None},
+        *({"kind": kind} for kind in ("points", "groups", "pairs") if kind != draw.kind),
+    ]
+    for change in changes:
+        path.write_text(replace(draw, **change).to_json())
+        with pytest.raises(UserError, match="F and T are not those that the seed draws"):
+            read_draw(path)
+
+
 def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(listed):
     draw = make(listed)
     rng = np.random.default_rng(0)
@@ -272,6 +296,28 @@ def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(liste
     assert fitted.verdict == "still visible"
     with pytest.raises(UserError, match="'shadow' is fitted on shadow models, of which the file has none"):
         audited(listed, columns, adversaries=["shadow"])
+
+
+def test_a_score_that_is_the_same_for_all_points_measures_nothing(listed):
+    columns = outputs(make(listed), 0.0)
+    with pytest.raises(UserError, match="model: every score and decision is the same for all points"):
+        audited(listed, columns | {"score": np.zeros(120)})
+    with pytest.raises(UserError, match="model: every score and decision is the same for all points"):
+        audited(listed, {"point": columns["point"], "decision": np.ones(120, dtype=bool)})
+    found = audited(listed, columns | {"loss": np.zeros(120)})
+    assert list(found.models["model"].tests) == ["own score", "own score, top 5%"]
+    assert found.warnings == ["model: own loss says the same of all points, which measures nothing: left out."]
+
+
+def test_where_a_threshold_tells_nobody_apart_scores_do(listed):
+    """Shadow models on another scale: their threshold is below every score of the model."""
+    member = np.arange(400) % 2 == 0
+    shown = np.random.default_rng(0).normal(size=400) + 3 * member
+    columns = outputs(make(listed), 3.0)
+    block = {"score": columns["score"] + 1000, "shadow_member": member, "shadow_score": shown}
+    found = audited(listed, columns | block)
+    assert found.models["model"].tests["own score"].advantage > 0.5
+    assert any("answers alike for all points: its scores were tested instead" in line for line in found.warnings)
 
 
 @pytest.mark.parametrize("shadows", [False, True])

@@ -182,12 +182,46 @@ def test_a_table_says_the_same_as_arrays(tmp_path):
     assert one.blind == other.blind
 
 
+def two_models():
+    """Columns of 480 records under two models, and what two reference models say of them."""
+    points, persons, losses = records(np.random.default_rng(0))
+    rows = {"point": points, "person": persons, "set": np.where(persons < 40, "forget", "unseen"), "loss": losses}
+    shown = {f"reference_{name}": np.tile(rows[name], 2) for name in ("point", "loss")}
+    models = {"method": np.repeat(["a", "b"], 480), "reference_model": np.repeat([0, 1], 480)}
+    return {name: np.tile(column, 2) for name, column in rows.items()} | shown | models
+
+
+def test_a_record_is_of_one_person_whatever_the_model(tmp_path):
+    raw = two_models()
+    others = np.where(raw["person"] < 40, 39 - raw["person"], 119 - raw["person"])
+    path = save(tmp_path, **{**raw, "person": np.where(raw["method"] == "b", others, raw["person"])})
+    with pytest.raises(UserError, match="point 0-0 is of more than one person"):
+        read_audit_file(path, requests=True)
+
+
+@pytest.mark.parametrize("block", ["", "reference_"])
+def test_every_model_shows_all_records_of_a_person(tmp_path, block):
+    raw = two_models()
+    assert len(read_audit_file(save(tmp_path, **raw), requests=True).outputs) == 2 * N_PERSONS
+    others = {name for name in raw if name.startswith("reference_") != bool(block)}
+    path = save(tmp_path, **{name: column if name in others else column[1:] for name, column in raw.items()})
+    with pytest.raises(UserError, match="a model shows 5 of 6 records of person 0; every model must show all"):
+        read_audit_file(path, requests=True)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
         ({"set": np.where(np.arange(480) % 2, "forget", "unseen")}, "has records with different values of set"),
-        ({"point": np.zeros(480, dtype=np.int64)}, "point 0 appears more than once"),
-        ({"person": np.zeros(3)}, "rows, but person has 3"),
+        ({"point": np.zeros(480, dtype=np.int64)}, "point 0 is of more than one person"),
+        ({"point": np.arange(480) // 2}, "point 0 appears more than once"),
+        ({"point": np.arange(480.0)}, "point must be whole numbers or text"),
+        ({"point": np.zeros((480, 1), dtype=np.int64)}, r"point has the shape \(480, 1\)"),
+        ({"person": np.array(3)}, r"person has the shape \(\)"),
+        ({"person": np.zeros(3)}, "person has 3 rows, but point has 480"),
+        ({"features": np.zeros((3, 2))}, "features has 3 rows, but point has 480"),
+        ({"wieght": np.ones(480)}, "unknown column 'wieght'; did you mean 'weight'"),
+        (dict.fromkeys(["point", "person", "set", "loss"], np.zeros(0, dtype=np.int64)), "it has no rows"),
         ({"person": np.zeros(480)}, "person must be whole numbers or text"),
         ({"logits": np.zeros((480, 2)), "label": np.zeros(480, dtype=np.int64)}, "leave logits out"),
         ({"loss": np.full(480, "x")}, "loss must be numbers"),

@@ -415,7 +415,7 @@ REFUSED = {
     "NaN": (small(features=np.full((20, 3), np.nan)), "features: NaN or infinite in 20 of 20 rows"),
     "text": (small(features=np.full((20, 3), "a")), "features must be numbers"),
     "constant features": (small(features=np.ones((20, 3))), "the features are the same for all points"),
-    "too few features": (small(features=np.ones((19, 3))), "features has 19 rows, but pair has 20"),
+    "too few features": (small(features=np.ones((19, 3))), "features has 19 rows, but point has 20"),
     "a point twice": (
         small(point=np.append(np.arange(19), 18), reference_point=None, reference_score=None, reference_model=None),
         "point 18 appears",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 
@@ -65,3 +67,39 @@ def unknown_name(what: str, name: str, valid: Iterable[str]) -> str:
     near = longer or difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
     hint = f"did you mean {' or '.join(repr(other) for other in near)}?" if near else f"valid: {', '.join(valid)}"
     return f"unknown {what} '{name}'; {hint}"
+
+
+# -- what others' code raised ------------------------------------------------------------------------------------------
+
+LONGEST = 1000
+"""Characters of an exception's text that are told."""
+
+
+def text_of(error: BaseException) -> str:
+    """The first line of what an exception says: it may be anything, or even raise."""
+    try:
+        lines = str(error).strip().splitlines()
+    except BaseException:
+        return "(its text cannot be shown)"
+    return lines[0][:LONGEST] + "…" * (len(lines[0]) > LONGEST) if lines else ""
+
+
+def line_of(error: BaseException) -> str:
+    """`TypeError: …`."""
+    if isinstance(error, SystemExit) and not isinstance(error.code, str):
+        return f"SystemExit: it ended the program, with code {text_of(error) or None}"
+    text = text_of(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def placed_line_of(error: BaseException) -> str:
+    """`TypeError: … (mine.py, line 3)`: the place is the last one that is the user's."""
+    ours = Path(__file__).parent
+    theirs = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if ours not in Path(frame.filename).parents and "site-packages" not in frame.filename
+    ]
+    if isinstance(error, UserError | WrongOutput) or not theirs:
+        return (text_of(error) if isinstance(error, UserError | WrongOutput) else "") or line_of(error)
+    return f"{line_of(error)} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"

@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, get_type_hints
 
@@ -140,6 +141,8 @@ def evaluate(
     require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
+    if time_limit_s is not None and not (isinstance(time_limit_s, Real) and time_limit_s >= 0):
+        raise UserError(f"evaluate: time_limit_s must be a number of seconds, not {time_limit_s!r}")
     options = RunOptions(executor, device, False, time_limit_s, on_failure == "raise", settings=executor_settings or {})
     raw = _tables(plain)
     raw["data"] |= _data_table(data, data_params or {}, plain.get("task"), groups, columns)

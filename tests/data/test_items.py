@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
+from torch.utils.data import (
+    DataLoader,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 import forgetgauge
 from forgetgauge.data.loading import as_dataset
@@ -78,7 +85,7 @@ def test_training_and_test_set_come_as_splits_or_as_two():
 
 
 def test_a_loader_of_a_subset_is_about_the_subset():
-    loader = DataLoader(TensorDataset(X, Y), batch_size=2, sampler=SubsetRandomSampler([7, 2, 5]))
+    loader = DataLoader(TensorDataset(X, Y), batch_size=2, sampler=SubsetRandomSampler([7, 2, 5, 2]))
     assert as_dataset(loader, "mine").digest == as_dataset((X[[2, 5, 7]], Y[[2, 5, 7]]), "mine").digest
 
 
@@ -90,6 +97,12 @@ def test_pictures_are_bytes_with_channels_first(mode, shape):
     assert found.whole_inputs.dtype == torch.uint8
     assert found.whole_inputs.shape == (4, *shape)
     assert np.array_equal(found.whole_inputs.numpy(), pixels.transpose(0, 3, 1, 2))
+
+
+def test_a_picture_with_a_palette_is_its_colours():
+    red, green = (Image.new("RGB", (4, 4), colour).quantize(4) for colour in ("red", "lime"))
+    found = as_dataset(rows(image=[red, green], label=[0, 1]), "mine").points.whole_inputs
+    assert found[:, :, 0, 0].tolist() == [[255, 0, 0], [0, 255, 0]]
 
 
 def test_tables_of_numbers_are_no_data_sets_by_items():
@@ -127,6 +140,18 @@ REFUSED = {
         None,
         r"sampler of its own \(WeightedRandomSampler\)",
     ),
+    "some of them": (
+        DataLoader(TensorDataset(X, Y), sampler=RandomSampler(X, num_samples=4)),
+        None,
+        r"sampler of its own \(RandomSampler\) may show points twice or never",
+    ),
+    "of another set": (
+        DataLoader(TensorDataset(X, Y), sampler=SequentialSampler(range(4))),
+        None,
+        r"sampler of its own \(SequentialSampler\)",
+    ),
+    "no batch": (DataLoader(rows(x=X, y=Y), collate_fn=lambda _: (ONE[0], ONE[0])), None, "the labels of batch 0"),
+    "raises": (rows(x=X, y=Y[:4]), None, r"data 'mine': IndexError: .* \(test_items.py, line \d+\)"),
     "empty": (rows(x=[], y=[]), None, "no points"),
     "many labels": (DataLoader(rows(x=X, y=torch.eye(N)), batch_size=5), None, "the labels of batch 0"),
     "array of words": ((X, ["cat", "dog"] * (N // 2)), None, r"labels are words: number them, np.unique"),

@@ -100,6 +100,47 @@ def test_labels_that_are_no_whole_numbers_are_refused_and_not_cut():
         as_dataset((inputs, np.array([0.2, 0.9, 1.7])), "mine")
 
 
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"seed": "x"}, "seed = 'x' is not of the type int"),
+        ({"seed": 1.5}, "seed = 1.5 is not of the type int"),
+        ({"seed": True}, "seed = True is not of the type int"),
+        ({"seed": -1}, "seed = -1 is below 0"),
+        ({"tokenizer": 5}, "tokenizer = 5 is not of the type str"),
+        ({"people": 1.0}, "people = 1.0 is not of the type int"),
+    ],
+)
+def test_parameters_of_another_type_than_a_reader_says_are_one_line(params, problem):
+    with pytest.raises(UserError, match=problem):
+        load_dataset("people", params)
+
+
+def test_an_own_function_may_state_the_types_of_its_parameters_too(own_module):
+    module = own_module("""
+        import numpy as np
+        def blobs(n: int, scale: float = 1.0, noise: "float | None" = None):
+            return scale * np.ones((n, 3)), np.arange(n) % 2
+    """)
+    assert len(load_dataset(f"{module}:blobs", {"n": 4, "scale": 2, "noise": "any"}).points) == 4
+    with pytest.raises(UserError, match="n = '4' is not of the type int"):
+        load_dataset(f"{module}:blobs", {"n": "4"})
+
+
+def test_labels_that_are_no_numbers_of_classes_are_refused():
+    with pytest.raises(UserError, match="label 20240131 would be the last of as many classes; number those"):
+        as_dataset((pair()[0], [20240131, 0, 1, 0, 1]), "mine")
+
+
+def test_what_an_own_function_raises_is_one_line_that_says_where(own_module):
+    module = own_module("""
+        def blobs():
+            raise KeyError("no such file")
+    """)
+    with pytest.raises(UserError, match=rf"data '{module}:blobs': KeyError: 'no such file' \({module}.py, line 3\)"):
+        load_dataset(f"{module}:blobs")
+
+
 def test_labels_that_are_words_are_refused_in_one_line():
     inputs, _ = pair(2)
     with pytest.raises(UserError):

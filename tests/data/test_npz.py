@@ -223,6 +223,29 @@ def test_what_is_no_groups_is_refused_in_one_line(groups, tmp_path):
         load_dataset(str(tmp_path / "mine.npz"), {"groups": groups})
 
 
+NOT_EACH = {
+    "blank": (["a", " ", "b"], "a name in groups is blank"),
+    "nan": (["a", float("nan"), "b"], "they are of several types"),
+    "none": ([1, None, 2], "they are of several types"),
+    "bool": ([True, False, True], "they are of type bool"),
+    "huge": ([2**70, 1, 2], "they are of several types, or too large"),
+    "object": (np.array(["a", None, "b"], dtype=object), "they are of several types"),
+    "fractions": (np.array([0.0, 1.0, 2.0]), "they are of type float64"),
+}
+
+
+@pytest.mark.parametrize(("groups", "message"), NOT_EACH.values(), ids=NOT_EACH)
+def test_a_point_without_a_group_is_not_put_into_one(groups, message):
+    with pytest.raises(UserError, match=message):
+        dataset_of("mine", (np.eye(3), [0, 1, 0]), groups=groups)
+
+
+@pytest.mark.parametrize("groups", [["b", "a", "b"], np.array(["b", "a", "b"], dtype=object), [7, np.int64(3), 7]])
+def test_groups_are_names_or_numbers_as_people_have_them(groups):
+    found = dataset_of("mine", (np.eye(3), [0, 1, 0]), groups=groups).points.groups
+    assert [int(one) for one in found] in ([1, 0, 1], [7, 3, 7])
+
+
 def test_a_data_set_that_knows_its_groups_is_given_no_others(tmp_path):
     x, y = floats()
     np.savez(tmp_path / "mine.npz", x=x, y=y, groups=np.arange(6))

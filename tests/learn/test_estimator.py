@@ -13,12 +13,13 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import all_estimators
 
 import forgetgauge
@@ -40,6 +41,7 @@ COMPOSED = {
     "pipeline": make_pipeline(StandardScaler(), FunctionTransformer(np.arcsinh), LogisticRegression()),
     "vote": VotingClassifier([("a", RandomForestClassifier(3)), ("b", KNeighborsClassifier())], voting="soft"),
     "one against the rest": OneVsRestClassifier(LinearSVC()),
+    "search": GridSearchCV(GaussianNB(), {"var_smoothing": [0.1, 1.0]}, cv=2),
 }
 
 
@@ -103,6 +105,36 @@ def test_an_own_estimator_survives_too():
     assert np.array_equal(estimator_of(state_bytes(one, Own()), Own()).predict(X), one.predict(X))
 
 
+class Counted(Own):
+    """Has an object of its own package in its state."""
+
+    def fit(self, X, y):
+        self.tally_ = Tally()
+        self.tally_.n = len(y)
+        return super().fit(X, y)
+
+
+class Tally:
+    """No estimator."""
+
+
+def test_what_its_package_makes_is_kept_inside_another_estimator_too():
+    one = OneVsRestClassifier(Counted()).fit(X, Y)
+    again = estimator_of(state_bytes(one, OneVsRestClassifier(Counted())), OneVsRestClassifier(Counted()))
+    assert again.estimators_[0].tally_.n == len(Y)
+
+
+def test_values_come_back_as_what_they_were(tmp_path):
+    one = Own().fit(X, Y)
+    mapped = np.memmap(tmp_path / "rows", dtype=np.float32, mode="w+", shape=(2, 3))
+    one.kept_ = [bytearray(b"ab"), b"ab", {"b", "a", "c"}, frozenset({2, 1}), {1: (2, None)}, mapped, float("nan")]
+    again = estimator_of(state_bytes(one, Own()), Own()).kept_
+    assert [type(value) for value in again[:5]] == [type(value) for value in one.kept_[:5]]
+    assert again[:5] == one.kept_[:5]
+    assert type(again[5]) is np.ndarray
+    assert np.array_equal(again[5], mapped)
+
+
 class Connection:
     """What cannot be kept."""
 
@@ -117,23 +149,32 @@ def test_what_is_not_scikit_learns_is_refused_by_name():
         state_bytes(one, LogisticRegression())
 
 
+POPEN = {"list": [{"list": ["true"]}]}
 FORGED = [
     {"made": ["os:system", {"list": ["true"]}, None, None, None]},
     {"made": ["builtins:eval", {"list": ["1"]}, None, None, None]},
     {"made": ["numpy.testing._private.utils:runstring", {"list": ["1", {"dict": []}]}, None, None, None]},
+    {"made": ["sklearn.utils.parallel:joblib.externals.loky.backend.utils.subprocess.Popen", POPEN, None, None, None]},
+    {"made": ["sklearn._loss._loss:CyHalfSquaredError.__class__", {"list": [0]}, None, None, None]},
+    {"made": ["sklearn.tree._tree:__pyx_unpickle_Enum.__class__", {"list": [0]}, None, None, None]},
+    {"new": ["sklearn.callback._transport:ListenerHandle", {"list": ["a", "b"]}, None, None, None]},
     {"made": ["sklearn.utils:check_random_state", {"list": [0]}, None, None, None]},
     {"new": ["subprocess:Popen", {"list": []}, None, None, None]},
     {"class": "builtins:object"},
     {"given": "nothing"},
     {"array": ["<f8", [10**6], 0, "C"]},
     {"array": ["|O", [1], 0, "C"]},
+    {"array": ["<f8", [10**30], 0, "C"]},
     {"unknown": 0},
+    {"_getattribute__": "known"},
     {"again": 7},
     {},
+    [1],
+    {"list": []},
 ]
 
 
-@pytest.mark.parametrize("forged", FORGED, ids=lambda node: json.dumps(node)[:40])
+@pytest.mark.parametrize("forged", FORGED, ids=lambda node: json.dumps(node)[:60])
 def test_bytes_that_nobody_wrote_are_refused_and_call_nothing(forged):
     head = json.dumps(forged).encode()
     state = np.frombuffer(len(head).to_bytes(8, "little") + head, dtype=np.uint8)
@@ -187,6 +228,40 @@ def test_without_probabilities_its_predictions_are_the_largest_logits(estimator,
         assert np.array_equal(model(POINTS.x).argmax(1).numpy(), model.estimator.predict(X))
 
 
+class Plain(ClassifierMixin, BaseEstimator):
+    """Has neither classes_ nor any numbers."""
+
+    def fit(self, X, y):
+        self.most_ = np.bincount(y).argmax()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.most_)
+
+
+def test_who_only_predicts_need_not_name_classes(learner):
+    model = learner(Plain()).fit(POINTS, Streams("one"))
+    assert (model(POINTS.x).argmax(1) == model.estimator.most_).all()
+
+
+class OneColumn(Own):
+    """Says how likely one class is, and leaves the others to be guessed."""
+
+    def predict_proba(self, X):
+        return np.full((len(X), 1), 0.5)
+
+
+def test_a_column_for_each_class_is_needed(learner):
+    model = learner(OneColumn()).fit(POINTS, Streams("one"))
+    with pytest.raises(UserError, match=r"OneColumn: predict_proba gave an array of \(48, 1\), but .* 3 in all"):
+        model(POINTS.x)
+
+
+def test_a_point_may_be_one_number(learner):
+    points = Points.of(torch.from_numpy(X[:, 0]), torch.from_numpy(Y))
+    assert learner(GaussianNB()).fit(points, Streams("one"))(points.x).shape == (48, 3)
+
+
 def test_a_regressor_gives_numbers(learner):
     points = Points.of(torch.from_numpy(X), torch.from_numpy(X[:, 0] * 2), task=REGRESSION)
     model = learner(LinearRegression()).fit(points, Streams("one"))
@@ -199,6 +274,8 @@ def test_a_regressor_gives_numbers(learner):
         (LinearRegression(), {}, "'LinearRegression' is no classifier, but the task is classification"),
         (RandomForestClassifier, {"trees": 3}, "unexpected keyword argument 'trees'"),
         (RandomForestClassifier(), {"n_estimator": 3}, "did you mean 'n_estimators'"),
+        (SVC(decision_function_shape="ovo"), {}, "decision_function_shape = 'ovo' has a number for each pair"),
+        (make_pipeline(SVC(decision_function_shape="ovo")), {}, "say 'ovr'"),
         (np.linalg.norm, {}, "is no estimator of scikit-learn's"),
     ],
 )

@@ -1,16 +1,20 @@
 """Learners and signals on a GPU: what they give on a CPU, up to rounding."""
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 
+from forgetgauge.learn import checkpoint
 from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import choose_device, describe, free_bytes
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.sisa import Sisa
+from forgetgauge.learn.stacked import trainer
 from forgetgauge.streams import Streams
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="GPU: needs one that torch can see")
@@ -80,3 +84,49 @@ def test_the_same_fit_twice_on_a_gpu_is_the_same_to_the_bit(images):
     there = images.on(choose_device("cuda"))
     one, two = (Minibatch(**RECIPE).fit(there, Streams("one")).state_dict() for _ in range(2))
     assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_a_stack_that_was_stopped_goes_on_from_its_checkpoint_with_the_same_bits(images, monkeypatch, tmp_path):
+    monkeypatch.setattr(checkpoint, "EVERY_S", 0.0)
+    monkeypatch.setattr(trainer, "CHUNK_STEPS", 8)
+    learner = Minibatch(**{**RECIPE, "epochs": 8})
+    there = images.on(choose_device("cuda"))
+    points = [there.subset(np.arange(k, k + 60)) for k in range(3)]
+    streams = [Streams(f"member {k}") for k in range(3)]
+    assert learner.engine(points).name == "traced"
+    whole = learner.fit_many(points, streams)
+    keep, kept = checkpoint.Checkpoint.keep, []
+
+    def stop_at_the_second(self, n_done, state):
+        keep(self, n_done, state)
+        kept.append(n_done)
+        if len(kept) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(checkpoint.Checkpoint, "keep", stop_at_the_second)
+        with pytest.raises(KeyboardInterrupt), checkpoint.keeping(checkpoint.Checkpoints(tmp_path, "work")):
+            learner.fit_many(points, streams)
+    again = checkpoint.Checkpoints(tmp_path, "work")
+    with checkpoint.keeping(again):
+        resumed = learner.fit_many(points, streams)
+    assert again.earlier_s > 0
+    for one, other in zip(whole, resumed, strict=True):
+        for name, tensor in one.state_dict().items():
+            assert torch.equal(tensor, other.state_dict()[name]), name
+
+
+def test_a_gpu_that_a_failed_assertion_made_deaf_is_called_lost():
+    """In a process of its own, which can do nothing more on it."""
+    program = """
+import torch
+from forgetgauge.learn.device import choose_device, is_lost
+device = choose_device("cuda")
+before = is_lost(device)
+try:
+    torch.zeros(3, device=device)[torch.tensor([5], device=device)].cpu()
+except RuntimeError:
+    print(before, is_lost(device), is_lost(torch.device("cpu")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["False", "True", "False"]

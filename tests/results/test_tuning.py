@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import RETRAINED, UNTREATED
 from forgetgauge.plan.strength import Strength, Tuning
 from forgetgauge.results.tuning import best_strength, loss_and_bound, tried_strengths, tuning_result, worth_playing
@@ -28,8 +29,9 @@ def view_of(utilities, price=0.01, chosen=None):
     game = SimpleNamespace(
         methods={"m": SimpleNamespace(tuning=tuning)}, price=SimpleNamespace(price=price, shadows=n_models), level=0.95
     )
-    run = SimpleNamespace(has=facts.__contains__, facts=facts.__getitem__)
-    return SimpleNamespace(game=game, graph=SimpleNamespace(costs=costs), run=run)
+    run = SimpleNamespace(has=facts.__contains__, facts=facts.__getitem__, state=SimpleNamespace(failed={}))
+    jobs = {key: SimpleNamespace(inputs={}) for key in facts}
+    return SimpleNamespace(game=game, graph=SimpleNamespace(costs=costs, jobs=jobs), run=run)
 
 
 def around(value):
@@ -75,11 +77,20 @@ def test_a_strength_at_which_a_model_diverges_or_is_missing_does_not_hold():
     diverged = [0.92, 0.92, None, 0.92]
     assert best_strength(view_of(utilities(around(0.92), diverged, around(0.92), diverged)), "m") == TRIED[2]
     assert best_strength(view_of(utilities(diverged, diverged, diverged, diverged)), "m") is None
-    lost = {**utilities(*[around(0.92)] * 4), RETRAINED: diverged}
-    assert best_strength(view_of(lost), "m") is None  # nothing to count from
     missing = view_of(utilities(*[around(0.92)] * 4))
     missing.run.has = lambda key: not key.startswith("1.0 ")
     assert best_strength(missing, "m") == TRIED[2]
+
+
+@pytest.mark.parametrize("which", [RETRAINED, UNTREATED])
+def test_with_nothing_to_count_from_no_strength_is_chosen_not_even_the_weakest(which):
+    diverged = view_of({**utilities(*[around(0.92)] * 4), which: [0.92, 0.92, None, 0.92]})
+    with pytest.raises(UserError, match=r"cannot be chosen: .* NaN or infinite values"):
+        best_strength(diverged, "m")
+    failed = view_of(utilities(*[around(0.92)] * 4))
+    failed.run.has, failed.run.state.failed = lambda key: key != f"{which} 2", {f"{which} 2": "it broke"}
+    with pytest.raises(UserError, match=r"cannot be chosen: .* failed \(it broke\)"):
+        best_strength(failed, "m")
 
 
 def test_the_evidence_is_in_the_result():

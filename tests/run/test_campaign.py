@@ -231,6 +231,18 @@ def test_scoring_a_new_adversary_trains_nothing_and_equals_a_run_that_had_it(fin
     assert scored["games"][0]["methods"] == whole["games"][0]["methods"]
 
 
+def test_a_game_that_cannot_begin_says_why_and_blames_no_disk(tmp_path, monkeypatch):
+    """Nothing can be assembled without its first job: what is missing there never was, and was not damaged."""
+
+    def fails(*_):
+        raise RuntimeError("lost on its way")
+
+    monkeypatch.setattr("forgetgauge.run.worker.initialise", fails)
+    with pytest.raises(UserError, match="“initialise the game” failed: RuntimeError: lost on its way") as refused:
+        played(tmp_path)
+    assert "disk" not in str(refused.value)
+
+
 def test_scoring_an_unfinished_run_is_refused(tmp_path):
     folder = RunFolder(tmp_path / "run")
     play(campaign(), folder, RunOptions(time_limit_s=0.0))

@@ -25,6 +25,7 @@ from forgetgauge.run.cluster.environment import SOURCE, differences, environment
 from forgetgauge.run.cluster.nodes import NODE, Nodes
 from forgetgauge.run.cluster.sending import gathered
 from forgetgauge.run.cluster.serving import Received
+from forgetgauge.run.options import RunOptions
 from forgetgauge.store.objects import CorruptArtefact, encode
 
 ONE_CPU = Demand(1, 0, 0)
@@ -63,6 +64,24 @@ def test_settings_of_one_executor_are_refused_by_another(call, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     code, _, err = call("run", "--executor", "inline", *option)
     assert (code, err) == (2, f"forgetgauge: executor 'inline' takes no {option[0]}\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"address": 6379}, "address = 6379 is not a text"),
+        ({"resources": {"cpu": 1}}, "resources = {'cpu': 1} is not a text"),
+        ({"shared_store": "no"}, "shared_store = 'no' is neither True nor False"),
+    ],
+)
+def test_a_setting_of_another_type_is_one_line_in_python_too(with_ray, settings, said):
+    with pytest.raises(UserError, match=said):
+        Asked.of(**settings)
+
+
+def test_settings_have_names():
+    with pytest.raises(UserError, match="the settings of executor 'inline' are no mapping"):
+        RunOptions(settings=["cpu"])
 
 
 def test_without_ray_one_line_says_what_to_install(call, tmp_path, monkeypatch):

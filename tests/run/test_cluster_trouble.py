@@ -9,7 +9,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.run.assignments import Assignment, Outcome, Sources
-from forgetgauge.run.cluster import asked, executor
+from forgetgauge.run.cluster import asked, executor, flights
 from forgetgauge.run.cluster.executor import Ray
 from forgetgauge.run.cluster.nodes import NODE
 
@@ -86,6 +86,11 @@ def stack(n: int) -> Assignment:
     return Assignment(made, frozenset(job.key for job in made))
 
 
+def send_due(ray) -> None:
+    for flight in ray._paused.take_due():
+        ray._send(flight)
+
+
 def ended(ray, assignment, *errors):
     """What comes of an assignment whose tasks end with these errors on node `a`, one after another."""
     ray.start(assignment, {})
@@ -93,6 +98,9 @@ def ended(ray, assignment, *errors):
         (flight,) = ray._flights.values()
         flight.node = ("a", "10.0.0.1")
         ray._trouble(flight, error())
+        for paused in ray._paused.flights:
+            paused.due = 0.0  # nobody waits here
+        send_due(ray)
     return ray._settled.popleft()[1] if ray._settled else None
 
 
@@ -108,6 +116,33 @@ def test_a_lost_machine_counts_against_nobody_and_is_not_asked_again(ray):
     assert ended(ray, stack(2), *[ERRORS.NodeDiedError] * 5) is None
     assert ray._ray.sent[-1]["label_selector"] == {NODE: "!in(a)"}
     assert not ray._died_on
+
+
+def test_what_a_machine_lost_waits_longer_each_time_and_what_is_stopped_meanwhile_is_not_sent(ray, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(flights.time, "monotonic", lambda: now[0])
+    assignment, pauses = stack(1), []
+    ray.start(assignment, {})
+    for _ in range(10):
+        (flight,) = ray._flights.values()
+        ray._trouble(flight, ERRORS.RayError())
+        assert not ray._flights
+        pauses.append(flight.due - now[0])
+        n_sent, now[0] = len(ray._ray.sent), flight.due - 0.01
+        send_due(ray)
+        assert len(ray._ray.sent) == n_sent
+        now[0] = flight.due
+        send_due(ray)
+    assert pauses[:4] == pytest.approx([0.1, 0.2, 0.4, 0.8])
+    assert pauses[-1] == 10.0
+    assert sum(pauses) > 30  # seconds for which Ray may take a dead machine for a sound one
+    (flight,) = ray._flights.values()
+    flight.n_lost = 0
+    ray._trouble(flight, ERRORS.RayError())
+    ray.stop(assignment)
+    now[0] += 100
+    send_due(ray)
+    assert not ray._flights
 
 
 def test_code_that_no_machine_can_be_sent_ends_the_run(ray):

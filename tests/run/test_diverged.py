@@ -34,9 +34,9 @@ def test_a_model_that_diverged_is_asked_once_and_those_asked_with_it_are_not_ask
     asked: Counter[int] = Counter()
     ask = model_jobs.outputs_of_many
 
-    def counted(models, points):
+    def counted(models, points, **how):
         asked[len(models)] += 1
-        return ask(models, points)
+        return ask(models, points, **how)
 
     monkeypatch.setattr(model_jobs, "outputs_of_many", counted)
     monkeypatch.setattr(Worker, "_units", lambda self, jobs: [tuple(jobs)])  # as on a GPU

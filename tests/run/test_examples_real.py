@@ -82,8 +82,8 @@ def test_the_examples_name_the_papers_eight_methods(example):
 @skip_without("cifar10")
 @pytest.mark.skipif(importlib.util.find_spec("opacus") is None, reason="opacus is not installed ([dp])")
 @pytest.mark.parametrize("table", ["table3", "table4b", "table5b"])
-def test_the_dp_example_is_the_game_of_the_papers_tables(table):
-    """So that one run serves them all."""
+def test_the_dp_example_has_the_models_of_the_papers_tables(table):
+    """At every ε that is a budget; at ε = ∞ the tables have batch norms, which DP-SGD knows not."""
     import tomllib
 
     from forgetgauge.run.campaign import Campaign
@@ -92,4 +92,5 @@ def test_the_dp_example_is_the_game_of_the_papers_tables(table):
     from forgetgauge.suites.tables import suite
 
     played = Campaign.plan(resolve(tomllib.loads((EXAMPLES / "dp-cifar10.toml").read_text()), "dp-cifar10.toml"))
-    assert plan_suite(suite(table, "paper")).campaign.jobs.keys() <= played.jobs.keys()
+    jobs = plan_suite(suite(table, "paper"), ["50", "150", "600"]).campaign.jobs
+    assert {key for key, job in jobs.items() if job.kind == "train"} <= played.jobs.keys()

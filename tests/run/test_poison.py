@@ -18,8 +18,8 @@ import pytest
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run import campaign, executors, trial, worker
-from forgetgauge.run.assignments import Assignment, Failure, Outcome, Resolved, Sources
-from forgetgauge.run.executors import N_LIVES, Processes
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Resolved, Sources
+from forgetgauge.run.executors import Processes
 from forgetgauge.run.scheduler import died_of, execute
 from forgetgauge.run.surroundings import _functions_kept, settings_kept
 from forgetgauge.store.objects import Artefact
@@ -28,7 +28,7 @@ from tests.made_up import MadeUp
 from tests.run.test_scheduler import StandIn, little_graph
 
 POISON = """
-import copy, os, sys, time
+import copy, gc, os, sys, time
 from pathlib import Path
 
 def exits(model, retain, forget, context): sys.exit(0)
@@ -36,6 +36,16 @@ def exits(model, retain, forget, context): sys.exit(0)
 def aborts(model, retain, forget, context): os.abort()
 
 def hangs(model, retain, forget, context): time.sleep(1000)
+
+def loses(model, retain, forget, context):
+    # as after an illegal access in a kernel: whatever this process asks of its GPU now would fail
+    from forgetgauge.run.worker import Worker
+    for worker in gc.get_objects():
+        if isinstance(worker, Worker):
+            worker._has_lost_its_device = lambda: True
+    with open("lost.txt", "a") as log:
+        log.write(str(os.getpid()) + " ")
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
 def wanders(model, retain, forget, context):
     os.chdir("/")
@@ -85,14 +95,17 @@ def poisoned(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_in_worker_processes_each_is_contained_and_the_rest_finishes(poisoned, call, tmp_path):
-    path = poisoned("exits", "aborts", "hangs", "wanders")
+    path = poisoned("exits", "aborts", "hangs", "wanders", "loses")
     code, out, err = call("run", path, "--executor", "processes", "--no-trial", "--quiet")
     assert code == 1
     rows = {line.split()[0]: line for line in out.splitlines() if line}
-    assert all("no pair completed" in rows[name] for name in ("exits", "aborts", "hangs"))
+    assert all("no pair completed" in rows[name] for name in ("exits", "aborts", "hangs", "loses"))
     assert all("no pair completed" not in rows[name] for name in ("retrain", "none", "wanders"))
     assert "SystemExit: it ended the program, with code 0" in err
     assert f"the worker process died (killed by signal {int(signal.SIGABRT)})" in err
+    assert "RuntimeError: CUDA error: an illegal memory access was encountered" in err
+    pids = (tmp_path / "lost.txt").read_text().split()
+    assert len(pids) == len(set(pids)) == N_LIVES  # each time in another process
     assert "ended after 8 s (limits.job_seconds = 8)" in err or "ended after 16 s (limits.job_seconds = 8)" in err
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir() and path.name != "__pycache__") == ["runs"]
 

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from forgetgauge.errors import DiskFull
+from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.plan.jobs import Job
-from forgetgauge.run.assignments import Assignment, Failure, Outcome
-from forgetgauge.run.executors import N_LIVES
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome
 from forgetgauge.run.limits import Limits
 from forgetgauge.run.scheduler import execute
 from forgetgauge.store.objects import CorruptArtefact, Receipt
@@ -285,6 +284,31 @@ def died(standin: InThisProcess) -> tuple[Assignment, Outcome]:
     if any(job.label == "unlearn 1" for job in assignment.jobs):
         raise Gone
     return StandIn.next(standin)
+
+
+class LosesItsDevice(InThisProcess):
+    """Whose GPU answers no more from `unlearn 1` on."""
+
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
+        assignment, outcome = super().next(timeout)
+        if any(job.label == "unlearn 1" for job in assignment.jobs):
+            failure = Failure("RuntimeError: CUDA error", "", tries=N_LIVES)
+            outcome = Outcome(failures=dict.fromkeys(assignment.wanted, failure), device_lost=True)
+        return assignment, outcome
+
+
+def test_without_its_gpu_a_run_in_one_process_ends_and_blames_no_other_job(folder):
+    jobs = little_graph()
+    for _ in range(N_LIVES):
+        standin = LosesItsDevice(folder)
+        with pytest.raises(UserError, match="the GPU stopped answering while “unlearn") as told:
+            execute(jobs, folder, standin)
+        assert "RuntimeError: CUDA error" in str(told.value)
+        assert folder.open_ledger().state.failed == {}
+    ending = execute(jobs, folder, standin := LosesItsDevice(folder))
+    assert "unlearn 1" in [found.job for found in ending.failed.values()]
+    assert "unlearn 1" not in standin.performed
+    assert execute(jobs, folder, InThisProcess(folder)).n_missing == 0
 
 
 def test_what_was_interrupted_did_not_die(folder):

@@ -122,6 +122,51 @@ def test_a_strength_at_which_models_diverge_is_no_failure(tmp_path):
     assert found.chosen < 1e9
 
 
+def test_no_strength_is_chosen_where_the_models_that_costs_are_counted_from_failed(tmp_path, monkeypatch):
+    """Else every strength would seem to cost too much, and the weakest would be played as if it were within reach."""
+    from forgetgauge.run import model_jobs
+
+    unlearn, broken = model_jobs.unlearn, [True]
+
+    def fail_for_retrained_shadows(jobs, *rest):
+        if broken[0] and any("retrained shadow" in job.label for job in jobs):
+            raise RuntimeError("the device went away")
+        return unlearn(jobs, *rest)
+
+    monkeypatch.setattr(model_jobs, "unlearn", fail_for_retrained_shadows)
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(UserError) as told:
+        play(planned(), folder, RunOptions("inline", "cpu"))
+    line = str(told.value)
+    assert line.startswith("the strength of 'neg-grad' cannot be chosen: ")
+    assert "RuntimeError: the device went away" in line
+    assert "\n" not in line
+    assert not folder.result.exists()
+    broken[0] = False
+    ending, result = play(planned(), folder, RunOptions("inline", "cpu"))  # the same command goes on
+    assert not ending.failed
+    assert any(one.bound is not None for one in result.methods["neg-grad"].tuning.tried)
+
+
+def test_a_strength_that_could_not_be_tried_is_named_beside_the_choice(tmp_path, monkeypatch):
+    from forgetgauge.run import model_jobs
+
+    unlearn = model_jobs.unlearn
+    strongest = planned().graphs[0].game.methods["neg-grad"].tuning.tried[-1]
+
+    def fail_at_the_strongest(jobs, *rest):
+        if jobs[0].unlearner.params.get("lr") == strongest:
+            raise RuntimeError("no such strength")
+        return unlearn(jobs, *rest)
+
+    monkeypatch.setattr(model_jobs, "unlearn", fail_at_the_strongest)
+    ending, result = play(planned(), RunFolder(tmp_path / "run"), RunOptions("inline", "cpu"))
+    assert len(ending.failed) == 3
+    (said,) = [warning for warning in result.games[0].warnings if "neg-grad" in warning and "chosen" in warning]
+    assert f"lr = {strongest:g}" in said
+    assert "failed" in said
+
+
 def test_published_settings_are_one_flag_away():
     game = planned(tuning={"preset": "published"}).graphs[0].game
     method = game.methods["neg-grad"]
@@ -191,6 +236,76 @@ def test_a_method_of_ones_own_joins_with_one_line():
     finally:
         del shrink.strength
     assert again.methods["own"].tuning == result.methods["own"].tuning
+
+
+def test_what_the_strength_does_not_change_is_found_once_for_each_shadow_model(tmp_path, monkeypatch):
+    from forgetgauge.run.method_memory import MethodMemory
+    from forgetgauge.unlearn import fisher, ssd
+
+    counted = {"fisher": 0, "ssd": 0}
+
+    def counting(name, function):
+        def count(*given, **named):
+            counted[name] += 1
+            return function(*given, **named)
+
+        return count
+
+    monkeypatch.setattr(fisher, "mean_squares", counting("fisher", fisher.mean_squares))
+    monkeypatch.setattr(ssd, "mean_squared_batch_gradients", counting("ssd", ssd.mean_squared_batch_gradients))
+    methods = {
+        "none": {},
+        "fisher": {"strength": "auto"},
+        "sampled": {"method": "fisher", "labels": "sampled", "strength": "auto"},
+        "ssd": {"strength": "auto"},
+    }
+    kept, alone = RunFolder(tmp_path / "kept"), RunFolder(tmp_path / "alone")
+    _, result = play(planned(unlearners=methods), kept, RunOptions("inline", "cpu"))
+    n_game = 2 * AUTO["game"]["pairs"]
+    assert counted == {"fisher": 2 * (3 + n_game), "ssd": 2 * (3 + n_game)}  # two Fishers; F and R ∪ F
+    assert all(len(result.methods[name].tuning.tried) >= 3 for name in ("fisher", "sampled", "ssd"))
+    monkeypatch.setattr(MethodMemory, "of", lambda self, key: {})
+    play(planned(unlearners=methods), alone, RunOptions("inline", "cpu"))
+    assert counted["ssd"] > 4 * (3 + n_game)
+    assert same(kept.path, alone.path)
+
+
+def shrink_remembering(model, retain, forget, context, *, by):
+    """As `shrink`, with something that takes long and is the same at every strength."""
+    if "found" not in context.kept:
+        context.kept["found"] = context.common.seed("what it finds")
+        FOUND.append(context.kept["found"])
+    assert context.kept["found"] == context.common.seed("what it finds")
+    return shrink(model, retain, forget, context, by=by)
+
+
+FOUND: list[int] = []
+
+
+def test_a_method_of_ones_own_keeps_what_its_strength_does_not_change(monkeypatch):
+    how = {"data": "digits", "fraction": 0.2, "alpha": 0.5, "pairs": 1, "shadows": 2, "tuning_shadows": 3}
+    how |= {"learner": {"epochs": 1, "batch_size": 64}, "adversaries": ["confidence"], "price": 0.05, "strengths": 3}
+    methods = {"none": {}, "own": {"method": shrink_remembering, "strength": "auto"}}
+    monkeypatch.setattr(shrink_remembering, "strength", Strength("by", 0.001, 0.9), raising=False)
+    FOUND.clear()
+    result = evaluate(unlearner=methods, on_failure="record", **how)  # which tries nothing first
+    assert result.failures == []
+    assert len(result.methods["own"].tuning.tried) >= 3
+    assert len(FOUND) == len(set(FOUND)) == 3 + 2  # once for each shadow model, and for each model of the game
+
+
+def test_what_methods_found_is_forgotten_when_there_is_no_room_the_oldest_first():
+    import numpy as np
+
+    from forgetgauge.run.method_memory import MethodMemory
+
+    memory = MethodMemory(room=100)
+    for key in "abc":
+        memory.of(key)["table"] = {"weight": [np.zeros(5)]}  # 40 bytes
+    assert memory.of("a")["table"]
+    memory.trim()
+    assert memory.of("b") == {}
+    assert memory.of("a") != {} != memory.of("c")
 
 
 # -- the frontier ------------------------------------------------------------------------------------------------------

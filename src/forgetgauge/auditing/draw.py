@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from forgetgauge.auditing.formats import refuse_other_separators
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 from forgetgauge.records import Record, read_record
@@ -133,9 +136,9 @@ def read_points(path: Path, by: str | None) -> dict[str, str]:
     else:
         rows = _csv_rows(path, text, by)
     points: dict[str, str] = {}
-    for number, (point, unit) in enumerate(rows, 2 if path.suffix.lower() == ".csv" else 1):
+    for number, (point, unit) in enumerate(rows, 1):
         if not point or not unit:
-            raise UserError(f"{path}: line {number} has an empty {'point' if not point else by}")
+            raise UserError(f"{path}: row {number}: {by if point else 'point'} is blank")
         if point in points:
             raise UserError(f"{path}: point '{point}' is listed twice")
         points[point] = unit
@@ -146,12 +149,13 @@ def read_points(path: Path, by: str | None) -> dict[str, str]:
 
 def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
     try:
-        table = csv.DictReader(text.splitlines())
-        names, body = list(table.fieldnames or []), list(table)
+        lines = [[cell.strip() for cell in line] for line in csv.reader(io.StringIO(text, newline="")) if line]
     except csv.Error as error:
         raise UserError(f"{path}: not a .csv file: {error}") from None
-    if not names:
+    if not lines:
         raise UserError(f"{path}: it has no header")
+    names, *body = lines
+    refuse_other_separators(str(path), names)
     if by is not None and by not in names:
         raise UserError(f"{path}: there is no column '{by}'; there are {', '.join(names)}")
     of_point = "point" if "point" in names else names[0]
@@ -160,7 +164,14 @@ def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
             f"{path}: its first line begins with '{of_point}', which looks like a point: a .csv needs a header, such "
             "as point (a list without one is called .txt)"
         )
-    return [((row[of_point] or "").strip(), (row[by or of_point] or "").strip()) for row in body]
+    for name in (of_point, by or of_point):
+        if names.count(name) > 1:
+            raise UserError(f"{path}: the column {name} stands twice")
+    for number, line in enumerate(body, 1):
+        if len(line) != len(names):
+            raise UserError(f"{path}: row {number} has {len(line)} cells, but the header has {len(names)}")
+    point, unit = names.index(of_point), names.index(by or of_point)
+    return [(line[point], line[unit]) for line in body]
 
 
 def make_draw(
@@ -205,13 +216,22 @@ def read_draw(path: Path) -> Draw:
     found = read_record(path, Draw)
     if found.forget is None or found.unseen is None or found.seed is None:
         raise UserError(f"{path}: a list of points was committed to, but nothing is drawn yet: give it a seed")
-    units = found.unit_of or {point: point for point in (*found.forget, *found.unseen)}
-    if set(units) != {*found.forget, *found.unseen} or not _is_drawn(found, units):
+    if not _is_drawn(found):
         raise UserError(f"{path}: F and T are not those that the seed draws: the file was changed")
     return found
 
 
-def _is_drawn(found: Draw, units: Mapping[str, str]) -> bool:
-    """Whether the seed draws these sets of these points; that none of the list was left out, the list alone shows."""
-    again = drawn(units, found, found.seed, found.seed_from)
-    return (again.forget, again.unseen) == (sorted(found.forget or ()), sorted(found.unseen or ()))
+def _is_drawn(found: Draw) -> bool:
+    """Whether the seed draws these sets of these points, and as many as it says; that none of the list was left out,
+    the list alone shows."""
+    forget, unseen = sorted(found.forget or ()), sorted(found.unseen or ())
+    units = {point: point for point in (*forget, *unseen)} if found.unit_of is None else found.unit_of
+    sizes = Counter(units.values())
+    fits = (
+        (found.kind == "points") == (found.unit_of is None) == (found.by is None)
+        and set(units) == {*forget, *unseen}
+        and len(sizes) == (found.n_forget if found.kind == "pairs" else 2 * found.n_forget) <= found.n_units
+        and (found.kind != "pairs" or set(sizes.values()) == {2})
+    )
+    again = drawn(units, found, found.seed, found.seed_from) if fits else None
+    return again is not None and (again.forget, again.unseen) == (forget, unseen)

@@ -25,6 +25,7 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 _SHADOW_SETS = {"shadow-in": True, "shadow-out": False}
 _REFERENCE_SETS = {"reference-in": True, "reference-out": False}
 _PLAIN = tuple(name for name in (*REQUIRED, *OPTIONAL, "model", "person") if name != "logits")
+_WHOLE_NAME = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LOGIT = re.compile(r"logit_(\d+)")
 _OF_SHADOWS = ("label", "model", "method", "person", "score", "loss")
 """Columns that a shadow row may fill; the others are blank there."""
@@ -75,6 +76,13 @@ def read_csv(path: Path) -> Raw:
     return table.raw()
 
 
+def refuse_other_separators(source: str, header: Sequence[str]) -> None:
+    """UserError of a header in one cell that was meant to be several."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and separator in header[0]:
+            raise UserError(f"{source}: its cells are separated by {name}; separate them by commas")
+
+
 class _Cells:
     """Texts in rows and columns, which take little more room than in their file: each by itself would take ten times
     that."""
@@ -104,9 +112,7 @@ class _Table:
 
     def __init__(self, source: str, header: Sequence[str], body: Iterator[Sequence[str]]) -> None:
         self.source = source
-        for separator, name in ((";", "semicolons"), ("\t", "tabs")):
-            if len(header) == 1 and separator in header[0]:
-                raise UserError(f"{source}: its cells are separated by {name}; separate them by commas")
+        refuse_other_separators(source, header)
         for name in header:
             if name not in _PLAIN and not _LOGIT.fullmatch(name) and not name.startswith(_FEATURE):
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
@@ -184,10 +190,10 @@ class _Table:
         return np.fromiter(self._converted(name, rows, convert), dtype=kind, count=n_rows)
 
     def _names(self, name: str, rows: Bools, n_rows: int) -> Array:
-        """Whole numbers where all are, else texts."""
+        """Whole numbers where all are spelled like such, else texts: 007 is another name than 7."""
         are_whole, longest, total = name in _IDS, 1, 0
         for cell in self._converted(name, rows, str):
-            are_whole = are_whole and bool(re.fullmatch(r"-?\d{1,18}", cell))
+            are_whole = are_whole and bool(_WHOLE_NAME.fullmatch(cell))
             longest, total = max(longest, len(cell)), total + len(cell)
         if are_whole:
             return np.fromiter(self._converted(name, rows, int), dtype=np.int64, count=n_rows)

@@ -177,12 +177,23 @@ class _Audit:
         in_forget, units = self.file.outputs.in_forget[rows], self._units(rows)
         tests: dict[str, ModelTest] = {}
         for name, says, score in self._answers(method, rows):
+            if _is_constant(says) and _is_constant(score):
+                self.notes.append(f"{method}: {name} says the same of all points, which measures nothing: left out.")
+                continue
+            if says is not None and _is_constant(says):
+                self.notes.append(f"{method}: {name} answers alike for all points: its scores were tested instead.")
+                says = None
             tests[name] = self._test(says, score, in_forget, units)
             n_top = round(TOP * len(rows))
             if score is not None and self.draw.kind == "points" and n_top >= 1:
                 tests[f"{name}, top {TOP:.0%}"] = top_test(score, in_forget, n_top)
             if score is not None and self.draw.kind == "groups":
                 tests[f"{name}, mean of each {self.draw.by}"] = _means_test(score, in_forget, units)
+        if not tests:
+            raise UserError(
+                f"{self.file.source}: {method}: every score and decision is the same for all points, so nothing was "
+                "measured"
+            )
         n_forget = int(in_forget.sum()) if self.draw.kind == "points" else self.draw.n_forget
         basis = Basis(
             self.draw.kind,
@@ -280,6 +291,11 @@ class _Audit:
             return {}
         parts: Mapping[str, Ints] = {"forget": rows[in_forget], "unseen": rows[~in_forget]}
         return {name: CLASSIFICATION.utility(outputs.logits[part], outputs.label[part]) for name, part in parts.items()}
+
+
+def _is_constant(answers: Bools | Floats | None) -> bool:
+    """So are those of who says nothing."""
+    return answers is None or bool((answers == answers[0]).all())
 
 
 def _largest(score: Floats, n: int) -> Bools:

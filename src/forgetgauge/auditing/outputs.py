@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from forgetgauge.attack.signals import Signals
 from forgetgauge.auditing.references import REFERENCE, References, arranged
-from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.tasks.classification import are_probabilities
+from forgetgauge.errors import UserError
+from forgetgauge.tasks.classification import MOST_CLASSES, are_probabilities
 
 Array = npt.NDArray[Any]
 Raw = Mapping[str, Array]
@@ -120,7 +120,7 @@ def meant_set(given: str, valid: Sequence[str]) -> str:
 
 
 class Reader:
-    """Takes the named arrays of a file to pieces, refusing what does not fit."""
+    """Takes the named arrays of a file, whose shapes fit, to pieces, refusing what does not fit."""
 
     def __init__(self, source: str, raw: Raw, notes: Sequence[str] = (), *, needs_shadows: bool = True) -> None:
         self.source, self.raw, self.needs_shadows = source, raw, needs_shadows
@@ -128,7 +128,6 @@ class Reader:
 
     def file(self, digest: str) -> AuditFile:
         self._check_names()
-        self._check_lengths("pair", [*REQUIRED, *OPTIONAL, "features"])
         if len(self.raw["pair"]) == 0:
             self._refuse("it has no rows, but an audit needs at least one pair")
         logits, scores, decision = self._logits("logits"), self._scores(""), self._bools("decision")
@@ -170,7 +169,6 @@ class Reader:
             return None
         if "reference_point" not in self.raw:
             self._refuse(f"{given[0]} needs reference_point: which point under audit each row is of")
-        self._check_lengths("reference_point", list(REFERENCE))
         said = [name for name in ("logits", *OWN_SCORES) if f"reference_{name}" in self.raw]
         if not said:
             self._refuse("reference models say nothing: give reference_logits, reference_score or reference_loss")
@@ -209,7 +207,6 @@ class Reader:
                 f"{lacking}: thresholds for {fitted[0]} are fitted on shadow models; give shadow_{fitted[0]}, "
                 "shadow_label and shadow_member, or the decisions alone"
             )
-        self._check_lengths("shadow_member", list(SHADOW))
         n = len(self.raw["shadow_member"])
         for name in fitted:
             if f"shadow_{name}" not in self.raw:
@@ -243,28 +240,18 @@ class Reader:
     # -- columns -------------------------------------------------------------------------------------------------
 
     def _check_names(self) -> None:
-        valid = (*REQUIRED, *OPTIONAL, *SHADOW, *REFERENCE)
-        for name in self.raw:
-            if name not in (*valid, "features"):
-                self._refuse(unknown_name("column", name, valid))
+        for name in PERSON:
+            if name in self.raw:
+                self._refuse(f"{name} has no use here: leave the column out")
         for name in REQUIRED:
             if name not in self.raw:
                 one = "; of one model alone, give --draw or --requests" if name in ("pair", "side") else ""
                 self._refuse(f"the column {name} is missing{one}")
 
-    def _check_lengths(self, first: str, names: list[str]) -> None:
-        for name in names:
-            if name == "share_retrain" and name in self.raw and self.raw[name].ndim == 0:
-                continue  # one value for the whole file
-            if name in self.raw and self.raw[name].ndim != (2 if name.endswith(("logits", "features")) else 1):
-                self._refuse(f"{name} has the shape {self.raw[name].shape}, but it must be one row for each output")
-            if name in self.raw and len(self.raw[name]) != len(self.raw[first]):
-                self._refuse(f"{name} has {len(self.raw[name])} rows, but {first} has {len(self.raw[first])}")
-
     def _ids(self, name: str) -> Array:
         column = self.raw[name]
         if column.dtype.kind in "iu":
-            return column.astype(np.int64)
+            return column.astype(np.int64 if column.max(initial=0) < 2**63 else np.str_)
         if column.dtype.kind != "U":
             self._refuse(f"{name} must be whole numbers or text, not {column.dtype}")
         return column
@@ -293,6 +280,8 @@ class Reader:
         column = self.raw.get(name, np.zeros(n, dtype=np.int64))
         if column.dtype.kind not in "iu" or column.min(initial=0) < 0:
             self._refuse(f"{name} must be whole numbers 0, 1, …")
+        if column.max(initial=0) >= MOST_CLASSES:
+            self._refuse(f"{name} must be numbers of classes, below {MOST_CLASSES:,}, but one is {column.max()}")
         return column.astype(np.int64)
 
     def _weights(self, n: int) -> npt.NDArray[np.float64]:

@@ -7,7 +7,8 @@ point, whose score or loss is the mean of the records', as the adversary sees th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -49,8 +50,8 @@ def as_drawn(raw: Raw, draw: Draw, source: str) -> Raw:
 
 def by_person(raw: Raw, source: str) -> tuple[Raw, list[str]]:
     """The columns with a row for each person in the place of their records, and what a reader must know of it."""
-    if "person" not in raw:
-        return raw, []
+    if "person" not in raw or not len(raw["person"]):
+        return {name: column for name, column in raw.items() if name != "person"}, []
     for name in ("logits", "decision", "label"):
         if name in raw:
             _refuse(
@@ -71,8 +72,9 @@ def by_person(raw: Raw, source: str) -> tuple[Raw, list[str]]:
             _refuse(source, f"reference_point has '{unknown}', which is no point under audit")
         persons["reference_"] = np.array([person_of[point] for point in shown])
     found: dict[str, Array] = {name: raw[name] for name in ("share_retrain",) if name in raw}
+    n_records = Counter(person_of.values())
     for block, of_block in persons.items():
-        found |= _merged(raw, block, of_block, source)
+        found |= _merged(raw, block, of_block, n_records, source)
     n_persons = len(set(persons[""].tolist()))
     note = (
         f"Each of the {counted(n_persons, 'point')} is a person, judged by the mean of what the model says of their "
@@ -81,13 +83,17 @@ def by_person(raw: Raw, source: str) -> tuple[Raw, list[str]]:
     return found, [note]
 
 
-def _merged(raw: Raw, block: str, person: Array, source: str) -> dict[str, Array]:
+def _merged(raw: Raw, block: str, person: Array, n_records: Mapping[str, int], source: str) -> dict[str, Array]:
     """The rows of a block, one for each model and person, in the order in which they are first met."""
     models = [raw[name] for name in _MODEL[block] if name in raw]
     row, first = _numbered([*models, person])
     point = "point" if block == "" else "reference_point"
     if block != "shadow_":
         _check_records(source, [*models, raw[point].astype(str)])
+        for one, n_shown in zip(person[first].tolist(), np.bincount(row).tolist(), strict=True):
+            if n_shown != n_records[one]:
+                of_all = f"{n_shown} of {counted(n_records[one], 'record')}"
+                _refuse(source, f"a model shows {of_all} of person {one}; every model must show all of them")
     found: dict[str, Array] = {}
     for name in _ROWS[block]:
         if name not in raw:
@@ -132,15 +138,13 @@ def _means(values: Array, row: Ints, source: str, name: str) -> Array:
 def _check_columns(raw: Raw, source: str) -> None:
     if "point" not in raw:
         _refuse(source, "the column point is missing: it names the records")
-    for block in _ROWS:
-        key = {"": "person", "shadow_": "shadow_member", "reference_": "reference_point"}[block]
-        of_block = [name for name in raw if name.startswith(block)] if block else ["point", *_ROWS[""], *OWN_SCORES]
-        for name in of_block:
-            if key in raw and name in raw and raw[name].ndim and len(raw[name]) != len(raw[key]):
-                _refuse(source, f"{name} has {len(raw[name])} rows, but {key} has {len(raw[key])}")
-    for name in ("person", "shadow_person"):
+    for name in ("point", "reference_point", "person", "shadow_person"):
         if name in raw and raw[name].dtype.kind not in "iuU":
             _refuse(source, f"{name} must be whole numbers or text, not {raw[name].dtype}")
+    record, first = _numbered([raw["point"]])
+    other = np.flatnonzero(raw["person"][first][record] != raw["person"])
+    if len(other):
+        _refuse(source, f"point {raw['point'][other[0]]} is of more than one person")
 
 
 def _refuse(source: str, what: str) -> NoReturn:

@@ -27,11 +27,7 @@ def of_the_draw(raw: Raw, draw: Draw, source: str) -> Raw:
     kept = np.array([name in sets for name in names.tolist()])
     if not kept.any():
         raise UserError(f"{source}: none of its points is in the draw; it has '{names[0] if len(names) else ''}'")
-    of_points = {
-        name: column[kept]
-        for name, column in raw.items()
-        if not name.startswith(_OTHER_ROWS) and column.ndim and len(column) == len(kept)
-    }
+    of_points = {name: column[kept] for name, column in raw.items() if not name.startswith(_OTHER_ROWS) and column.ndim}
     return _with_a_split(
         {**raw, **of_points, **_references_of(raw, sets)}, np.array([sets[name] for name in names[kept].tolist()])
     )
@@ -64,4 +60,4 @@ def _references_of(raw: Raw, known: Container[str]) -> Raw:
     if "reference_point" not in raw:
         return {}
     kept = np.array([name in known for name in raw["reference_point"].astype(str).tolist()], dtype=np.bool_)
-    return {name: raw[name][kept] for name in REFERENCE if name in raw and len(raw[name]) == len(kept)}
+    return {name: raw[name][kept] for name in REFERENCE if name in raw}

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -249,11 +250,18 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
 
 def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:
     """(n_points,) whole numbers, copied and read-only; names of groups are numbered in alphabetical order."""
-    given = np.asarray(groups)
+    given = np.asarray(groups, dtype=None if hasattr(groups, "__array__") else object)  # else None becomes a name
+    if given.dtype == object and all(isinstance(one, str) for one in given.flat):
+        given = given.astype(str)
+    if given.dtype == object and all(isinstance(one, Integral) and -(2**63) <= int(one) < 2**63 for one in given.flat):
+        given = given.astype(bool if any(isinstance(one, bool) for one in given.flat) else np.int64)
     if given.dtype.kind in "US":
+        if not np.char.str_len(np.char.strip(given)).all():
+            raise UserError(f"data '{name}': a name in groups is blank; whose group is a point that has none?")
         given = np.unique(given, return_inverse=True)[1].reshape(given.shape)
     if given.dtype.kind not in "iu":
-        raise UserError(f"data '{name}': groups must be whole numbers or names, but they are of type {given.dtype}")
+        what = "of several types, or too large" if given.dtype == object else f"of type {given.dtype}"
+        raise UserError(f"data '{name}': groups must be whole numbers or names, but they are {what}")
     if given.shape != (n_points,):
         raise UserError(f"data '{name}': groups of shape {given.shape}, not one for each of {n_points} points")
     named = given.astype(np.int64)

@@ -6,6 +6,7 @@ It is imported by `library` alone, and when something of it is first used.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -38,9 +39,8 @@ def library(what: str) -> Any:
 
 def unpacked_gguf(file: Path) -> Path:
     """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder."""
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    folder = data_folder() / "checkpoints" / digest
+    facts = file.stat()
+    folder = data_folder() / "checkpoints" / _digest(file, facts.st_mtime_ns, facts.st_size)
     if (folder / "model.safetensors").is_file():
         return folder
     if is_read_only():
@@ -60,6 +60,13 @@ def unpacked_gguf(file: Path) -> Path:
         _save(model, Path(part))
         shutil.copytree(part, folder, dirs_exist_ok=True)
     return folder
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(file: Path, changed: int, size: int) -> str:
+    """Of a file while it stays as it is: it is asked for with every model that is made."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _save(model: Any, folder: Path) -> None:

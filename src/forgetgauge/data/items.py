@@ -27,6 +27,8 @@ INPUTS = ("pixel_values", "input_ids", "image", "images", "img", "x", "input", "
 LABELS = ("label", "labels", "y", "target", "targets", "fine_label", "class")
 """Names by which the two columns are found where nobody says them, in this order."""
 CHANNELS = (1, 3, 4)
+PALETTES = ("P", "PA")
+"""Modes of pictures whose pixels are numbers in a list of colours, another one for each picture."""
 MASK = "attention_mask"
 SPLITS = ("train", "test")
 
@@ -111,9 +113,13 @@ def _chosen(loader: DataLoader[Any], name: str) -> list[int]:
     own = loader.batch_size is None and loader.batch_sampler is not None
     sampler = loader.batch_sampler if own else loader.sampler
     if isinstance(sampler, SubsetRandomSampler):
-        return sorted(int(index) for index in sampler.indices)
-    if isinstance(sampler, SequentialSampler) or (isinstance(sampler, RandomSampler) and not sampler.replacement):
-        return list(range(len(loader.dataset)))  # type: ignore[arg-type]
+        return sorted({int(index) for index in sampler.indices})
+    n_points = len(loader.dataset)  # type: ignore[arg-type]
+    shows_each_once = isinstance(sampler, SequentialSampler) or (
+        isinstance(sampler, RandomSampler) and not sampler.replacement
+    )
+    if shows_each_once and len(sampler) == n_points:  # type: ignore[arg-type]
+        return list(range(n_points))
     raise UserError(
         f"data '{name}': a DataLoader with a sampler of its own ({type(sampler).__name__}) may show points twice or "
         "never; give its data set, or a Subset of it"
@@ -149,7 +155,7 @@ class _Reader:
         """(b, …) inputs and (b,) labels."""
         given, wanted = self.two(batch, where)
         inputs, labels = self._input(given, where), _tensor(wanted)
-        if labels is None or labels.numel() != len(inputs):
+        if labels is None or inputs.dim() == 0 or labels.numel() != len(inputs):
             raise UserError(f"data '{self.name}': the labels of {where} are not one number for each point")
         return inputs, labels.reshape(-1)
 
@@ -223,7 +229,7 @@ def _tensor(part: Any) -> Tensor | None:
         except ValueError:  # of several lengths
             return None
     if hasattr(part, "__array_interface__") and hasattr(part, "getbands"):  # a PIL image
-        pixels = np.array(part)
+        pixels = np.array(part.convert("RGB") if part.mode in PALETTES else part)
         return _numbers(np.moveaxis(pixels, -1, 0) if pixels.ndim == 3 else pixels[None])
     return None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,12 +18,14 @@ from forgetgauge import plugins
 from forgetgauge.data.arrays import dataset_of, files_of, is_path, read_npz
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.items import Columns, columns_of, has_items, splits_of, stacked
-from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.errors import UserError, placed_line_of, unknown_name
 from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plugins.catalogue import code_behind
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Task
 
+_KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+"""What a parameter may be whose type a reader states in one word."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -99,7 +102,9 @@ def as_dataset(thing: Any, name: str, task: Task | None = None, columns: Columns
         return _read_path(str(thing), _stamp(thing), task)
     splits = splits_of(thing) or (list(thing) if _is_two(thing) and all(map(has_items, thing)) else [thing])
     if all(has_items(part) for part in splits):
-        return dataset_of(name, *(stacked(part, name, columns) for part in splits), task=task)
+        with _users_code(name):
+            pairs = [stacked(part, name, columns) for part in splits]
+        return dataset_of(name, *pairs, task=task)
     if all(isinstance(part, Mapping) for part in splits):
         return dataset_of(name, *(columns_of(part, name, columns) for part in splits), copy=True, task=task)
     _refuse_columns(name, columns)
@@ -135,9 +140,22 @@ def _of_task(dataset: Dataset, task: Task | None) -> Dataset:
 
 @functools.lru_cache(maxsize=2)
 def _read(read: Callable[..., Any], name: str, params: str, task: Task | None) -> Dataset:
-    made = read(**json.loads(params))
-    is_shipped = isinstance(made, Dataset) and name in plugins.data.entries
-    return _of_task(made, task) if is_shipped else as_dataset(made, name, task)
+    if name in plugins.data.entries:
+        return _of_task(read(**json.loads(params)), task)
+    with _users_code(name):
+        made = read(**json.loads(params))
+    return as_dataset(made, name, task)
+
+
+@contextmanager
+def _users_code(name: str) -> Iterator[None]:
+    """What it raises is one line, which says where."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"data '{name}': {placed_line_of(error)}") from error
 
 
 @functools.lru_cache(maxsize=2)
@@ -162,7 +180,7 @@ def _refuse(name: str, params: Mapping[str, Any]) -> None:
 
 
 def _check_params(name: str, read: Callable[..., Any], params: Mapping[str, Any]) -> None:
-    """One line on a parameter the reader does not know, or on one it needs."""
+    """One line on a parameter the reader does not know, on one it needs, or on one of another type than it says."""
     try:
         signature = inspect.signature(read)
     except (TypeError, ValueError):  # a reader written in C has none
@@ -180,3 +198,9 @@ def _check_params(name: str, read: Callable[..., Any], params: Mapping[str, Any]
         signature.bind(**params)
     except TypeError as error:
         raise UserError(f"data.params: '{name}': {error}") from None
+    for key, value in params.items():
+        annotation = signature.parameters[key].annotation
+        said = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        kind = _KINDS.get(said)
+        if kind is not None and (not isinstance(value, kind) or isinstance(value, bool) != (said == "bool")):
+            raise UserError(f"data.params: '{name}': {key} = {value!r} is not of the type {said}")

@@ -48,6 +48,8 @@ def load_people(
     most = len(FIRST) * len(LAST)
     if not isinstance(people, int) or not 2 <= people <= most:
         raise UserError(f"data 'people': people = {people!r} is not a whole number from 2 to {most}")
+    if seed < 0:
+        raise UserError(f"data 'people': seed = {seed} is below 0")
     records = draw_people(people, np.random.default_rng(seed))
     return dataset_of_records("people", records, Encoding(tokenizer, max_length, count, vocab))
 

@@ -93,7 +93,7 @@ class SwapPair:
         return None if self.split.groups is None else self.split.groups[self.points]
 
 
-def split_sizes(n: int, alpha: float | Fraction) -> tuple[int, int]:
+def split_sizes(n: int, alpha: float | Fraction, unit: str = "point") -> tuple[int, int]:
     """(|R|, k) for |D| = n and unlearning portion α = |F| / |R ∪ F|.
 
     k is αn/(1+α) rounded to the nearest integer, halves upwards; what is left over goes to R. The rounding is exact: a
@@ -107,11 +107,13 @@ def split_sizes(n: int, alpha: float | Fraction) -> tuple[int, int]:
     exact = Fraction(alpha).limit_denominator(_LARGEST_DENOMINATOR)
     k = math.floor(exact * n / (1 + exact) + Fraction(1, 2))
     if k < 1:
-        raise ValueError(f"alpha = {alpha} of {n} points leaves no point to forget; use more points or a larger alpha")
+        raise ValueError(
+            f"alpha = {alpha} of {n} {unit}s leaves no {unit} to forget; use more {unit}s or a larger alpha"
+        )
     if 2 * k >= n:
         raise ValueError(
-            f"alpha = {alpha} of {n} points forgets {k} and keeps {k} unseen, which leaves no point to retain; "
-            "use more points or a smaller alpha"
+            f"alpha = {alpha} of {n} {unit}s forgets {k} and keeps {k} unseen, which leaves no {unit} to retain; "
+            f"use more {unit}s or a smaller alpha"
         )
     return n - 2 * k, k
 

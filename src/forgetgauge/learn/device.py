@@ -70,6 +70,19 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
 
 
+def is_lost(device: torch.device) -> bool:
+    """Whether a GPU answers this process no more, as after an illegal access or an assertion that failed in a kernel:
+    then whatever is asked of it fails, whoever asks."""
+    if device.type != "cuda":
+        return False
+    try:
+        torch.zeros(1, device=device).add_(1).item()
+        torch.cuda.synchronize(device)
+    except Exception as error:
+        return not is_out_of_memory(error)
+    return False
+
+
 def kernels_on(device: torch.device, name: str) -> ModuleType | None:
     """The module of Triton kernels by that name, where there is a GPU and Triton to run them."""
     if device.type != "cuda":

@@ -39,7 +39,7 @@ class FittedEstimator(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, …) inputs -> (n, n_outputs) logits or, of a regression, numbers."""
-        rows = x.detach().cpu().flatten(1).numpy()
+        rows = _rows(x)
         if self.estimator is None:
             return torch.zeros(len(rows), self.n_outputs, device=x.device)
         outputs = self._logits(rows) if self.task.has_classes else self.estimator.predict(rows).reshape(len(rows), 1)
@@ -47,21 +47,24 @@ class FittedEstimator(nn.Module):
 
     def _logits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Logarithms of probabilities where it has them, else its decision function, else its word alone."""
-        seen = np.asarray(self.estimator.classes_, dtype=np.int64)
         if hasattr(self.estimator, "predict_proba"):
-            return np.log(np.maximum(self._spread(self.estimator.predict_proba(rows), seen, 0.0), FLOOR))
+            found = np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
+            return np.log(np.maximum(self._spread(found, "predict_proba", 0.0), FLOOR))
         if hasattr(self.estimator, "decision_function"):
             found = np.asarray(self.estimator.decision_function(rows), dtype=np.float64)
             found = np.stack([np.zeros_like(found), found], axis=1) if found.ndim == 1 else found
-            if found.shape[1] == len(seen):
-                return self._spread(found, seen, float(found.min(initial=0.0)) - 1.0)
+            return self._spread(found, "decision_function", float(found.min(initial=0.0)) - 1.0)
         said = np.asarray(self.estimator.predict(rows), dtype=np.int64)
         return np.log(np.maximum(np.eye(self.n_outputs)[said], FLOOR))
 
-    def _spread(
-        self, found: npt.NDArray[Any], seen: npt.NDArray[np.int64], otherwise: float
-    ) -> npt.NDArray[np.float64]:
+    def _spread(self, found: npt.NDArray[np.float64], by: str, otherwise: float) -> npt.NDArray[np.float64]:
         """Columns of the classes it was shown among those of all classes."""
+        seen = np.asarray(self.estimator.classes_, dtype=np.int64)
+        if found.ndim != 2 or found.shape[1] != len(seen):
+            raise UserError(
+                f"{type(self.estimator).__name__}: {by} gave an array of {found.shape}, but there must be a "
+                f"column for each class it was trained on, {len(seen)} in all"
+            )
         whole = np.full((len(found), self.n_outputs), otherwise)
         whole[:, seen] = found
         return whole
@@ -104,7 +107,7 @@ class EstimatorLearner:
         model.estimator = clone(model.like)
         drawn = {key: _seed(streams, key) for key in sorted(model.like.get_params(deep=True)) if _is_seed(key)}
         model.estimator.set_params(**drawn)
-        model.estimator.fit(points.x.cpu().flatten(1).numpy(), points.y.cpu().numpy())
+        model.estimator.fit(_rows(points.x), points.y.cpu().numpy())
         return model.eval()
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
@@ -134,12 +137,28 @@ class EstimatorLearner:
         if not (is_classifier if task.has_classes else is_regressor)(like):
             needed = "classifier" if task.has_classes else "regressor"
             raise UserError(f"model '{type(like).__name__}' is no {needed}, but the task is {task.name}")
+        if _compares_pairs(like):
+            raise UserError(
+                f"model '{type(like).__name__}': decision_function_shape = 'ovo' has a number for each pair of "
+                "classes; say 'ovr', which has one for each class"
+            )
         return like
 
 
 def is_estimator(thing: Any) -> bool:
     """Whether it is an estimator, or a class of them, by its methods."""
     return all(callable(getattr(thing, name, None)) for name in ("fit", "get_params", "set_params"))
+
+
+def _compares_pairs(like: Any) -> bool:
+    """Whether it is an SVC with a number for each pair of classes: of three classes there are three pairs."""
+    last = like.steps[-1][1] if hasattr(like, "steps") else like
+    return getattr(last, "decision_function_shape", None) == "ovo" and not hasattr(last, "predict_proba")
+
+
+def _rows(x: Tensor) -> npt.NDArray[Any]:
+    """(n, features) of inputs of any shape."""
+    return x.detach().cpu().reshape(len(x), -1).numpy()
 
 
 def _is_seed(key: str) -> bool:

@@ -2,8 +2,9 @@
 
 The state is what `__reduce_ex__` names: numbers, texts, arrays, and objects of classes with a state of their own. It is
 written as JSON with the arrays behind it. Reading makes objects of a few kinds of classes alone: those of scikit-learn,
-of scipy's sparse matrices and numpy's generators, and of the estimator that the run itself names. No function is called
-that the bytes name, but for the handful of constructors listed here.
+of scipy's sparse matrices and numpy's generators, and of the packages of the estimators that the run itself names. A
+name is followed only to where the class is at home: that scikit-learn imports a module gives nobody its classes. No
+function is called that the bytes name, but for the handful of constructors listed here and those that Cython wrote.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ MOST_DEEP = 100
 """Objects within objects; more is a cycle."""
 PACKAGES = ("sklearn", "scipy.sparse", "numpy.random")
 """Whose classes may be made again."""
+NEVER = ("sklearn.callback", "sklearn.datasets", "sklearn.externals", "sklearn.utils._testing")
+"""What is in them but in no model: classes that talk to other processes, download, and wrap others' code."""
 CONSTRUCTORS = (
     "numpy.random._pickle:__bit_generator_ctor",
     "numpy.random._pickle:__generator_ctor",
@@ -51,8 +54,11 @@ def estimator_of(state: npt.NDArray[np.uint8], like: Any) -> Any:
     try:
         n_head = int.from_bytes(whole[:8], "little")
         head = json.loads(whole[8 : 8 + n_head])
-        return _Reader(like, whole[8 + n_head :]).value(head)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ImportError, RecursionError) as error:
+        made = _Reader(like, whole[8 + n_head :]).value(head)
+        if not hasattr(made, "predict"):
+            raise TypeError(f"a {type(made).__name__} is no estimator")
+        return made
+    except Exception as error:  # constructors and states of others' classes raise what they like
         raise UserError(f"a stored scikit-learn model cannot be read: {type(error).__name__}: {error}") from None
 
 
@@ -63,14 +69,14 @@ class _Known:
         given = {"": like, **like.get_params(deep=True)}
         self.given = {key: value for key, value in given.items() if callable(value)}
         self.classes = {_name(type(value)): type(value) for value in given.values() if hasattr(value, "get_params")}
-        self.packages = (*PACKAGES, type(like).__module__.partition(".")[0])
+        self.packages = (*PACKAGES, *(name.partition(":")[0].partition(".")[0] for name in self.classes))
 
     def class_named(self, name: str) -> type:
         """Of an object that is to be made."""
         if name in self.classes:
             return self.classes[name]
-        found = _imported(name) if _within(name, self.packages) else None
-        if not isinstance(found, type):
+        found = _imported(name) if _within(name, self.packages) and not _within(name, NEVER) else None
+        if not isinstance(found, type) or issubclass(found, type):
             raise TypeError(f"no object of {name} is made from a file")
         return found
 
@@ -102,14 +108,18 @@ class _Writer:
             return {"given": self.keys[id(value)]}
         if isinstance(value, type):
             return self._type(value)
-        if type(value) is np.ndarray or isinstance(value, np.generic):
+        if type(value) in (np.ndarray, np.memmap) or isinstance(value, np.generic):
             return self._array(np.asarray(value), isinstance(value, np.generic), depth)
+        if type(value) is np.ma.MaskedArray:
+            return {"masked": [self.node(part, depth + 1) for part in (value.data, value.mask, value.fill_value)]}
         if isinstance(value, np.dtype):
             return {"dtype": np.lib.format.dtype_to_descr(value)}
         if type(value) in (bytes, bytearray):
-            return {"bytes": self._array(np.frombuffer(bytes(value), dtype=np.uint8), False, depth)}
-        if type(value) in (list, tuple, set, frozenset):
+            return {type(value).__name__: self._array(np.frombuffer(bytes(value), dtype=np.uint8), False, depth)}
+        if type(value) in (list, tuple):
             return {type(value).__name__: [self.node(one, depth + 1) for one in value]}
+        if type(value) in (set, frozenset):  # whose order is another one in every process
+            return {type(value).__name__: sorted((self.node(one, depth + 1) for one in value), key=json.dumps)}
         if type(value) is dict:
             return {"dict": [[self.node(part, depth + 1) for part in pair] for pair in value.items()]}
         if type(value) is slice:
@@ -176,33 +186,33 @@ class _Reader:
         if not isinstance(node, dict):
             return node
         ((kind, told),) = node.items()
-        return getattr(self, f"_{kind}")(told)
+        return getattr(self, f"read_{kind}")(told)  # no other attribute begins so
 
     def _values(self, nodes: list[Node]) -> Iterator[Any]:
         return map(self.value, nodes)
 
-    def _again(self, number: int) -> Any:
+    def read_again(self, number: int) -> Any:
         return self.made[number]
 
-    def _float(self, told: str) -> float:
+    def read_float(self, told: str) -> float:
         return float(told)
 
-    def _given(self, key: str) -> Any:
+    def read_given(self, key: str) -> Any:
         return self.known.given[key]
 
-    def _type(self, name: str) -> type:
+    def read_type(self, name: str) -> type:
         return TYPES[name]
 
-    def _numpy(self, name: str) -> type:
+    def read_numpy(self, name: str) -> type:
         return np.dtype(name).type
 
-    def _class(self, name: str) -> type:
+    def read_class(self, name: str) -> type:
         return self.known.class_named(name)
 
-    def _dtype(self, told: Any) -> np.dtype[Any]:
+    def read_dtype(self, told: Any) -> np.dtype[Any]:
         return np.lib.format.descr_to_dtype(told)
 
-    def _array(self, told: Any) -> npt.NDArray[Any]:
+    def read_array(self, told: Any) -> npt.NDArray[Any]:
         dtype, shape, start, order = np.lib.format.descr_to_dtype(told[0]), tuple(told[1]), told[2], told[3]
         n_items = math.prod(shape)
         if not n_items:
@@ -210,41 +220,48 @@ class _Reader:
         flat = np.frombuffer(self.data, dtype=dtype, count=n_items, offset=start)
         return flat.reshape(shape, order=order).copy(order="K")
 
-    def _scalar(self, told: Any) -> Any:
-        return self._array(told)[()]
+    def read_scalar(self, told: Any) -> Any:
+        return self.read_array(told)[()]
 
-    def _bytes(self, told: Node) -> bytes:
+    def read_bytes(self, told: Node) -> bytes:
         return bytes(self.value(told).tobytes())
 
-    def _objects(self, told: Any) -> npt.NDArray[Any]:
+    def read_bytearray(self, told: Node) -> bytearray:
+        return bytearray(self.read_bytes(told))
+
+    def read_masked(self, told: list[Node]) -> npt.NDArray[Any]:
+        data, mask, fill_value = self._values(told)
+        return np.ma.MaskedArray(data, mask, fill_value=fill_value)
+
+    def read_objects(self, told: Any) -> npt.NDArray[Any]:
         flat = np.empty(len(told[1]), dtype=object)
         for i, one in enumerate(self._values(told[1])):
             flat[i] = one
         return flat.reshape(tuple(told[0]))
 
-    def _list(self, told: list[Node]) -> list[Any]:
+    def read_list(self, told: list[Node]) -> list[Any]:
         return list(self._values(told))
 
-    def _tuple(self, told: list[Node]) -> tuple[Any, ...]:
+    def read_tuple(self, told: list[Node]) -> tuple[Any, ...]:
         return tuple(self._values(told))
 
-    def _set(self, told: list[Node]) -> set[Any]:
+    def read_set(self, told: list[Node]) -> set[Any]:
         return set(self._values(told))
 
-    def _frozenset(self, told: list[Node]) -> frozenset[Any]:
+    def read_frozenset(self, told: list[Node]) -> frozenset[Any]:
         return frozenset(self._values(told))
 
-    def _dict(self, told: list[list[Node]]) -> dict[Any, Any]:
+    def read_dict(self, told: list[list[Node]]) -> dict[Any, Any]:
         return {self.value(key): self.value(value) for key, value in told}
 
-    def _slice(self, told: list[Node]) -> slice:
+    def read_slice(self, told: list[Node]) -> slice:
         return slice(*self._values(told))
 
-    def _new(self, told: list[Any]) -> Any:
+    def read_new(self, told: list[Any]) -> Any:
         cls = self.known.class_named(told[0])
         return self._filled(cls.__new__(cls, *self.value(told[1])), told)
 
-    def _made(self, told: list[Any]) -> Any:
+    def read_made(self, told: list[Any]) -> Any:
         return self._filled(self.known.maker_named(told[0])(*self.value(told[1])), told)
 
     def _filled(self, made: Any, told: list[Any]) -> Any:
@@ -289,4 +306,6 @@ def _imported(name: str) -> Any:
     found: Any = import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)
+    if _name(found) != name:
+        raise TypeError(f"{name} is {_name(found)}")
     return found

@@ -7,20 +7,26 @@ adversaries on these very points.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
 from scipy.special import stdtrit
 
+from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import RETRAINED, UNTREATED
 from forgetgauge.plan.strength import Tuning, Value
 from forgetgauge.results.record import TriedStrength, TuningResult
 from forgetgauge.results.views import GameView
+from forgetgauge.wording import listed
 
 
 def best_strength(view: GameView, method: str) -> Value | None:
-    """The strongest value tried so far that costs no more than the price; None where every one costs more."""
+    """The strongest value tried so far that costs no more than the price; None where every one costs more.
+
+    UserError where it is not known what costs are counted from: then none can be chosen.
+    """
     tuning, price = _rule(view, method)
+    _refuse_without_yardstick(view, method)
     tried = {one.value: one for one in tried_strengths(view, method)[1]}
     return next((value for value in reversed(tuning.tried) if holds(tried[value], price)), None)
 
@@ -104,9 +110,52 @@ def _yardstick(view: GameView, method: str) -> tuple[str, list[float] | None]:
     return which, known[which]
 
 
+def _refuse_without_yardstick(view: GameView, method: str) -> None:
+    """Else every strength would seem to cost too much, and the weakest would be played."""
+    why = next((why for at in (UNTREATED, RETRAINED) for why in _failures(view, method, at)), None)
+    if why is None and _yardstick(view, method)[1] is None:
+        why = "their outputs hold NaN or infinite values"
+    if why is not None:
+        raise UserError(
+            f"the strength of '{method}' cannot be chosen: untreated or retrained shadow models, from which costs are "
+            f"counted, failed ({why}); the same command tries them again"
+        )
+
+
+def strengths_left_out(view: GameView) -> list[str]:
+    """Which values could not be tried, in words: a choice that would have looked at them may be another."""
+    said = []
+    for name, method in view.game.methods.items():
+        if method.tuning is None or method.tuning.chosen is None:
+            continue
+        failed = {value: next(_failures(view, name, value), None) for value in method.tuning.tried}
+        values = [f"{value:g}" for value, why in failed.items() if why is not None]
+        if values:
+            why = next(why for why in failed.values() if why is not None)
+            said.append(
+                f"The strength of {name} was chosen without {method.tuning.strength.parameter} = {listed(values)}, "
+                f"where jobs failed ({why})."
+            )
+    return said
+
+
+def _failures(view: GameView, method: str, value: Value | str) -> Iterator[str]:
+    """Why what a strength costs is not known, for each shadow model of which it is not."""
+    jobs, failed = view.graph.jobs, view.run.state.failed
+    for key in _keys(view, method, value):
+        if not view.run.has(key):
+            makers = [key, *jobs[key].inputs.values()]
+            makers += [read for maker in makers[1:] for read in jobs[maker].inputs.values()]
+            yield next((failed[maker] for maker in makers if maker in failed), "not done")
+
+
+def _keys(view: GameView, method: str, value: Value | str) -> list[str]:
+    return [key for (name, _, at), key in view.graph.costs.items() if (name, at) == (method, value)]
+
+
 def _utilities(view: GameView, method: str, value: Value | str) -> list[float] | None:
     """Of each shadow model; None where one is missing or diverged."""
-    keys = [key for (name, _, at), key in view.graph.costs.items() if (name, at) == (method, value)]
+    keys = _keys(view, method, value)
     found = [view.run.facts(key).get("utility", {}).get("unseen") if view.run.has(key) else None for key in keys]
     return None if None in found else [float(one) for one in found if one is not None]
 

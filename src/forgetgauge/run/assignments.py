@@ -42,25 +42,9 @@ class Failure:
     """Whether it damaged what others made: then nothing more of the same method is done."""
 
 
-LONGEST = 1000
-"""Characters of an exception's text that are told."""
-
-
-def text_of(error: BaseException) -> str:
-    """The first line of what an exception says: it may be anything, or even raise."""
-    try:
-        lines = str(error).strip().splitlines()
-    except BaseException:
-        return "(its text cannot be shown)"
-    return lines[0][:LONGEST] + "…" * (len(lines[0]) > LONGEST) if lines else ""
-
-
-def line_of(error: BaseException) -> str:
-    """`TypeError: …`."""
-    if isinstance(error, SystemExit) and not isinstance(error.code, str):
-        return f"SystemExit: it ended the program, with code {text_of(error) or None}"
-    text = text_of(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+N_LIVES = 3
+"""So often a job is tried whose process dies, or whose GPU: of something else, it may be, such as another program's
+memory."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +60,8 @@ class Outcome:
     full_disk: str | None = None
     """The disk filled up: nothing more can be done."""
     seconds: float = 0.0
+    device_lost: bool = False
+    """The GPU answers that process no more: whatever it did next would fail, and be no fault of its own."""
 
 
 @dataclass(frozen=True)

@@ -94,10 +94,12 @@ def started_ahead(options: RunOptions) -> AbstractContextManager[None]:
     )
 
 
-def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) -> tuple[Ending, Result | None]:
-    """Do what is missing and assemble the result; None where jobs are missing because the time was up."""
+def play(
+    campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS, *, wants_result: bool = True
+) -> tuple[Ending, Result | None]:
+    """Do what is missing and assemble the result; None where jobs are missing because the time was up, and where none
+    is wanted."""
     deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
-    hire = options.load_executor()
     n_run, losses, given_up = 0, dict[str, int](), dict[str, Failure]()
     result: Result | None = None
     with folder.locked():
@@ -105,12 +107,7 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         device, described = _chosen_device(campaign, folder, options)
         if described:
             campaign = replace(campaign, resolved=_made_on(campaign.resolved, described))
-        if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
-            raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
-        sources = replace(
-            campaign.resolved.sources, model_bytes=max(game.model_bytes for game in campaign.resolved.games)
-        )
-        workers: Executor = hire(folder.objects.folder, sources, device, **options.given)
+        workers = _hired(campaign, folder, options, device)
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
@@ -139,11 +136,13 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
                     break
                 try:
                     if not any(is_open(graph.game) for graph in campaign.graphs):
-                        result = assembled(campaign, folder, _telling(campaign, folder, options.progress))
+                        if wants_result:
+                            result = assembled(campaign, folder, _telling(campaign, folder, options.progress))
                         break
                     games = [next_game(graph, folder) for graph in campaign.graphs]
                     campaign = Campaign.plan(replace(campaign.resolved, games=games))
                 except CorruptArtefact as error:
+                    _refuse_failed(error.key, campaign, folder, given_up)
                     _record_loss(error.key, campaign, folder, losses)
         finally:
             notes += getattr(workers, "notes", [])
@@ -155,6 +154,15 @@ def play(campaign: Campaign, folder: RunFolder, options: RunOptions = DEFAULTS) 
         result = _as_before(result, folder) if n_run == 0 else result
         folder.write_text(folder.result, result.to_json())
     return ending, result
+
+
+def _hired(campaign: Campaign, folder: RunFolder, options: RunOptions, device: str) -> Executor:
+    if options.deterministic and any(len(stack) > 1 for stack in folder.open_ledger().state.stack_of.values()):
+        raise UserError(f"{folder.path}: begun without --deterministic, which needs a folder of its own (--out)")
+    largest = max(game.model_bytes for game in campaign.resolved.games)
+    sources = replace(campaign.resolved.sources, model_bytes=largest)
+    hired: Executor = options.load_executor()(folder.objects.folder, sources, device, **options.given)
+    return hired
 
 
 def _gone_on(campaign: Campaign, folder: RunFolder) -> Campaign:
@@ -188,6 +196,12 @@ def _telling(campaign: Campaign, folder: RunFolder, progress: Callable[[Progress
             progress(replace(now, doing=doing))
 
     return tell
+
+
+def _refuse_failed(key: str, campaign: Campaign, folder: RunFolder, given_up: Mapping[str, Failure]) -> None:
+    """UserError of a job that nothing can be said without, and that failed: its artefact was never there."""
+    if (failure := given_up.get(key)) is not None:
+        raise UserError(f"{folder.path}: “{campaign.jobs[key].label}” failed: {failure.line}") from failure.error
 
 
 def _record_loss(key: str, campaign: Campaign, folder: RunFolder, losses: dict[str, int]) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Protocol, cast, get_args
 
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.algorithms import CodeCheck
-from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
 from forgetgauge.run.output import Output, drop_if_empty
 from forgetgauge.run.worker import Worker
 
@@ -148,8 +148,6 @@ START_UP = 120.0
 """Seconds that a worker may take to import what it needs and to read the data."""
 BEGUN = "begun"
 """What a worker says when it has all that it needs to begin."""
-N_LIVES = 3
-"""So often a job is tried whose process dies: of something else, it may be, such as another program's memory."""
 
 
 def _death(code: int | None) -> str:
@@ -239,6 +237,8 @@ class Processes:
         assert assignment is not None
         if isinstance(message, Outcome):
             outcome = message
+            if outcome.device_lost:
+                self._replaced(member)
         else:
             member.process.join()
             line = f"the worker process died ({_death(member.process.exitcode)})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,26 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.columns import COLUMNS
-from forgetgauge.learn.device import describe
+from forgetgauge.learn.device import describe, products_in
 from forgetgauge.learn.learner import Learner
 from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.models.building import few_of, torch_seeded
+from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
 from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
-from forgetgauge.plan.subjects import Helper, Target
+from forgetgauge.plan.strength import Strength
+from forgetgauge.plan.subjects import Helper, Shadow, Target
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
-from forgetgauge.streams import Streams
+from forgetgauge.streams import Streams, identity_key
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 
 
@@ -131,7 +135,8 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
         models = untrained(learner, whole, len(jobs))
         point_sets = [data.points_of(job.subject, whole, its) for job, its in zip(jobs, given, strict=True)]
-        requests = [_request(*one, learner) for one in zip(jobs, given, models, point_sets, strict=True)]
+        each = zip(jobs, given, models, point_sets, strict=True)
+        requests = [_request(*one, learner, data) for one in each]
         if isinstance(unlearner, StackedUnlearner):
             models = unlearner.unlearn_many(requests)
             ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
@@ -142,6 +147,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
         weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
         if makes_own_models(jobs[0]):
             _refuse_what_is_not_kept(models, [[r.retain, r.forget] for r in requests], learner, whole)
+    data.memory.trim()
     made = []
     for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
@@ -163,12 +169,27 @@ def _refuse_what_is_not_kept(
 
 
 def _request(
-    job: UnlearnJob, inputs: Mapping[str, Artefact], model: nn.Module, point_sets: SubjectPoints, learner: Learner
+    job: UnlearnJob,
+    inputs: Mapping[str, Artefact],
+    model: nn.Module,
+    point_sets: SubjectPoints,
+    learner: Learner,
+    data: WorkerData,
 ) -> Request:
     if "model" in inputs:
         pour_weights(model, inputs["model"])
-    context = Context(learner, Streams(job.key), validation=point_sets.elsewhere)
+    common = _key_without_strength(job)
+    kept = data.memory.of(common) if isinstance(job.subject, Shadow) else {}  # else the seconds shown were too few
+    context = Context(learner, Streams(job.key), Streams(common), kept, validation=point_sets.elsewhere)
     return Request(model, point_sets.retain, point_sets.forget, context)
+
+
+def _key_without_strength(job: UnlearnJob) -> str:
+    """The same for all jobs that differ by how strong the method is, where it declares what that is."""
+    declared, own = getattr(plugins.unlearners.load(job.unlearner.name), "strength", None), job.unlearner.identity
+    strength = declared.parameter if isinstance(declared, Strength) else None
+    params = {key: value for key, value in own["params"].items() if key != strength}
+    return identity_key({**job.params, "unlearner": {**own, "params": params}, "inputs": dict(job.inputs)})
 
 
 def _how_it_ran(data: WorkerData, width: int, engine: str = "") -> dict[str, Any]:
@@ -194,16 +215,27 @@ def take_signals(
     jobs: Sequence[SignalsJob], given: Sequence[Mapping[str, Artefact]], data: WorkerData
 ) -> list[Artefact | ValueError]:
     """What models say, all of them in one pass where they are alike; an error in the place of one that diverged."""
+    learner = make_learner(jobs[0].learner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
-        models = untrained(make_learner(jobs[0].learner), whole, len(jobs))
+        models = untrained(learner, whole, len(jobs))
     for model, inputs in zip(models, given, strict=True):
         pour_weights(model, inputs["model"])
     asked = [_asked(job, its, data) for job, its in zip(jobs, given, strict=True)]
     said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
     for name in asked[0]:
-        for own, outputs in zip(said, outputs_of_many(models, [sets[name] for sets in asked]), strict=True):
+        with _products_of(learner, models[0]):
+            answers = outputs_of_many(models, [sets[name] for sets in asked], for_utility=name != "seen")
+        for own, outputs in zip(said, answers, strict=True):
             own[name] = outputs
     return [_signals(data, *one) for one in zip(jobs, given, models, asked, said, strict=True)]
+
+
+def _products_of(learner: Learner, model: nn.Module) -> AbstractContextManager[None]:
+    """A language model that was trained in less than float32 is asked in float32 with TF32's products on a GPU, which
+    round less than its training did; all others in plain float32."""
+    if not isinstance(model, RecordModel):
+        return nullcontext()
+    return products_in(tf32=getattr(learner, "precision", "float32") != "float32")
 
 
 def _asked(job: SignalsJob, inputs: Mapping[str, Artefact], data: WorkerData) -> dict[str, Points]:

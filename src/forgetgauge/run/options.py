@@ -43,8 +43,10 @@ class RunOptions:
     """Of the executor, by the names of its own arguments; None where the user says nothing."""
 
     def __post_init__(self) -> None:
-        """Refuse an unknown executor before anything is planned."""
+        """Refuse an unknown executor, and settings without names, before anything is planned."""
         plugins.executors.check(self.executor)
+        if not isinstance(self.settings, Mapping):
+            raise UserError(f"the settings of executor '{self.executor}' are no mapping of names to values")
 
     def load_executor(self) -> Any:
         """The class that makes the executor; refused where it cannot do what every executor does, or was asked for."""

@@ -129,7 +129,7 @@ def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
         )
     n_groups = len(np.unique(groups)) if by == GROUP and groups is not None else 0
     n_target, n_shadow = half_sizes(n_groups or len(dataset.points), spec.data.fraction)
-    n_retain, n_forget = split_sizes(n_target, spec.game.alpha)
+    n_retain, n_forget = split_sizes(n_target, spec.game.alpha, by)
     if n_retain + n_forget >= n_shadow:
         raise UserError(f"the shadow half has {n_shadow} {by}s: too few to train on {n_retain + n_forget} of them")
     n_hardest = round(spec.game.hardest * n_target)

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from forgetgauge.errors import DiskFull
+from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.progress import Progress
-from forgetgauge.run.assignments import Assignment, Failure, Outcome
-from forgetgauge.run.executors import N_LIVES, Executor
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome
+from forgetgauge.run.executors import Executor
 from forgetgauge.run.limits import Limits
 from forgetgauge.run.pace import Estimate, Pace
 from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
@@ -189,10 +189,22 @@ class _Scheduler:
                 continue
             assignment, outcome = ended
             self.busy = [one for one in self.busy if one is not assignment]
+            if outcome.device_lost and self.in_this_process:
+                self._end_without_device(assignment, outcome)
             again = self._settle(assignment, outcome)
             if outcome.stacks:
                 self._narrow(stack_kind(assignment.jobs[0]), max(map(len, outcome.stacks)))
             self.waiting.put_first(again)
+
+    def _end_without_device(self, assignment: Assignment, outcome: Outcome) -> None:
+        """End the run: nothing more can be done in this process, and what it was doing counts as begun, not as failed.
+        Where that happens N_LIVES times, it is left out."""
+        self._settle(assignment, replace(outcome, failures={}))
+        why = next((failure.line for failure in outcome.failures.values()), "after its last job")
+        raise UserError(
+            f"the GPU stopped answering while “{assignment.jobs[0].label}” was done: {why}; what was done is kept, and "
+            "the same command goes on (--executor processes survives it)"
+        )
 
     def _end_overdue(self) -> None:
         """End what takes too long: one assignment as failed, or at the end of the time everything."""

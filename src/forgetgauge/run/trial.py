@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -27,7 +26,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Need, Role
-from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.errors import UserError, WrongOutput, placed_line_of
 from forgetgauge.plan.graph import PAIR, Graph
 from forgetgauge.plan.jobs import (
     DecideJob,
@@ -45,7 +44,7 @@ from forgetgauge.plan.jobs import (
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, trains_own_models
-from forgetgauge.run.assignments import Failure, Sources, line_of, text_of
+from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import interruption
@@ -172,7 +171,7 @@ def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]
             if is_out_of_memory(error):
                 return None
             if not few or isinstance(error, UserError | WrongOutput):
-                failures[what] = Failure(_line_of(error), traceback.format_exc(), error=error)
+                failures[what] = Failure(placed_line_of(error), traceback.format_exc(), error=error)
                 return None
     return None
 
@@ -186,19 +185,6 @@ def refusal(failures: Mapping[str, Failure]) -> UserError:
     )
     error.__cause__ = next(iter(failures.values())).error
     return error
-
-
-def _line_of(error: BaseException) -> str:
-    """`TypeError: … (mine.py, line 3)`: the place is the last one that is the user's."""
-    ours = Path(__file__).parents[1]
-    theirs = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if ours not in Path(frame.filename).parents and "site-packages" not in frame.filename
-    ]
-    if isinstance(error, UserError | WrongOutput) or not theirs:
-        return (text_of(error) if isinstance(error, UserError | WrongOutput) else "") or line_of(error)
-    return f"{line_of(error)} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
 
 
 @contextmanager

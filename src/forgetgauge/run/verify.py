@@ -11,14 +11,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.errors import UserError, line_of, unknown_name
 from forgetgauge.files import read_json
 from forgetgauge.plugins.catalogue import CodeNamed
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.report.html import is_unchanged
 from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import SHOWN, Verified, differences, verify_evidence, verify_result
-from forgetgauge.run.assignments import line_of
 from forgetgauge.run.campaign import Campaign, assembled
 from forgetgauge.run.packing import jobs_to_do
 from forgetgauge.run.worker import Worker

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
-from forgetgauge.errors import DiskFull, UserError, WrongOutput
+from forgetgauge.errors import DiskFull, UserError, WrongOutput, line_of
 from forgetgauge.plan.jobs import DRAW, HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck, is_own
-from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources, line_of
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
 from forgetgauge.run.packing import in_parts
 from forgetgauge.run.point_sets import WorkerData, initialise
 from forgetgauge.run.surroundings import alone, interruption
@@ -105,6 +105,10 @@ class Worker:
             except BaseException as error:  # whatever the user's code raises is that job's failure alone
                 if interruption.is_behind(error):
                     raise
+                if self._has_lost_its_device():
+                    failure = Failure(line_of(error), traceback.format_exc(), error=error, tries=N_LIVES)
+                    left = [key for key in assignment.wanted if key not in receipts]
+                    return Outcome(receipts, dict.fromkeys(left, failure), stacks=narrower, device_lost=True)
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
@@ -141,6 +145,13 @@ class Worker:
         if job.kind in HEAVY and self.data.is_on_gpu:
             self._recent.keep(job.key, receipt.sha256, artefact)
         return receipt
+
+    def _has_lost_its_device(self) -> bool:
+        if not self.data.is_on_gpu:
+            return False
+        from forgetgauge.learn.device import is_lost
+
+        return is_lost(self.data.device)
 
     def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""

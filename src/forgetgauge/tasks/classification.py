@@ -13,6 +13,8 @@ from forgetgauge.tasks.task import Floats, Ints, Labels, Outputs, Task
 if TYPE_CHECKING:
     from torch import Tensor
 
+MOST_CLASSES = 1_000_000
+"""A model has an output for each: a larger label is the name of something, not the number of a class."""
 LOG_FLOOR = 1e-30  # logs are taken of max(p, LOG_FLOOR)
 
 
@@ -32,6 +34,11 @@ class Classification(Task):
         labels: Ints = raw.astype(np.int64)
         if not np.array_equal(labels, raw) or (len(labels) and labels.min() < 0):
             raise wrong
+        if len(labels) and labels.max() >= MOST_CLASSES:
+            raise ValueError(
+                f"label {labels.max()} would be the last of as many classes; number those that there are, "
+                "np.unique(labels, return_inverse=True)[1]"
+            )
         return labels
 
     def n_outputs(self, labels: Labels) -> int:

@@ -39,6 +39,8 @@ from forgetgauge.unlearn.unlearner import Context, Request
 _DAMPING = 1e-8
 _CAP, _CAP_IN_HEAD = 1e3, 1e2
 _MORE_IN_HEAD_AND_VECTORS = 10.0
+INFORMATION = "information"
+"""What is kept of a model, whatever alpha is."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,11 @@ class Fisher:
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Blur a copy; buffers (batch norm's statistics) stay as they are."""
         model = copy.deepcopy(model).eval()
-        with own_randomness(context.streams):
-            information = self._information(model, _blurred(model), retain, context)
-        self._blur(model, information, context.streams)
+        if INFORMATION not in context.kept:
+            with own_randomness(context.streams):
+                context.kept[INFORMATION] = self._information(model, _blurred(model), retain, context)
+        context.n_gradients += self._cost(retain)
+        self._blur(model, context.kept[INFORMATION], context.streams)
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
@@ -77,10 +81,9 @@ class Fisher:
         return unlearn_stacked(requests, self, self._stacked)
 
     def _information(self, model: nn.Module, parameters: Tensors, retain: Points, context: Context) -> Tensors:
-        context.n_gradients += self._cost(retain)
         if self.labels == "all":
             return mean_squares(model, parameters, retain.x, retain.y, squared_score_under_the_model)
-        drawn = _draw_labels(outputs_of(model, retain), context.streams)
+        drawn = _draw_labels(outputs_of(model, retain), context.common)
         return mean_squares(model, parameters, retain.x, drawn.to(retain.device), squared_loss_gradient(retain.task))
 
     def _cost(self, retain: Points) -> int:
@@ -96,17 +99,23 @@ class Fisher:
                 parameter += variance.sqrt().to(parameter.dtype) * noise
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
-        retained = [r.retain for r in requests]
-        if self.labels == "all":
-            squares = stacked_squares(stack, retained, _scores_under_the_models)
-        else:
-            logits = stacked_outputs(stack.models, retained)
-            drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
-            squares = stacked_squares(stack, retained, loss_directions(retained[0].task), labels=drawn)
-        for model, information, r in zip(stack.models, stack.tables_of(squares), requests, strict=True):
-            self._blur(model, information, r.context.streams)
+        if not all(INFORMATION in r.context.kept for r in requests):
+            found = stack.tables_of(self._squares(stack, requests))
+            for r, information in zip(requests, found, strict=True):
+                r.context.kept[INFORMATION] = information
+        for model, r in zip(stack.models, requests, strict=True):
+            self._blur(model, r.context.kept[INFORMATION], r.context.streams)
             r.context.n_gradients += self._cost(r.retain)
         return stack.models
+
+    def _squares(self, stack: TracedStack, requests: Sequence[Request]) -> Tensor:
+        retained = [r.retain for r in requests]
+        if self.labels == "all":
+            return stacked_squares(stack, retained, _scores_under_the_models)
+        streams = [r.context.common for r in requests]
+        logits = stacked_outputs(stack.models, retained)
+        drawn = [_draw_labels(own, its).numpy() for own, its in zip(logits, streams, strict=True)]
+        return stacked_squares(stack, retained, loss_directions(retained[0].task), labels=drawn)
 
 
 def _scores_under_the_models(logits: Tensor, labels: Tensor) -> list[Tensor]:

@@ -34,6 +34,9 @@ from forgetgauge.unlearn.squared_gradients import (
 from forgetgauge.unlearn.stacked import stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
+IMPORTANCES, ROWS = "importances", "rows of importances"
+"""What is kept of a model alone and in a stack, whatever alpha is."""
+
 
 @dataclass(frozen=True)
 class SSD:
@@ -70,9 +73,11 @@ class SSD:
         """Dampen a copy; buffers (batch norm's statistics) stay as they are."""
         model = copy.deepcopy(model).eval()
         both = forget.subset(np.concatenate([retain.index, forget.index]))
-        with own_randomness(context.streams):
-            on_forget = self._importance(model, forget, len(forget), context)
-            on_all = self._importance(model, both, len(forget), context)
+        if IMPORTANCES not in context.kept:
+            with own_randomness(context.streams):
+                context.kept[IMPORTANCES] = [self._importance(model, part, len(forget)) for part in (forget, both)]
+        on_forget, on_all = context.kept[IMPORTANCES]
+        context.n_gradients += sum(self._cost(part, len(forget)) for part in (forget, both))
         with torch.no_grad():
             for name, parameter in trainable(model).items():
                 factor = dampening_factor(on_forget[name], on_all[name], self.alpha, self.dampening, self.exponent)
@@ -83,18 +88,23 @@ class SSD:
         """All of them in one stack, where their models can be one."""
         return unlearn_stacked(requests, self, self._stacked)
 
-    def _importance(self, model: nn.Module, part: Points, n_forget: int, context: Context) -> Tensors:
+    def _importance(self, model: nn.Module, part: Points, n_forget: int) -> Tensors:
         if self.importance == "per-sample":
-            context.n_gradients += len(part)
             return mean_squares(model, trainable(model), part.x, part.y, squared_loss_gradient(part.task))
-        batches = self._batches(len(part), n_forget)
-        context.n_gradients += sum(map(len, batches))
-        return mean_squared_batch_gradients(model, part, batches)
+        return mean_squared_batch_gradients(model, part, self._batches(len(part), n_forget))
+
+    def _cost(self, part: Points, n_forget: int) -> int:
+        return len(part) if self.importance == "per-sample" else sum(map(len, self._batches(len(part), n_forget)))
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
-        on_forget = self._importances(stack, requests, [r.forget for r in requests])
-        on_all = self._importances(stack, requests, whole)
+        if not all(ROWS in r.context.kept for r in requests):
+            rows = [self._importances(stack, requests, parts) for parts in ([r.forget for r in requests], whole)]
+            for k, r in enumerate(requests):
+                r.context.kept[ROWS] = [own[k].clone() for own in rows]
+        for r, both in zip(requests, whole, strict=True):
+            r.context.n_gradients += sum(self._cost(part, len(r.forget)) for part in (r.forget, both))
+        on_forget, on_all = (torch.stack([r.context.kept[ROWS][part] for r in requests]) for part in (0, 1))
         factor = dampening_factor(on_forget, on_all, self.alpha, self.dampening, self.exponent)  # 1 in the rows' gaps
         stack.weights.mul_(factor.to(stack.weights.dtype))
         return stack.members()
@@ -102,13 +112,8 @@ class SSD:
     def _importances(self, stack: TracedStack, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""
         if self.importance == "per-sample":
-            squares = stacked_squares(stack, parts, loss_directions(parts[0].task))
-            for request, own in zip(requests, parts, strict=True):
-                request.context.n_gradients += len(own)
-            return squares
+            return stacked_squares(stack, parts, loss_directions(parts[0].task))
         cut = [self._batches(len(own), len(r.forget)) for own, r in zip(parts, requests, strict=True)]
-        for request, batches in zip(requests, cut, strict=True):
-            request.context.n_gradients += sum(map(len, batches))
         sizes = torch.ones((max(map(len, cut)), len(cut), 1), device=stack.device)  # whose batches ended adds 0
         for member, batches in enumerate(cut):
             sizes[: len(batches), member, 0] = torch.tensor([len(at) for at in batches], device=stack.device)

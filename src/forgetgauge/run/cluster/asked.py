@@ -61,6 +61,11 @@ class Asked:
         """Read what stands on the command line, or say in one line what is wrong with it."""
         if find_spec("ray") is None:
             raise UserError("executor 'ray' needs Ray, which is not installed: pip install 'forgetgauge[ray]'")
+        for name, value in {"address": "" if address is None else address, "resources": resources}.items():
+            if not isinstance(value, str):
+                raise UserError(f"executor 'ray': {name} = {value!r} is not a text")
+        if not isinstance(shared_store, bool):
+            raise UserError(f"executor 'ray': shared_store = {shared_store!r} is neither True nor False")
         if address is not None and address != "auto" and not _is_host_and_port(address):
             raise UserError(f"--address {address}: write auto, or a host and a port, e.g. 10.0.0.1:6379")
         amounts = _amounts(resources)

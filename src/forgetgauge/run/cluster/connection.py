@@ -20,7 +20,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TextIO
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, line_of
 from forgetgauge.run.cluster.asked import Asked
 from forgetgauge.run.executors import usable_cores
 
@@ -148,7 +148,7 @@ def _started() -> Connection:
     except BaseException as error:
         connection.close()
         if isinstance(error, Exception) and not isinstance(error, UserError):
-            raise UserError(f"executor 'ray': Ray does not start here: {_first_line(error)}") from error
+            raise UserError(f"executor 'ray': Ray does not start here: {line_of(error)}") from error
         raise
     return connection
 
@@ -196,7 +196,7 @@ def _join(ray: Any, address: str, **how: Any) -> None:
     try:
         ray.init(address=address, **how, **HUSHED)
     except Exception as error:
-        raise UserError(f"--address {address}: no Ray cluster can be joined there: {_first_line(error)}") from None
+        raise UserError(f"--address {address}: no Ray cluster can be joined there: {line_of(error)}") from None
 
 
 @contextmanager
@@ -209,7 +209,3 @@ def _environment(**variables: str) -> Iterator[None]:
     finally:
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

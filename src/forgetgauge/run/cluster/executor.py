@@ -16,25 +16,25 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from forgetgauge.errors import DiskFull, UserError
+from forgetgauge.errors import DiskFull, UserError, line_of
 from forgetgauge.plan.jobs import Kind
-from forgetgauge.run.assignments import Assignment, Failure, Outcome, Sources
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
 from forgetgauge.run.cluster import errand
 from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.connection import Connection, connected
 from forgetgauge.run.cluster.environment import environment
+from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
 from forgetgauge.run.cluster.references import STORE_SHARE, References
 from forgetgauge.run.cluster.sending import gathered
 from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
-from forgetgauge.run.executors import N_LIVES, START_UP
+from forgetgauge.run.executors import START_UP
 from forgetgauge.run.packing import cut
-from forgetgauge.store.objects import CorruptArtefact, ObjectStore, Receipt
+from forgetgauge.store.objects import CorruptArtefact, ObjectStore
 from forgetgauge.wording import listed
 
 N_LOST = 10
@@ -43,22 +43,6 @@ MARK = ".shared-"
 """How the name of a file begins that only who shares the store's disk can see."""
 N_SETUPS = 3
 """So often in a row a machine may fail to set up a process with the user's code before that ends the run."""
-
-
-@dataclass
-class _Flight:
-    """An assignment under way."""
-
-    assignment: Assignment
-    digests: Mapping[str, str]
-    demand: Demand
-    avoided: set[str] = field(default_factory=set)
-    n_lost: int = 0
-    task: Any = None
-    node: Node | None = None
-    arrived: float | None = None
-    begun: float | None = None
-    made: dict[str, Receipt] = field(default_factory=dict)
 
 
 class Ray:
@@ -103,10 +87,11 @@ class Ray:
         self._store, self._sources, self._device = ObjectStore(objects.absolute()), sources, device
         self._nodes = Nodes(ray, self._connection.head)
         self._run = secrets.token_hex(8)
-        self._flights: dict[Any, _Flight] = {}
+        self._flights: dict[Any, Flight] = {}
         self._n_busy: Counter[bool] = Counter()
         """Assignments under way that have a GPU, and that have none."""
-        self._by_assignment: dict[int, _Flight] = {}
+        self._by_assignment: dict[int, Flight] = {}
+        self._paused = Paused()
         self._heard: deque[Any] = deque()
         self._settled: deque[tuple[Assignment, Outcome]] = deque()
         self._died_on: dict[str, list[Node]] = {}
@@ -180,9 +165,9 @@ class Ray:
     def start(self, assignment: Assignment, digests: Mapping[str, str]) -> None:
         """Hand the assignment to Ray; one whose process died before goes to another machine, where there is one."""
         died_on = {node[0] for key in assignment.wanted for node in self._died_on.get(key, ())}
-        self._send(_Flight(assignment, dict(digests), self._demand(assignment.jobs[0].kind), died_on))
+        self._send(Flight(assignment, dict(digests), self._demand(assignment.jobs[0].kind), died_on))
 
-    def _send(self, flight: _Flight) -> None:
+    def _send(self, flight: Flight) -> None:
         flight.node = flight.arrived = flight.begun = None
         flight.made = {}
         self._by_assignment[id(flight.assignment)] = flight
@@ -220,6 +205,8 @@ class Ray:
         """Wait for any task; who is lost without fault is sent out again meanwhile."""
         until = None if timeout is None else time.monotonic() + timeout
         while True:
+            for due in self._paused.take_due():
+                self._send(due)
             if self._settled:
                 return self._settled.popleft()
             if not self._heard:
@@ -237,13 +224,16 @@ class Ray:
 
     def _listen(self, seconds: float) -> None:
         """Take note of all tasks that have something to say."""
-        tasks = list(self._flights)
+        tasks, seconds = list(self._flights), self._paused.seconds(seconds)
+        if not tasks:
+            time.sleep(seconds)
+            return
         ready, others = self._ray.wait(tasks, num_returns=1, timeout=seconds, fetch_local=False)
         if ready and others:
             ready += self._ray.wait(others, num_returns=len(others), timeout=0, fetch_local=False)[0]
         self._heard.extend(ready)
 
-    def _take(self, flight: _Flight) -> None:
+    def _take(self, flight: Flight) -> None:
         """One word of a task, or its end."""
         try:
             said = self._ray.get(next(flight.task))
@@ -270,7 +260,7 @@ class Ray:
                 self._nodes.refuse(node, why, flight.demand)
                 self._again(flight, why)
 
-    def _keep(self, flight: _Flight, made: Made) -> None:
+    def _keep(self, flight: Flight, made: Made) -> None:
         """Write an artefact that is what its maker says; one that is not is missed at the end."""
         if made.key not in flight.assignment.wanted or sha256(made.content).hexdigest() != made.sha256:
             return
@@ -279,7 +269,7 @@ class Ray:
         except DiskFull as error:
             self._settle(flight, Outcome(full_disk=str(error)))
 
-    def _land(self, flight: _Flight, ended: Ended) -> None:
+    def _land(self, flight: Flight, ended: Ended) -> None:
         """The outcome, unless something went wrong on the way or with the machine."""
         outcome, node = ended.outcome, flight.node
         if ended.full_disk and node is not None and self._nodes.has_others(node, flight.demand):
@@ -293,7 +283,7 @@ class Ray:
                 return self._again(flight, "an artefact that it made was damaged on the way")
         return self._settle(flight, outcome)
 
-    def _trouble(self, flight: _Flight, error: Exception) -> None:
+    def _trouble(self, flight: Flight, error: Exception) -> None:
         """A task ended by itself: whose fault that was."""
         raised = self._ray.exceptions
         match error:
@@ -304,14 +294,16 @@ class Ray:
                     self._died_on.setdefault(key, []).extend([flight.node] if flight.node else [])
                 self._settle(flight, self._death(flight, isinstance(error, raised.OutOfMemoryError)))
             case raised.RuntimeEnvSetupError() if flight.n_lost >= N_SETUPS - 1:
-                raise UserError(f"executor 'ray': your code could not be sent to a machine: {_line(error)}") from error
+                raise UserError(
+                    f"executor 'ray': your code could not be sent to a machine: {line_of(error)}"
+                ) from error
             case raised.NodeDiedError() | raised.OutOfDiskError() | raised.ObjectStoreFullError() if flight.node:
                 flight.avoided.add(flight.node[0])  # Ray may take it for sound for half a minute yet
-                self._again(flight, f"{named(flight.node)}: {_line(error)}")
+                self._again(flight, f"{named(flight.node)}: {line_of(error)}", pause=True)
             case _:
-                self._again(flight, _line(error))
+                self._again(flight, line_of(error), pause=True)
 
-    def _death(self, flight: _Flight, out_of_memory: bool) -> Outcome:
+    def _death(self, flight: Flight, out_of_memory: bool) -> Outcome:
         """A process that died counts as a try of each job that it did."""
         nodes = {named(node): None for key in flight.assignment.wanted for node in self._died_on.get(key, ())}
         where = f" on {listed(list(nodes))}" if nodes else ""
@@ -319,13 +311,15 @@ class Ray:
         line = f"the worker process died{where}{how}"
         return _failed(flight, Failure(line, line, tries=N_LIVES))
 
-    def _again(self, flight: _Flight, why: str) -> None:
-        """Send out again what was lost by nobody's fault; not for ever."""
+    def _again(self, flight: Flight, why: str, *, pause: bool = False) -> None:
+        """Send out again what was lost by nobody's fault, at once or after a pause; not for ever."""
         self._drop(flight)
         flight.n_lost += 1
         if flight.n_lost > N_LOST:
             line = f"lost {flight.n_lost} times on its way, the last time because: {why}"
             return self._settle(flight, _failed(flight, Failure(line, line)))
+        if pause:
+            return self._paused.add(flight)
         return self._send(flight)
 
     def _dataset(self, digest: str) -> Any:
@@ -339,12 +333,12 @@ class Ray:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def _settle(self, flight: _Flight, outcome: Outcome) -> None:
+    def _settle(self, flight: Flight, outcome: Outcome) -> None:
         self._drop(flight)
         del self._by_assignment[id(flight.assignment)]
         self._settled.append((flight.assignment, outcome))
 
-    def _drop(self, flight: _Flight) -> None:
+    def _drop(self, flight: Flight) -> None:
         """Hear no more of a task."""
         if flight.task is not None:
             del self._flights[flight.task]
@@ -362,6 +356,7 @@ class Ray:
     def stop(self, assignment: Assignment) -> None:
         """End the process that does it; Ray starts another where one is needed."""
         flight = self._by_assignment.pop(id(assignment))
+        self._paused.drop(flight)
         if flight.task is not None:
             self._ray.cancel(flight.task, force=True)
         self._drop(flight)
@@ -384,10 +379,5 @@ def _halved(assignment: Assignment) -> list[list[str]]:
     return [list(part) for part in cut(keys, -(-len(keys) // 2))]
 
 
-def _failed(flight: _Flight, failure: Failure) -> Outcome:
+def _failed(flight: Flight, failure: Failure) -> Outcome:
     return Outcome(failures=dict.fromkeys(flight.assignment.wanted, failure))
-
-
-def _line(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

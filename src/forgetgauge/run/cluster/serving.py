@@ -154,6 +154,8 @@ def serve(
     if received is not None:
         received.inputs, received.made, received.fetch = inputs, {}, _get
     outcome = worker.perform(todo, digests)
+    if outcome.device_lost:  # another process has to go on; Ray keeps this one for as long as it lives
+        os._exit(1)
     for key, receipt in outcome.receipts.items() if received is not None else ():
         yield Made(key, receipt.sha256, received.made.pop(key))  # type: ignore[union-attr]
     if received is not None:

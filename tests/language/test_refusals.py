@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,14 +59,40 @@ def test_a_game_with_adapters_is_played_by_person_and_tells_perplexity(tmp_path)
         assert 0 <= method.facts["exact match, retain"] <= 1
 
 
-def test_the_benchmark_of_adapters_runs_without_a_gpu(capsys):
+SMALL = {"members": 2, "layers": 1, "hidden": 32, "vocab": 64, "length": 8, "batch": 2, "steps": 2, "warm": 1}
+
+
+@pytest.fixture
+def benchmark():
     path = Path(__file__).parents[2] / "benchmarks" / "lora.py"
     spec = importlib.util.spec_from_file_location("benchmark_of_adapters", path)
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    sizes = {"members": 2, "layers": 1, "hidden": 32, "vocab": 64, "length": 8, "batch": 2, "steps": 2, "warm": 1}
-    given = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
-    found = benchmark.main(["speed", *given, "--device", "cpu"])
-    assert {"one", "ours"} <= set(found)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    given = [word for name, value in SMALL.items() for word in (f"--{name}", str(value))]
+    return lambda what, *more: module.main([what, *given, "--device", "cpu", *more])
+
+
+def test_the_benchmark_of_adapters_runs_without_a_gpu_and_keeps_its_numbers(benchmark, capsys, tmp_path):
+    found = benchmark("speed", "--json", str(tmp_path / "numbers.json"))
+    assert {"ours", "one", "plain"} <= set(found)
     shown = capsys.readouterr().out
-    assert all(f"{rate:,.0f} tokens/s" in shown for rate in found.values())
+    assert all(f"{rate:,.0f} tokens/s   ours is" in shown for rate in found.values())
+    kept = json.loads((tmp_path / "numbers.json").read_text())
+    assert kept["tokens/s"] == found
+    assert kept["settings"]["members"] == 2
+
+
+def test_the_benchmark_of_adapters_works_without_peft_and_transformers(benchmark, monkeypatch):
+    monkeypatch.setitem(sys.modules, "peft", None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert set(benchmark("speed")) == {"ours", "one", "plain"}
+
+
+def test_what_the_benchmark_has_no_time_for_is_left_out(benchmark, capsys):
+    assert benchmark("speed", "--budget", "-1") == {}
+    assert capsys.readouterr().out.count("left out, -1 s are over") == 4
+
+
+def test_the_profile_of_adapters_runs_without_a_gpu(benchmark, capsys):
+    benchmark("profile")
+    assert "TFLOP/s that a large product reaches here" in capsys.readouterr().out

@@ -48,7 +48,8 @@ class Lora:
     epochs: int = 10
     batch_size: int = 16
     precision: Precision = "float32"
-    """Of the base and the activations on a GPU; adapters are float32 always. A CPU computes in float32."""
+    """Of the base and the activations on a GPU; adapters are float32 always. A CPU computes in float32. Models
+    that were not trained in float32 are asked in float32 with TF32's products."""
 
     def __post_init__(self) -> None:
         if self.model != "causal-lm":

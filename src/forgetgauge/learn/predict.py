@@ -14,31 +14,37 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, check_points
 from forgetgauge.learn.stacked.trainer import stacked_outputs
+from forgetgauge.models.causal_lm import RecordModel
 
 BATCH = 1024
 
 
 @torch.no_grad()
-def outputs_of(model: nn.Module, points: Points) -> npt.NDArray[np.float32]:
-    """(n, n_outputs); the model is put into eval mode."""
+def outputs_of(model: nn.Module, points: Points, *, for_utility: bool = False) -> npt.NDArray[np.float32]:
+    """(n, n_outputs); the model is put into eval mode. `for_utility` a language model need not be asked in other words
+    or with rounded weights."""
     model.eval()
+    ask = model.own_columns if for_utility and isinstance(model, RecordModel) else model
     if len(points) == 0:
         return np.zeros((0, points.n_outputs), dtype=np.float32)
     parts = [
-        model(points.inputs_at(torch.from_numpy(at))) for at in np.split(points.index, range(BATCH, len(points), BATCH))
+        ask(points.inputs_at(torch.from_numpy(at))) for at in np.split(points.index, range(BATCH, len(points), BATCH))
     ]
     outputs: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
     return outputs
 
 
-def outputs_of_many(models: Sequence[nn.Module], points: Sequence[Points]) -> list[npt.NDArray[np.float32]]:
+def outputs_of_many(
+    models: Sequence[nn.Module], points: Sequence[Points], *, for_utility: bool = False
+) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
-    if points[0].device.type == "cuda" and any(True for _ in models[0].parameters()):
+    is_traced = any(True for _ in models[0].parameters()) and not isinstance(models[0], RecordModel)
+    if points[0].device.type == "cuda" and is_traced:
         with suppress(NotStackable):
             check_points(points)
             check_alike(models)
             return stacked_outputs(models, points)
-    return [outputs_of(model, its) for model, its in zip(models, points, strict=True)]
+    return [outputs_of(model, its, for_utility=for_utility) for model, its in zip(models, points, strict=True)]
 
 
 def utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float | None:

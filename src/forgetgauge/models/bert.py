@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
 from forgetgauge.data.hugging_face import library
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, line_of
 from forgetgauge.files import parse_json
 
 _SIZES = {"layers": 2, "hidden": 128, "heads": 2, "vocab": 30522}
@@ -113,7 +113,7 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
                 folder, local_files_only=True, use_safetensors=True, attn_implementation="eager", dtype=torch.float32
             )
     except Exception as error:  # transformers raises whatever the first strange byte of a file makes it raise
-        raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {_first_line(error)}") from error
+        raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line_of(error)}") from error
 
 
 def _check_kind(checkpoint: str, config: Path) -> None:
@@ -124,10 +124,6 @@ def _check_kind(checkpoint: str, config: Path) -> None:
         raise UserError(f"checkpoint '{checkpoint}': {config} names no model_type") from None
     if kind != "bert":
         raise UserError(f"checkpoint '{checkpoint}' is a {kind}, not a bert")
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _set_dropout(body: nn.Module, rate: float) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -27,10 +28,15 @@ from forgetgauge.models import condensed
 from forgetgauge.models.condensed import GIVEN, PARAPHRASED, LogitsAt
 from forgetgauge.models.llama import Llama, LlamaSizes, sizes_in
 from forgetgauge.tasks.causal_lm import AT
+from forgetgauge.tasks.task import Ints
 
 _SIZES = {"layers": 2, "hidden": 64, "heads": 4, "vocab": 1024}
 LOGITS_AT_ONCE = {"cpu": 2**24, "cuda": 2**29}
-"""Numbers: a record of 128 tokens and a vocabulary of 49,152 has 6 million."""
+"""Numbers: a record of 128 counted tokens and a vocabulary of 49,152 has 6 million."""
+TOKENS_AT_ONCE = {"cpu": 2**13, "cuda": 2**16}
+PADDED, WORTHWHILE = 1.15, 1 / 16
+"""Records go on being taken together while padding adds less than this, or there are fewer tokens than this share of
+what is taken at once: products of few tokens take as long as those of more."""
 
 
 class Base:
@@ -82,18 +88,26 @@ class RecordModel(nn.Module, ABC):
         """(n, versions, length) -> (n, columns); where a gradient is taken, the loss and the number of tokens alone."""
         if torch.is_grad_enabled():
             return condensed.loss_columns(*condensed.token_losses(self.logits_at, x[:, GIVEN], x.shape[-1]))
-        most = max(1, int(condensed.n_counted(x[:, GIVEN]).max()))
-        parts = []
-        for codes in _portions(x[:, GIVEN], most, self.base):
-            at, targets, counted = condensed.counted_places(codes, most)
-            logits = self.logits_at(condensed.ids_of(codes), at)
-            parts.append(condensed.columns_of(logits, targets, counted))
-        columns = torch.cat(parts)
+        columns = self.own_columns(x)
         columns[:, AT["base-loss-sum"]] = self.base.losses(x[:, GIVEN])
-        total, tokens = _sums(self.logits_at, x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
+        total, tokens = _sums(self.asked(), x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
         columns[:, AT["paraphrased-loss"]] = total / tokens
         columns[:, AT["8-bit-loss-sum"]] = _sums(self.rounded(), x[:, GIVEN], self.base)[0]
         return columns
+
+    @torch.no_grad()
+    def own_columns(self, x: Tensor) -> Tensor:
+        """(n, versions, length) -> (n, columns): those of the records as they were given, which show what a model is
+        good for; the others, which take as many passes again, are 0."""
+        asked, columns = self.asked(), torch.zeros((len(x), len(AT)), device=x.device)
+        for rows, codes, most in _portions(x[:, GIVEN], self.base):
+            at, targets, counted = condensed.counted_places(codes, most)
+            columns[rows] = condensed.columns_of(asked(condensed.ids_of(codes), at), targets, counted)
+        return columns
+
+    def asked(self) -> LogitsAt:
+        """`logits_at`, for many records one after another."""
+        return self.logits_at
 
 
 class CausalLM(RecordModel):
@@ -230,12 +244,31 @@ def to_8_bits(weight: Tensor) -> Tensor:
 @torch.no_grad()
 def _sums(logits_at: LogitsAt, codes: Tensor, base: Base | None = None) -> tuple[Tensor, Tensor]:
     """(n,) summed losses and (n,) numbers of counted tokens, as many records at once as there is room for."""
-    most = max(1, int(condensed.n_counted(codes).max()))
-    parts = [condensed.token_losses(logits_at, part, most) for part in _portions(codes, most, base)]
-    losses, tokens = zip(*parts, strict=True)
-    return torch.cat(losses), torch.cat(tokens)
+    found = torch.zeros((2, len(codes)), device=codes.device)
+    for rows, part, most in _portions(codes, base):
+        found[:, rows] = torch.stack(condensed.token_losses(logits_at, part, most))
+    return found[0], found[1]
 
 
-def _portions(codes: Tensor, most: int, base: Base | None) -> Iterator[Tensor]:
+def _portions(codes: Tensor, base: Base | None) -> Iterator[tuple[Tensor, Tensor, int]]:
+    """(rows, their codes without most of the padding, counted tokens at most) of all records, those of like lengths
+    together."""
     vocab = 2**16 if base is None else base.on(torch.device("cpu")).sizes.vocab
-    yield from torch.split(codes, max(1, LOGITS_AT_ONCE[codes.device.type] // (most * vocab)))
+    logits, tokens = (room[codes.device.type] for room in (LOGITS_AT_ONCE, TOKENS_AT_ONCE))
+    sizes = torch.stack([(codes != condensed.PADDING).sum(1), condensed.n_counted(codes)])
+    lengths, counted = sizes.clamp(min=1).cpu().numpy()
+    order = np.lexsort([counted, lengths])
+    first, most, total = 0, 0, 0
+    for place, row in enumerate(order.tolist()):
+        most, total, n = max(most, int(counted[row])), total + int(lengths[row]), place - first + 1
+        places = n * int(lengths[row])
+        too_many = n * most * vocab > logits or places > tokens
+        if n > 1 and (too_many or (places > PADDED * total and total > WORTHWHILE * tokens)):
+            yield _portion(codes, order[first:place], lengths, counted)
+            first, most, total = place, int(counted[row]), int(lengths[row])
+    yield _portion(codes, order[first:], lengths, counted)
+
+
+def _portion(codes: Tensor, rows: Ints, lengths: Ints, counted: Ints) -> tuple[Tensor, Tensor, int]:
+    at = torch.from_numpy(rows).to(codes.device)
+    return at, codes[at, : int(lengths[rows].max())], int(counted[rows].max())

@@ -9,7 +9,6 @@ words.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -53,52 +52,12 @@ def token_losses(logits_at: LogitsAt, codes: Tensor, most: int) -> tuple[Tensor,
     return (each * counted).sum(1), counted.sum(1).clamp(min=1).to(each.dtype)
 
 
-def losses_under_frozen_head(hidden: Tensor, head: Tensor, codes: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The same of (n, length, d) hidden states and a last layer (vocab, d) that is not trained: logits are never kept.
-
-    What autograd would keep is a number for every token and every word of the vocabulary, several times over.
-    """
-    at, targets, counted = _places(codes, most)
-    chosen = hidden.gather(1, at[..., None].expand(-1, -1, hidden.shape[-1]))
-    each: Tensor = _FrozenHead.apply(chosen.flatten(0, 1), head, targets.flatten()).view(targets.shape)  # type: ignore[no-untyped-call]
-    return (each * counted).sum(1), counted.sum(1).clamp(min=1).to(each.dtype)
-
-
 def _places(codes: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
     """`counted_places`, or all positions, for which nothing has to be looked up."""
     if most < codes.shape[1] - 1:
         return counted_places(codes, most)
     targets, counted = ids_of(codes)[:, 1:], codes[:, 1:] >= 0
     return torch.arange(codes.shape[1] - 1, device=codes.device).expand(targets.shape), targets, counted
-
-
-LOGITS_KEPT = 2**28
-"""Numbers: so many logits are there at once."""
-
-
-class _FrozenHead(torch.autograd.Function):
-    """(m, d) states, (vocab, d) weights, (m,) targets -> (m,) cross-entropies; of these the gradient by a state is (p −
-    e_target) · weights, which is computed at once, since the weights get none."""
-
-    @staticmethod
-    def forward(ctx: Any, states: Tensor, head: Tensor, targets: Tensor) -> Tensor:
-        rows = max(1, LOGITS_KEPT // len(head))
-        losses, gradients = [], []
-        for some, wanted in zip(torch.split(states, rows), torch.split(targets, rows), strict=True):
-            logits = (some @ head.T).float()
-            total = logits.logsumexp(1, keepdim=True)
-            losses.append((total - logits.gather(1, wanted[:, None]))[:, 0])
-            if ctx.needs_input_grad[0]:
-                p = logits.sub_(total).exp_()
-                p.scatter_add_(1, wanted[:, None], p.new_full((len(p), 1), -1.0))
-                gradients.append(p.to(states.dtype) @ head)
-        ctx.save_for_backward(*gradients)
-        return torch.cat(losses)
-
-    @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, None, None]:
-        gradient = torch.cat(ctx.saved_tensors)
-        return gradient * given[0][:, None].to(gradient.dtype), None, None
 
 
 def loss_columns(loss: Tensor, tokens: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class _Attention(nn.Module):
             part(x).view(n, length, -1, self.sizes.head).transpose(1, 2)
             for part in (self.q_proj, self.k_proj, self.v_proj)
         )
-        mixed = (_fused if q.is_cuda else _attended)(_turned(q, turn), _turned(k, turn), v)
+        mixed = attention(turned(q, turn), turned(k, turn), v)
         out: Tensor = self.o_proj(mixed.transpose(1, 2).reshape(n, length, -1))
         return out
 
@@ -145,7 +145,7 @@ class Llama(nn.Module):
     def hidden(self, ids: Tensor, n_layers: int | None = None) -> Tensor:
         """(n, length) ids -> (n, length, hidden): after so many blocks; after all of them, normalised."""
         x: Tensor = self.model.embed_tokens(ids)
-        turn = _turn(self.sizes, ids.shape[1], x)
+        turn = turns(self.sizes, ids.shape[1], x)
         for layer in list(self.model.layers)[:n_layers]:
             x = layer(x, turn)
         if n_layers is None:
@@ -161,7 +161,8 @@ class Llama(nn.Module):
         if at is None:
             return hidden
         chosen = hidden.gather(1, at[..., None].expand(-1, -1, hidden.shape[-1]))
-        return F.linear(chosen, self.head_weight)
+        logits: Tensor = F.linear(chosen, self.head_weight) if self.lm_head is None else self.lm_head(chosen)
+        return logits
 
     @property
     def head_weight(self) -> Tensor:
@@ -169,9 +170,21 @@ class Llama(nn.Module):
         return (self.model.embed_tokens if self.lm_head is None else self.lm_head).weight
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """(n, heads, length, head): each position attends to itself and those before it, in one kernel."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """(n, heads, length, head): each position attends to itself and those before it."""
+    return (fused_attention if q.is_cuda else _attended)(q, k, v)
+
+
+def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same in one kernel, which keeps no scores.
+
+    That for float32 wants a head of keys for every head of queries; others let several share one.
+    """
+    shared = q.shape[1] != k.shape[1]
+    if shared and q.dtype == torch.float32:
+        k, v = (part.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for part in (k, v))
+        shared = False
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=shared)
 
 
 def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -183,7 +196,7 @@ def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores.softmax(-1) @ v
 
 
-def _turn(sizes: LlamaSizes, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def turns(sizes: LlamaSizes, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """(length, head) cosines, and sines that are negative in the first half, of the rotary positions; each frequency
     is in both halves of a head."""
     steps = torch.arange(0, sizes.head, 2, device=like.device, dtype=torch.float32) / sizes.head
@@ -192,6 +205,6 @@ def _turn(sizes: LlamaSizes, length: int, like: Tensor) -> tuple[Tensor, Tensor]
     return torch.cat([cosines, cosines], dim=1).to(like.dtype), torch.cat([-sines, sines], dim=1).to(like.dtype)
 
 
-def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
     """Each pair of a coordinate of the first half and its fellow of the second, turned."""
     return torch.addcmul(x * turn[0], x.roll(x.shape[-1] // 2, dims=-1), turn[1])

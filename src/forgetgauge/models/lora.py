@@ -78,9 +78,15 @@ class LoraModel(RecordModel):
             weights[f"{name}.weight"] = weights[f"{name}.weight"] + self.scale * product
         return weights
 
+    def asked(self) -> LogitsAt:
+        """By merged weights: adapters would cost each token more than the base does."""
+        return self._with(self.merged())
+
     def rounded(self) -> LogitsAt:
         """The merged weights, rounded."""
-        weights = {name: to_8_bits(weight) for name, weight in self.merged().items()}
+        return self._with({name: to_8_bits(weight) for name, weight in self.merged().items()})
+
+    def _with(self, weights: dict[str, Tensor]) -> LogitsAt:
         body = self.base.on(next(self.parameters()).device)
         return lambda ids, at: functional_call(body, weights, (ids, at))
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Optimiser, Steps, batch_positions, batches_per_epoch, check_steps
-from forgetgauge.learn.stacked.records import RecordStack
+from forgetgauge.learn.stacked.records import RecordStack, only_there
 from forgetgauge.learn.stacked.trainer import Batch, Descent, Feed
 from forgetgauge.models.condensed import DECLINED, GIVEN
 from forgetgauge.plan.strength import Strength
@@ -74,7 +74,8 @@ class PairedPasses:
         whole = requests[0].retain
 
         def of_step(index: Tensor, labels: Tensor, there: Tensor) -> Tensor:
-            step = Step(whole.inputs_at(index), there & (labels == FORGET), there & (labels == KEEP))
+            codes = only_there(whole.inputs_at(index), there)
+            step = Step(codes, there & (labels == FORGET), there & (labels == KEEP))
             return objective(step)
 
         feeds = [Feed(self._batches(request), self._n_steps(request)) for request in requests]

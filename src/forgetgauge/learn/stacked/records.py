@@ -1,9 +1,9 @@
 """Stacks of language models: adapters on one frozen base, or models whose weights are all their own.
 
-`LoraStack`: the base's products run once over the tokens of all members. Their batches lie one after another as one
-batch of the base, (K · B, length). In every layer with adapters, what the base gives is corrected by two batched
-products over members, (K, tokens, in) · (K, in, r) · (K, r, out). All else is the base's own and knows no members, so a
-stack costs little more than its tokens.
+`LoraStack`: the base's products run once over the tokens of all members, which lie one after another (`packed.py`). In
+every layer with adapters, to what the base gives two batched products over members are added, (K, tokens, in) ·
+(K, in, r) · (K, r, out) (`adapted.py`). All else is the base's own and knows no members, so a stack costs little more
+than its tokens.
 
 `WholeStack`: the weights of whole models, one after another by vmap, where memory allows it.
 
@@ -22,7 +22,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.stacked.adapted import AdaptedLlama
+from forgetgauge.learn.stacked.frozen_head import losses_under_frozen_head
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, unstack
+from forgetgauge.learn.stacked.packed import Layout, RecordSizes, Room
 from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.models import condensed
 from forgetgauge.models.causal_lm import CausalLM, Correction, RecordModel, corrected
@@ -45,6 +48,10 @@ class RecordStack(ABC):
         self.gradient = torch.zeros_like(self.weights, requires_grad=False)
         self.statistics: dict[str, tuple[Tensor, Tensor]] = {}
         """Running means and variances of batch norms, of which a language model has none."""
+        self.sizes: RecordSizes | None = None
+        """Of the data set's records, where it is computed without their padding."""
+        self.room: Room | None = None
+        """What the next batch has at most; without it records are padded."""
 
     @abstractmethod
     def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -82,8 +89,11 @@ class RecordStack(ABC):
         self, x: Tensor, n_valid: Tensor | None = None, *, train: bool = False, keep: bool = False
     ) -> tuple[Tensor, Tensor]:
         """(K, B, versions, length) -> (K, B, columns): loss and tokens alone; and what `backward` needs."""
+        codes = x[:, :, condensed.GIVEN]
+        if n_valid is not None:
+            codes = only_there(codes, torch.arange(x.shape[1], device=x.device) < n_valid[:, None])
         with torch.enable_grad() if keep else torch.no_grad():
-            outputs = condensed.loss_columns(*self.losses(x[:, :, condensed.GIVEN]))
+            outputs = condensed.loss_columns(*self.losses(codes))
         return outputs.detach(), outputs
 
     def backward(self, tape: Tensor, d_outputs: Tensor) -> None:
@@ -93,13 +103,19 @@ class RecordStack(ABC):
 
 
 class LoraStack(RecordStack):
-    """Adapters on one frozen base; on a GPU the base and the activations in the given precision."""
+    """Adapters on one frozen base; on a GPU the base and the activations in the given precision.
 
-    def __init__(self, models: Sequence[LoraModel], most: int, precision: Precision = "float32") -> None:
-        super().__init__(models, most)
+    A base that is a plain Llama is computed without the records' padding, in the `room` that a descent gives.
+    """
+
+    def __init__(self, models: Sequence[LoraModel], points: Points, precision: Precision = "float32") -> None:
+        super().__init__(models, most_counted(points))
         self.first = models[0]
         is_low = precision == "bfloat16" and self.device.type == "cuda"
         self.body = self.first.base.on(self.device, torch.bfloat16 if is_low else torch.float32)
+        self.adapted: AdaptedLlama | None = None
+        if isinstance(self.body, Llama) and all(".layers." in name for name in self.first.layers):
+            self.adapted, self.sizes = AdaptedLlama(self.body, self.first), RecordSizes.of(points)
 
     @property
     def n_layers(self) -> int:
@@ -113,23 +129,28 @@ class LoraStack(RecordStack):
 
     def losses(self, codes: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """In one pass over the tokens of all members."""
-        flat = codes.flatten(0, 1)
-        with corrected(self.body, self._corrections(weights)):
-            if isinstance(self.body, Llama):
-                states, head = self.body.hidden(condensed.ids_of(flat)), self.body.head_weight
-                loss, tokens = condensed.losses_under_frozen_head(states, head, flat, self.most)
-            else:
-                loss, tokens = condensed.token_losses(self.body, flat, self.most)
+        rows = self.weights if weights is None else weights
+        if self.adapted is not None:
+            layout = Layout(codes, self.room)
+            states, targets = layout.before_counted(self.adapted.hidden(rows, layout))
+            each = losses_under_frozen_head(states, self.body.head_weight, targets)
+            return layout.per_record(each), condensed.n_counted(codes).clamp(min=1).float()
+        with corrected(self.body, self._corrections(rows)):
+            loss, tokens = condensed.token_losses(self.body, codes.flatten(0, 1), self.most)
         return loss.view(codes.shape[:2]), tokens.view(codes.shape[:2])
 
     def hidden(self, codes: Tensor, n_layers: int, weights: Tensor | None = None) -> Tensor:
         """In one pass too."""
-        with corrected(self.body, self._corrections(weights)):
+        rows = self.weights if weights is None else weights
+        if self.adapted is not None:
+            layout = Layout(codes, self.room)
+            return layout.padded(self.adapted.hidden(rows, layout, n_layers)).view(*codes.shape, -1)
+        with corrected(self.body, self._corrections(rows)):
             states: Tensor = self.body(condensed.ids_of(codes.flatten(0, 1)), None, n_layers)
         return states.view(*codes.shape[:2], *states.shape[1:])
 
-    def _corrections(self, weights: Tensor | None) -> dict[str, Correction]:
-        tables = self.tables_of(self.weights if weights is None else weights)
+    def _corrections(self, rows: Tensor) -> dict[str, Correction]:
+        tables = self.tables_of(rows)
         return {
             name: self._correction(tables[f"down.{key_of(name)}"], tables[f"up.{key_of(name)}"])
             for name in self.first.layers
@@ -197,16 +218,20 @@ class WholeStack(RecordStack):
 
 def record_stack(models: Sequence[nn.Module], points: Points, precision: Precision = "float32") -> RecordStack:
     """Of language models of one kind; others are `NotStackable`."""
-    most = most_counted(points)
     adapted = [model for model in models if isinstance(model, LoraModel)]
     whole = [model for model in models if isinstance(model, CausalLM)]
     if len(adapted) == len(models) > 0:
         if any(model.base is not adapted[0].base for model in adapted):
             raise NotStackable("the models have different bases")
-        return LoraStack(adapted, most, precision)
+        return LoraStack(adapted, points, precision)
     if len(whole) == len(models) > 0:
-        return WholeStack(whole, most)
+        return WholeStack(whole, most_counted(points))
     raise NotStackable("they are not all language models of one kind")
+
+
+def only_there(codes: Tensor, there: Tensor) -> Tensor:
+    """(K, B, …), (K, B): records that are not there, whose place in a batch is only filled, are all padding."""
+    return codes.masked_fill(~there.view(*there.shape, *(1,) * (codes.dim() - 2)), condensed.PADDING)
 
 
 def most_counted(points: Points) -> int:

@@ -23,8 +23,9 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
 from forgetgauge.learn.checkpoint import State, begin
 from forgetgauge.learn.descent import Positions, Steps
-from forgetgauge.learn.device import capture
+from forgetgauge.learn.device import capture, kernels_on
 from forgetgauge.learn.stacked.members import own_labels
+from forgetgauge.learn.stacked.packed import Room, roomy
 from forgetgauge.learn.stacked.records import RecordStack
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.tasks.task import Labels
@@ -97,15 +98,18 @@ class Descent:
         self.velocity = torch.zeros_like(self.stack.weights)
         self.second = self.velocity if self.steps.optimiser == "sgd" else torch.zeros_like(self.stack.weights)
         self.time = torch.zeros(1, device=device)
+        self.begun = False
+        self.graphs: dict[Room | None, Any] = {}
+        self.counted_in: dict[int, int] = {}
+        """Counted tokens that a room of so many tokens has space for, so far."""
         self.sent: Any = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
         """All steps of all members, or those that are left after a checkpoint."""
         n_steps = max((feed.n_steps for feed in self.feeds), default=0)
-        step = self._captured() if self.stack.device.type == "cuda" and n_steps > 20 else self._step
         checkpoint, n_done = begin(), 0
         if (kept := checkpoint.read(self._state().tensors)) is not None:
-            n_done = kept[0]
+            n_done, self.begun = kept[0], True
             self._state().take(kept[1])
         for first in range(0, n_steps, CHUNK_STEPS):
             stop = min(n_steps, first + CHUNK_STEPS)
@@ -114,13 +118,50 @@ class Descent:
             self._lay_out(first, stop)
             if stop <= n_done:  # drawn as before, and not done again
                 continue
+            rooms = self._rooms(stop - first, n_steps)
+            does = {room: self._step_in(room, n_steps) for room in dict.fromkeys(rooms)}
             self.here.take(self.host)
             if self.sent is not None:
                 self.sent.record()
             self.counter.zero_()
-            for _ in range(first, stop):
-                step()
+            self.begun = True
+            for room in rooms:
+                does[room]()
             checkpoint.keep(stop, self._state)
+
+    def _rooms(self, n: int, n_steps: int) -> list[Room | None]:
+        """Of each step that is laid out, how much its batches may have, where the stack asks for it.
+
+        Few different ones, and where there are few steps one alone: each is captured.
+        """
+        sizes = self.stack.sizes if isinstance(self.stack, RecordStack) else None
+        if sizes is None:
+            return [None] * n
+        tokens, counted = sizes.needed(self.host.index[:n].numpy(), self.host.n_valid[:n].numpy())
+        if n_steps <= CHUNK_STEPS:
+            tokens = np.full_like(tokens, tokens.max())
+        most = self.batch_size * sizes.length
+        rows = [roomy(int(needed), most) for needed in tokens]
+        for row in set(rows):
+            largest = max(int(c) for c, other in zip(counted, rows, strict=True) if other == row)
+            room = roomy(largest, len(self.feeds) * self.batch_size * (sizes.length - 1))
+            self.counted_in[row] = max(room, self.counted_in.get(row, 0))
+        return [Room(row, self.counted_in[row]) for row in rows]
+
+    def _step_in(self, room: Room | None, n_steps: int) -> Callable[[], None]:
+        """A step whose batches have no more than that; on a GPU captured when it is first asked for."""
+
+        def step() -> None:
+            if isinstance(self.stack, RecordStack):
+                self.stack.room = room
+            self._step()
+
+        if not self._is_worth_capturing(n_steps):
+            return step
+        if room not in self.graphs:
+            self.graphs[room] = self._captured(step)
+        replay: Callable[[], None] = self.graphs[room].replay
+        return replay
 
     def _state(self) -> State:
         """All that a step changes but the batches, which are drawn again."""
@@ -153,13 +194,21 @@ class Descent:
                     assert feed.moves is not None
                     moves[place, k, :n] = draw_moves(n, feed.moves)
 
-    def _captured(self) -> Callable[[], None]:
-        """The step as a CUDA graph."""
-        self.here.take(self.host)  # nothing but empty batches
-        graph = capture(self._step, self.stack.device, n_trials=2)
-        for state in (self.velocity, self.second, self.time, self.counter):
-            state.zero_()
-        return graph.replay
+    def _is_worth_capturing(self, n_steps: int) -> bool:
+        return self.stack.device.type == "cuda" and n_steps > 20
+
+    def _captured(self, step: Callable[[], None]) -> Any:
+        """The step as a CUDA graph; graphs share their memory, since one runs at a time and none leaves anything."""
+        self.here.n_valid.zero_()  # nothing but empty batches, at a rate of 0
+        self.here.rate.zero_()
+        self.counter.zero_()
+        moving = self.velocity, self.second, self.time
+        before = [state.clone() for state in moving] if self.begun else None
+        pool = next(iter(self.graphs.values())).pool() if self.graphs else None
+        graph = capture(step, self.stack.device, n_trials=2, pool=pool)
+        for place, state in enumerate(moving):
+            state.zero_() if before is None else state.copy_(before[place])
+        return graph
 
     @torch.no_grad()
     def _step(self) -> None:
@@ -205,9 +254,16 @@ class Descent:
         """Decay is apart from the gradient."""
         weights, gradient, first, second = self.stack.weights, self.stack.gradient, 0.9, 0.999
         self.time += 1
+        kernels = kernels_on(weights.device, "optimiser") if isinstance(self.stack, RecordStack) else None
+        if kernels is not None:
+            biases = 1 - first**self.time, 1 - second**self.time
+            moments, decay = (self.velocity, self.second), self.steps.weight_decay
+            kernels.adamw(weights, gradient, moments, rate, biases, decay=decay, betas=(first, second))
+            return
         self.velocity.lerp_(gradient, 1 - first)
         self.second.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        weights.sub_(rate * self.steps.weight_decay * weights)
+        if self.steps.weight_decay:
+            weights.sub_(rate * self.steps.weight_decay * weights)
         size = (self.second / (1 - second**self.time)).sqrt_().add_(1e-8)
         weights.sub_(rate * (self.velocity / (1 - first**self.time)) / size)
 

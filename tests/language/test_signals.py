@@ -1,0 +1,78 @@
+"""What a model is asked: records of like lengths together, without most of their padding, and no more than needed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.learn.predict import outputs_of, outputs_of_many
+from forgetgauge.models import causal_lm
+from forgetgauge.models.llama import Llama
+from forgetgauge.run.model_jobs import _products_of
+from forgetgauge.tasks.causal_lm import AT, COLUMNS
+
+from .world import LORA, WHOLE, original, people
+
+TF32 = torch.backends.cuda.matmul
+OWN = [place for name, place in AT.items() if not name.startswith(("base", "paraphrased", "8-bit"))]
+
+
+def mixed():
+    """Short records and long ones, in turns."""
+    points = people().points
+    long = points.whole_inputs.clone()
+    n, length = len(long), long.shape[-1]
+    wide = torch.cat([long, torch.full((n, 3, 2 * length), -1, dtype=long.dtype)], dim=-1)
+    wide[::3] = torch.randint(0, 192, (len(wide[::3]), 3, 3 * length), dtype=long.dtype)
+    return wide
+
+
+@pytest.mark.parametrize("learner", [LORA, WHOLE], ids=["adapters", "whole models"])
+@pytest.mark.parametrize("room", [None, 192 * 40])
+def test_records_together_are_told_of_as_each_alone(learner, room, monkeypatch):
+    if room is not None:
+        monkeypatch.setitem(causal_lm.LOGITS_AT_ONCE, "cpu", room)
+        monkeypatch.setitem(causal_lm.TOKENS_AT_ONCE, "cpu", 100)
+    torch.manual_seed(0)
+    model, codes = original(learner), mixed()[:18]
+    with torch.no_grad():
+        together, alone = model(codes), torch.cat([model(codes[i : i + 1]) for i in range(len(codes))])
+    torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-3)
+
+
+def test_few_of_the_tokens_that_a_model_is_given_are_padding(monkeypatch):
+    given, whole = [], Llama.forward
+
+    def watched(self, ids, at, n_layers=None):
+        given.append(ids.numel())
+        return whole(self, ids, at, n_layers)
+
+    monkeypatch.setattr(Llama, "forward", watched)
+    monkeypatch.setitem(causal_lm.TOKENS_AT_ONCE, "cpu", 400)
+    codes = mixed()
+    original().own_columns(codes)
+    there = int((codes[:, 0] != -1).sum())
+    assert there <= sum(given) < 1.4 * there < 0.75 * codes[:, 0].numel()
+
+
+def test_for_utility_a_model_is_not_asked_in_other_words_or_with_rounded_weights(monkeypatch):
+    points, model = people().points, original()
+    fully = outputs_of(model, points)
+    monkeypatch.setattr(type(model), "rounded", lambda self: pytest.fail("it was rounded"))
+    (found,) = outputs_of_many([model], [points], for_utility=True)
+    np.testing.assert_allclose(found[:, OWN], fully[:, OWN], rtol=1e-5)
+    assert (np.delete(found, OWN, axis=1) == 0).all()
+    assert len(OWN) == len(COLUMNS) - 3
+
+
+@pytest.mark.parametrize(("precision", "is_tf32"), [("float32", False), ("bfloat16", True), ("tf32", True)])
+def test_who_was_trained_in_less_than_float32_is_asked_with_products_of_tf32(precision, is_tf32):
+    before = TF32.allow_tf32
+    with _products_of(dataclasses.replace(LORA, precision=precision), original()):
+        assert TF32.allow_tf32 == is_tf32
+    with _products_of(Minibatch(precision=precision), torch.nn.Linear(2, 2)):
+        assert TF32.allow_tf32 == before

@@ -95,6 +95,13 @@ def test_tables_of_one_run_count_once_and_work_of_earlier_commands_counts():
     assert totals([*spent, Spent("", "", "cpu", 5000)]) == {"cpu": 5000, "cuda: NVIDIA H200": 1902}
 
 
+def test_what_shared_a_device_side_by_side_counts_once():
+    first = Spent("Table 1", "paper", "cuda: A", 100.0, ((1000.0, 1100.0),))
+    second = Spent("Table 2", "paper", "cuda: A", 300.0, ((1050.0, 1250.0),))  # and 100 s that nobody dated
+    apart = Spent("Table 3", "paper", "cuda: B", 50.0, ((1000.0, 1050.0),))
+    assert totals([first, second, apart]) == {"cuda: A": 350.0, "cuda: B": 50.0}
+
+
 def test_time_beside_a_record_is_of_its_invocations_else_of_its_result(tmp_path):
     record = tmp_path / "swap-vs-random.json"
     assert spent_beside(record, "x") == []

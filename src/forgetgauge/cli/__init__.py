@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forgetgauge.cli import data, reproduce
+from forgetgauge.cli import data, experiment, reproduce
 from forgetgauge.cli.audit import audit, draw, import_evals
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.frontier import frontier
@@ -246,7 +246,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 for _name, (_command, _line) in COMMANDS.items():
     app.command(_name, short_help=_line)(_command)
 app.add_typer(data.app)
-app.add_typer(reproduce.experiments)
+app.add_typer(experiment.experiments)
 
 
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C

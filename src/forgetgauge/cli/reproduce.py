@@ -1,7 +1,4 @@
-"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours.
-
-`forgetgauge experiment …` runs an experiment of the paper that is not one game's Q.
-"""
+"""`forgetgauge reproduce`: the paper's tables, run at a scale, in slices, with its numbers beside ours."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from forgetgauge.cli.options import (
     Executor,
     Quiet,
     Resources,
-    Settings,
     SharedStore,
     TimeLimit,
     Verbose,
@@ -47,7 +43,6 @@ FURTHER = {
 }
 """What is no table of the paper -> what it is."""
 KEPT = (
-    "comparison.json",
     "result.json",
     "strengths.json",
     "replicates.json",
@@ -81,6 +76,15 @@ def reproduce(
         Path | None, typer.Option("--out", help="Folder of all tables of a scale; runs/reproduce-SCALE without it.")
     ] = None,
     column: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only the columns that --results has not yet as they are played today.")
+    ] = False,
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--together", help="Models of all tables named train side by side: faster on a GPU, but all end at once."
+        ),
+    ] = False,
     replicates: Annotated[
         int, typer.Option(min=1, help="Trainings of each split, averaged; the paper has 3. Tables only.")
     ] = 1,
@@ -88,7 +92,10 @@ def reproduce(
         Path | None, typer.Option("--run", help="With replicates: use this finished run of several trainings.")
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="Also keep result.json and comparison.json here; page reads from here.")
+        Path | None,
+        typer.Option(
+            help="Also keep result.json and comparison.json here, beside columns kept before; page reads from here."
+        ),
     ] = None,
     executor: Executor = "processes",
     address: Address = None,
@@ -121,16 +128,20 @@ def reproduce(
     limit = seconds_of(time_limit)
     deadline = None if limit is None else time.monotonic() + limit
     folder = out or Path("runs") / f"reproduce-{scale.value}"
+    every = [Asked(name, scale.value, tuple(column or ()), replicates) for name in wanted]
+    if missing:
+        every = _those_missing(every, results, column)
+    if together:
+        _play_together(every, folder, replace(options, time_limit_s=limit), quiet, verbose)
     failed = False
-    for name in wanted:
+    for asked in every:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            say(f"{name}: not run: the time was up; the same command continues")
+            say(f"{asked.name}: not run: the time was up; the same command continues")
             continue
-        asked = Asked(name, scale.value, tuple(column or ()), replicates)
         failed |= _one(asked, folder, replace(options, time_limit_s=left), quiet, verbose)
         if results is not None:
-            _keep(folder / asked.folder, results / "reproduce" / scale.value / asked.folder)
+            _keep_one(asked, folder / asked.folder, results / "reproduce" / scale.value / asked.folder)
     if failed:
         raise typer.Exit(1)
 
@@ -184,6 +195,45 @@ class Asked:
         from forgetgauge.suites.tables import folder_of
 
         return folder_of(self.name, self.replicates)
+
+
+def _those_missing(every: list[Asked], results: Path | None, column: list[str] | None) -> list[Asked]:
+    """What is asked, less the columns that are kept; tables of which nothing is missing are named and left out."""
+    from forgetgauge.suites.slices import missing_columns
+    from forgetgauge.suites.tables import OUTLINES, suite
+
+    if results is None or column:
+        raise UserError("--missing looks for what --results has: give that, and no --column")
+    found = []
+    for asked in every:
+        if asked.name not in OUTLINES:
+            raise UserError(f"--missing goes with tables: {asked.name} has no columns")
+        made = suite(asked.name, asked.scale, asked.replicates)
+        labels = missing_columns(made, results / "reproduce" / asked.scale / asked.folder)
+        if labels:
+            found.append(replace(asked, columns=tuple(labels)))
+        else:
+            say(f"{asked.name}: nothing is missing")
+    return found
+
+
+def _play_together(every: list[Asked], folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> None:
+    """Do the jobs of all tables; what each finds is shown afterwards, one after another."""
+    from forgetgauge.provenance import command_line
+    from forgetgauge.run.campaign import started_ahead
+    from forgetgauge.suites.invocation import play_together
+    from forgetgauge.suites.tables import OUTLINES, suite
+
+    for asked in every:
+        if asked.name not in OUTLINES:
+            raise UserError(f"--together goes with tables: {asked.name} is none")
+    if len(every) < 2:
+        return
+    suites = [suite(asked.name, asked.scale, asked.replicates) for asked in every]
+    only = {asked.name: asked.columns for asked in every}
+    with started_ahead(options), shown_progress(quiet, verbose) as progress:
+        how = replace(options, progress=progress)
+        play_together(suites, folder, only=only, options=how, command=command_line())
 
 
 def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> bool:
@@ -280,6 +330,17 @@ def _listing() -> str:
     return align([*rows, *([name, words] for name, words in FURTHER.items())])
 
 
+def _keep_one(asked: Asked, source: Path, target: Path) -> None:
+    """What the page is made from; the columns of a table join those that are kept already."""
+    from forgetgauge.suites.slices import keep_table
+    from forgetgauge.suites.tables import OUTLINES, suite
+
+    if asked.name in OUTLINES:
+        keep_table(suite(asked.name, asked.scale, asked.replicates), source, target)
+    else:
+        _keep(source, target)
+
+
 def _keep(source: Path, target: Path) -> None:
     """Copy what the page is made from; the models stay where they are."""
     for name in KEPT:
@@ -305,47 +366,3 @@ def _write_pages(results: Path, target: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
         say(f"page: {path}")
-
-
-experiments = typer.Typer(
-    name="experiment", help="Run an experiment of the paper.", no_args_is_help=True, rich_markup_mode=None
-)
-
-
-@experiments.callback()
-def experiment() -> None:
-    """Run an experiment of the paper."""
-
-
-@experiments.command("swap-vs-random")
-def swap_vs_random(
-    file: Annotated[Path | None, typer.Argument(help="Run file (TOML); digits without one.")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/swap-vs-random"),
-    repetitions: Annotated[
-        int | None, typer.Option(help="Swap pairs, an even number; game.pairs of the run file without it.")
-    ] = None,
-    settings: Settings = None,
-    time_limit: TimeLimit = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
-) -> None:
-    """Swap pairs against random splits: how far Q scatters, and the look-up adversary. The same command continues."""
-    from forgetgauge.run.options import RunOptions
-    from forgetgauge.suites import swap_vs_random as experiment
-    from forgetgauge.suites.splits_page import splits_text
-
-    limit = seconds_of(time_limit)
-    try:
-        with shown_progress(quiet) as progress:
-            found = experiment.swap_vs_random(
-                file,
-                out=out,
-                repetitions=repetitions,
-                settings=settings or [],
-                options=RunOptions("processes", device, time_limit_s=limit, progress=progress),
-            )
-    except TimeoutError as error:
-        say(f"stopped at the time limit: {error}")
-        return
-    say(f"{splits_text(found)}\n")
-    say("\n".join(str(out / f"{experiment.NAME}.{ending}") for ending in ("html", "svg", "json")))

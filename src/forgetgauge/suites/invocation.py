@@ -44,6 +44,8 @@ from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_fam
 READ_FROM = {"mnist-3-8": "mnist"}
 """Data that are a part of others."""
 
+TOGETHER = "together"
+"""The folder of what several tables did as one."""
 NOT_ASKED = "not asked for"
 NOT_YET = "the time was up; the same command continues"
 
@@ -98,7 +100,8 @@ def plan_suite(suite: Suite, only: Sequence[str] = (), out: Path | None = None) 
             parts.append(found[1])
     if not parts:
         raise UserError(next(why for why in not_run.values() if why != NOT_ASKED))
-    return Planned(chosen, Campaign.plan(_joined(suite, chosen, parts)), not_run, before)
+    games = [replace(part.games[0], value=column.label) for column, part in zip(chosen, parts, strict=True)]
+    return Planned(chosen, Campaign.plan(_joined(games, parts, suite.variable or None)), not_run, before)
 
 
 def play_suite(
@@ -122,6 +125,33 @@ def play_suite(
     comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.folder, comparison, result)
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
+
+
+def play_together(
+    suites: Sequence[Suite],
+    out: Path,
+    *,
+    only: Mapping[str, Sequence[str]],
+    options: RunOptions = DEFAULTS,
+    command: str = "",
+) -> Ending:
+    """Do what is missing of several tables as one campaign, so that models alike train in one stack; each table then
+    finds its own done. `only` names columns, by table. The time stands in the record of each table."""
+    start = time.monotonic()
+    planned = [plan_suite(one, only.get(one.name, ()), out) for one in suites]
+    parts = [one.campaign.resolved for one in planned]
+    games = [
+        replace(game, value=f"{one.name}: {game.value}")
+        for one, part in zip(suites, parts, strict=True)
+        for game in part.games
+    ]
+    RunFolder(out).create()
+    folder = table_folder(out, TOGETHER)
+    ending, _ = play(Campaign.plan(_joined(games, parts, "table")), folder, options, wants_result=False)
+    made_on = folder.read_run()["environment"]["device"]
+    for one in suites:
+        add_invocation(folder, one.folder, command, made_on, time.monotonic() - start, ending.n_run)
+    return ending
 
 
 def play_single(
@@ -171,12 +201,11 @@ def refuse_download(name: str) -> None:
         raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
 
 
-def _joined(suite: Suite, columns: Sequence[TableColumn], parts: Sequence[Resolved]) -> Resolved:
-    """One campaign; every column is one game, under its label."""
-    games = [replace(part.games[0], value=column.label) for column, part in zip(columns, parts, strict=True)]
+def _joined(games: list[Game], parts: Sequence[Resolved], sweep_key: str | None) -> Resolved:
+    """One campaign of games that were resolved apart; each has its label for a value."""
     datasets = {digest: data for part in parts for digest, data in part.sources.datasets.items()}
     keep = all(part.keep_weights for part in parts)
-    return Resolved(games, suite.variable or None, keep, Sources(datasets), parts[0].environment)
+    return Resolved(games, sweep_key, keep, Sources(datasets), parts[0].environment)
 
 
 def _finished_before(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableColumn, Graph] | None:
@@ -244,7 +273,8 @@ def add_invocation(
     before = read_invocations(path)
     if before and n_jobs == 0:
         return before
-    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs)]
+    began = round(time.time() - wall_s, 1)
+    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs, began)]
     folder.write_text(path, "".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in every))
     return every
 
@@ -291,6 +321,7 @@ def is_of(game: Game, column: TableColumn) -> bool:
         and (game.price is None or (game.price.price, game.price.shadows) == _price_of(raw))
         and _has(game.learner.params, learner)
         and _has(game.data.params, data.get("params", {}))
+        and set(raw.get("metrics", {})) <= set(game.metrics)
     )
 
 

@@ -75,6 +75,8 @@ class Invocation(Record):
     wall_s: float
     n_jobs: int
     """Done in this invocation."""
+    began: float | None = None
+    """In seconds since 1970: invocations that shared a device side by side are told by it. None in older records."""
 
 
 def made_by(invocations: Sequence[Invocation]) -> list[str]:

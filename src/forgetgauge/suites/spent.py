@@ -1,7 +1,8 @@
 """How long everything took that is stored: device time, added up.
 
 Of a table it is the time its commands took, or the work of its jobs where that is more, since models that an earlier
-command had made are then in it. Tables that share all their decisions are one run, and count once.
+command had made are then in it. Tables that share all their decisions are one run, and count once. Commands that
+shared a device side by side count once too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from forgetgauge.results.record import read_result
 from forgetgauge.suites.invocation import read_invocations
-from forgetgauge.suites.records import TableComparison
+from forgetgauge.suites.records import Invocation, TableComparison
 from forgetgauge.wording import listed
 
 
@@ -26,6 +27,8 @@ class Spent:
     """`cuda: NVIDIA H200`, `cpu`."""
     seconds: float
     """Of the device; of a processor, summed over its processes."""
+    spans: tuple[tuple[float, float], ...] = ()
+    """From when to when it had the device, perhaps not alone, as far as that is known."""
 
 
 def spent_on_tables(tables: Iterable[TableComparison]) -> list[Spent]:
@@ -33,22 +36,27 @@ def spent_on_tables(tables: Iterable[TableComparison]) -> list[Spent]:
     runs: dict[tuple[str, str], list[TableComparison]] = {}
     for table in tables:
         runs.setdefault((table.scale, table.digests.get("decisions", table.name)), []).append(table)
-    return [
-        Spent(
-            listed([table.label for table in shared]),
-            scale,
-            shared[0].environment.get("device", "unknown"),
-            max(sum(table.wall_s for table in shared), *(table.work_s for table in shared)),
-        )
-        for (scale, _), shared in runs.items()
-    ]
+    found = []
+    for (scale, _), shared in runs.items():
+        wall = sum(table.wall_s for table in shared)
+        invocations = [one for table in shared for one in table.invocations]
+        spans = _spans(invocations)
+        seconds = wall if len(spans) == len(invocations) else max(wall, *(table.work_s for table in shared))
+        device = shared[0].environment.get("device", "unknown")
+        found.append(Spent(listed([table.label for table in shared]), scale, device, seconds, spans))
+    return found
+
+
+def _spans(invocations: Iterable[Invocation]) -> tuple[tuple[float, float], ...]:
+    return tuple((one.began, one.began + one.wall_s) for one in invocations if one.began is not None)
 
 
 def spent_beside(record: Path, what: str, scale: str = "") -> list[Spent]:
     """On what a record was made from: by the invocations beside it, else by the result; none where neither is there."""
     invocations = read_invocations(record.with_name("invocations.jsonl"))
     if invocations:
-        return [Spent(what, scale, invocations[0].device, sum(one.wall_s for one in invocations))]
+        wall = sum(one.wall_s for one in invocations)
+        return [Spent(what, scale, invocations[0].device, wall, _spans(invocations))]
     result = record.with_name("result.json")
     if not result.exists():
         return []
@@ -57,11 +65,23 @@ def spent_beside(record: Path, what: str, scale: str = "") -> list[Spent]:
 
 
 def totals(every: Sequence[Spent]) -> dict[str, float]:
-    """Device -> seconds, the largest first."""
+    """Device -> seconds, the largest first; what shared a device side by side counts once."""
     found: dict[str, float] = {}
     for one in every:
-        found[one.device] = found.get(one.device, 0.0) + one.seconds
+        apart = one.seconds - sum(end - begin for begin, end in one.spans)
+        found[one.device] = found.get(one.device, 0.0) + apart
+    for device in found:
+        found[device] += _covered([span for one in every if one.device == device for span in one.spans])
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """How long at least one of them lasts."""
+    total, until = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
 
 
 def duration(seconds: float) -> str:

@@ -57,6 +57,7 @@ def remark(n_shadows: int) -> str:
 CLIP_NORMS: dict[str, dict[float, float]] = {
     "digits": {50.0: 0.1, 150.0: 1.2, 600.0: 10.0},
     "dp": {},
+    "dp-short": {},
 }
 """Family -> ε -> the clip norm of DP-SGD with the highest accuracy on shadow points, by `benchmarks/clip_norms.py`. The
 paper tunes it “individually” and gives no value."""

@@ -93,6 +93,20 @@ def test_with_nothing_to_count_from_no_strength_is_chosen_not_even_the_weakest(w
         best_strength(failed, "m")
 
 
+def test_where_the_weakest_failed_and_none_is_known_to_hold_none_is_chosen():
+    """What was not measured is not too costly: the weakest is played only where it was tried."""
+    failed = view_of(utilities(*[around(0.5)] * 4))
+    failed.run.has, failed.run.state.failed = lambda key: key != f"{TRIED[0]} 1", {f"{TRIED[0]} 1": "the process died"}
+    with pytest.raises(UserError, match=r"failed at its weakest, lr = 0.001 \(the process died\)"):
+        best_strength(failed, "m")
+    stronger = view_of(utilities(*[around(0.5)] * 4))
+    stronger.run.has = lambda key: key != f"{TRIED[3]} 1"
+    assert best_strength(stronger, "m") is None  # the weakest was tried, and costs too much
+    enough = view_of(utilities(around(0.92), around(0.92), around(0.5), around(0.5)))
+    enough.run.has = lambda key: key != f"{TRIED[0]} 1"
+    assert best_strength(enough, "m") == TRIED[1]
+
+
 def test_the_evidence_is_in_the_result():
     costs = utilities(around(0.92), around(0.895), around(0.893), [None] * 4)
     found = tuning_result(view_of(costs, chosen=TRIED[2]), "m")

@@ -105,7 +105,7 @@ def test_in_worker_processes_each_is_contained_and_the_rest_finishes(poisoned, c
     assert f"the worker process died (killed by signal {int(signal.SIGABRT)})" in err
     assert "RuntimeError: CUDA error: an illegal memory access was encountered" in err
     pids = (tmp_path / "lost.txt").read_text().split()
-    assert len(pids) == len(set(pids)) == N_LIVES  # each time in another process
+    assert len(pids) == len(set(pids)) == 2 * N_LIVES  # two models, each time in another process
     assert "ended after 8 s (limits.job_seconds = 8)" in err or "ended after 16 s (limits.job_seconds = 8)" in err
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir() and path.name != "__pycache__") == ["runs"]
 
@@ -196,9 +196,17 @@ def test_whatever_a_method_raises_is_its_own_failure_in_one_line(tmp_path, monke
     outcome = worker.Worker(tmp_path, Sources({})).perform(Assignment((job,), frozenset({job.key})), {})
     assert outcome.failures[job.key].line == line
     assert type(error).__name__ in outcome.failures[job.key].traceback
-    failures: dict[str, Failure] = {}
-    trial._attempt("unlearners.mine", lambda _: raised(error), failures)
-    assert line in failures["unlearners.mine"].line
+    tried = trial._Trial(lambda: False)
+    tried.attempt("unlearners.mine", lambda _: raised(error))
+    assert line in tried.failures["unlearners.mine"].line
+
+
+def test_where_a_trial_loses_the_gpu_nothing_else_is_to_blame():
+    tried = trial._Trial(lambda: True)
+    assert tried.attempt("unlearners.first", lambda _: raised(RuntimeError("CUDA error"))) is None
+    assert tried.attempt("unlearners.second", lambda _: raised(AssertionError("not to be tried"))) is None
+    assert list(tried.failures) == ["unlearners.first"]
+    assert tried.device_lost
 
 
 def raised(error: BaseException) -> None:

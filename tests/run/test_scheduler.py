@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -309,6 +310,46 @@ def test_without_its_gpu_a_run_in_one_process_ends_and_blames_no_other_job(folde
     assert "unlearn 1" in [found.job for found in ending.failed.values()]
     assert "unlearn 1" not in standin.performed
     assert execute(jobs, folder, InThisProcess(folder)).n_missing == 0
+
+
+class LosesOneOfMany(InThisProcess):
+    """Whose jobs are one assignment; at `signals 1` the GPU is lost, and what comes after it was never begun."""
+
+    in_this_process = False
+
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
+        assignment, _ = self.waiting[-1]
+        self.sizes = [*getattr(self, "sizes", []), (assignment.jobs[0].kind, len(assignment.jobs))]
+        names = [job.label for job in assignment.jobs]
+        if "signals 1" not in names:
+            return super().next(timeout)
+        self.waiting.pop()
+        lost = assignment.jobs[names.index("signals 1")]
+        failure = Failure("RuntimeError: CUDA error", "", tries=N_LIVES)
+        before = assignment.jobs[: names.index("signals 1")]
+        receipts = {job.key: self.folder.objects.write(job.key, {"x": np.arange(3)}, {}) for job in before}
+        return assignment, Outcome(receipts, {lost.key: failure}, device_lost=True)
+
+
+def test_a_lost_gpu_fails_the_job_that_ran_and_no_other(folder):
+    jobs = {
+        key: dataclasses.replace(job, coupled=False, group="all of them") if job.kind == "signals" else job
+        for key, job in little_graph().items()
+    }
+    standin = LosesOneOfMany(folder)
+    ending = execute(jobs, folder, standin)
+    assert [found.job for found in ending.failed.values()] == ["signals 1"]
+    assert ending.n_missing == 2  # it, and what hangs on it
+
+
+def test_in_one_process_what_was_not_begun_is_not_counted_as_begun(folder):
+    jobs = little_graph()
+    standin = LosesOneOfMany(folder)
+    standin.in_this_process = True
+    with pytest.raises(UserError, match="the GPU stopped answering"):
+        execute(jobs, folder, standin)
+    begun = folder.open_ledger().state.begun
+    assert {jobs[key].label for key in begun} == {"signals 1"}
 
 
 def test_what_was_interrupted_did_not_die(folder):

@@ -239,8 +239,8 @@ def test_a_method_of_ones_own_joins_with_one_line():
 
 
 def test_what_the_strength_does_not_change_is_found_once_for_each_shadow_model(tmp_path, monkeypatch):
-    from forgetgauge.run.method_memory import MethodMemory
     from forgetgauge.unlearn import fisher, ssd
+    from forgetgauge.unlearn.memory import Memory
 
     counted = {"fisher": 0, "ssd": 0}
 
@@ -253,59 +253,38 @@ def test_what_the_strength_does_not_change_is_found_once_for_each_shadow_model(t
 
     monkeypatch.setattr(fisher, "mean_squares", counting("fisher", fisher.mean_squares))
     monkeypatch.setattr(ssd, "mean_squared_batch_gradients", counting("ssd", ssd.mean_squared_batch_gradients))
-    methods = {
-        "none": {},
-        "fisher": {"strength": "auto"},
-        "sampled": {"method": "fisher", "labels": "sampled", "strength": "auto"},
-        "ssd": {"strength": "auto"},
-    }
+    methods = {"none": {}, "fisher": {"strength": "auto"}, "ssd": {"strength": "auto"}}
     kept, alone = RunFolder(tmp_path / "kept"), RunFolder(tmp_path / "alone")
     _, result = play(planned(unlearners=methods), kept, RunOptions("inline", "cpu"))
     n_game = 2 * AUTO["game"]["pairs"]
-    assert counted == {"fisher": 2 * (3 + n_game), "ssd": 2 * (3 + n_game)}  # two Fishers; F and R ∪ F
-    assert all(len(result.methods[name].tuning.tried) >= 3 for name in ("fisher", "sampled", "ssd"))
-    monkeypatch.setattr(MethodMemory, "of", lambda self, key: {})
+    assert counted == {"fisher": 3 + n_game, "ssd": 2 * (3 + n_game)}  # F and R ∪ F
+    assert all(len(result.methods[name].tuning.tried) >= 3 for name in ("fisher", "ssd"))
+    monkeypatch.setattr(Memory, "find", lambda self, key, data: None)
     play(planned(unlearners=methods), alone, RunOptions("inline", "cpu"))
     assert counted["ssd"] > 4 * (3 + n_game)
     assert same(kept.path, alone.path)
 
 
-def shrink_remembering(model, retain, forget, context, *, by):
-    """As `shrink`, with something that takes long and is the same at every strength."""
-    if "found" not in context.kept:
-        context.kept["found"] = context.common.seed("what it finds")
-        FOUND.append(context.kept["found"])
-    assert context.kept["found"] == context.common.seed("what it finds")
-    return shrink(model, retain, forget, context, by=by)
+MEMORIES: list[object] = []
 
 
-FOUND: list[int] = []
+def shrink_and_dampen(model, retain, forget, context, *, by):
+    """A shipped method, applied to another model at each strength."""
+    from forgetgauge.unlearn.ssd import SSD
+
+    MEMORIES.append(context.memory)
+    return SSD(alpha=1.5).unlearn(shrink(model, retain, forget, context, by=by), retain, forget, context)
 
 
-def test_a_method_of_ones_own_keeps_what_its_strength_does_not_change(monkeypatch):
+def test_a_method_of_ones_own_is_given_no_memory():
     how = {"data": "digits", "fraction": 0.2, "alpha": 0.5, "pairs": 1, "shadows": 2, "tuning_shadows": 3}
     how |= {"learner": {"epochs": 1, "batch_size": 64}, "adversaries": ["confidence"], "price": 0.05, "strengths": 3}
-    methods = {"none": {}, "own": {"method": shrink_remembering, "strength": "auto"}}
-    monkeypatch.setattr(shrink_remembering, "strength", Strength("by", 0.001, 0.9), raising=False)
-    FOUND.clear()
+    methods = {"none": {}, "own": {"method": shrink_and_dampen, "strength": {"by": [0.001, 0.9]}}}
+    MEMORIES.clear()
     result = evaluate(unlearner=methods, on_failure="record", **how)  # which tries nothing first
     assert result.failures == []
-    assert len(result.methods["own"].tuning.tried) >= 3
-    assert len(FOUND) == len(set(FOUND)) == 3 + 2  # once for each shadow model, and for each model of the game
-
-
-def test_what_methods_found_is_forgotten_when_there_is_no_room_the_oldest_first():
-    import numpy as np
-
-    from forgetgauge.run.method_memory import MethodMemory
-
-    memory = MethodMemory(room=100)
-    for key in "abc":
-        memory.of(key)["table"] = {"weight": [np.zeros(5)]}  # 40 bytes
-    assert memory.of("a")["table"]
-    memory.trim()
-    assert memory.of("b") == {}
-    assert memory.of("a") != {} != memory.of("c")
+    assert len(MEMORIES) >= 3 * 3 + 2
+    assert set(MEMORIES) == {None}
 
 
 # -- the frontier ------------------------------------------------------------------------------------------------------

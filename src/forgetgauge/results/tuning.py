@@ -23,12 +23,20 @@ from forgetgauge.wording import listed
 def best_strength(view: GameView, method: str) -> Value | None:
     """The strongest value tried so far that costs no more than the price; None where every one costs more.
 
-    UserError where it is not known what costs are counted from: then none can be chosen.
+    UserError where it is not known what costs are counted from, or where none is known to hold and what the weakest
+    costs is not known: then none can be chosen.
     """
     tuning, price = _rule(view, method)
     _refuse_without_yardstick(view, method)
     tried = {one.value: one for one in tried_strengths(view, method)[1]}
-    return next((value for value in reversed(tuning.tried) if holds(tried[value], price)), None)
+    best = next((value for value in reversed(tuning.tried) if holds(tried[value], price)), None)
+    weakest = tuning.tried[0]
+    if best is None and (why := next(_failures(view, method, weakest), None)) is not None:
+        raise UserError(
+            f"the strength of '{method}' cannot be chosen: jobs failed at its weakest, {tuning.strength.parameter} = "
+            f"{weakest:g} ({why}), and no other is known to keep the price; {_THEN}"
+        )
+    return best
 
 
 def holds(tried: TriedStrength, price: float) -> bool:
@@ -112,14 +120,17 @@ def _yardstick(view: GameView, method: str) -> tuple[str, list[float] | None]:
 
 def _refuse_without_yardstick(view: GameView, method: str) -> None:
     """Else every strength would seem to cost too much, and the weakest would be played."""
-    why = next((why for at in (UNTREATED, RETRAINED) for why in _failures(view, method, at)), None)
-    if why is None and _yardstick(view, method)[1] is None:
-        why = "their outputs hold NaN or infinite values"
-    if why is not None:
+    refused = f"the strength of '{method}' cannot be chosen: untreated or retrained shadow models, from which costs are"
+    if (why := next((why for at in (UNTREATED, RETRAINED) for why in _failures(view, method, at)), None)) is not None:
+        raise UserError(f"{refused} counted, failed ({why}); {_THEN}")
+    if _yardstick(view, method)[1] is None:
         raise UserError(
-            f"the strength of '{method}' cannot be chosen: untreated or retrained shadow models, from which costs are "
-            f"counted, failed ({why}); the same command tries them again"
+            f"{refused} counted, have no utility: their outputs hold NaN or infinite values, or the task measures "
+            "none; name a strength for it in the run file, or train models that do not diverge"
         )
+
+
+_THEN = "the same command tries them again; a strength named in the run file needs no choice"
 
 
 def strengths_left_out(view: GameView) -> list[str]:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.columns import COLUMNS
@@ -28,13 +27,12 @@ from forgetgauge.models.outputs import answering_like, with_plain_outputs
 from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
-from forgetgauge.plan.strength import Strength
 from forgetgauge.plan.subjects import Helper, Shadow, Target
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
-from forgetgauge.streams import Streams, identity_key
+from forgetgauge.streams import Streams
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
 
 
@@ -137,17 +135,20 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
         point_sets = [data.points_of(job.subject, whole, its) for job, its in zip(jobs, given, strict=True)]
         each = zip(jobs, given, models, point_sets, strict=True)
         requests = [_request(*one, learner, data) for one in each]
-        if isinstance(unlearner, StackedUnlearner):
-            models = unlearner.unlearn_many(requests)
-            ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
-        else:
-            with settings_kept("unlearn"):  # or a default dtype of its own would hold while its model is looked at
-                models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
-            ran = _how_it_ran(data, 1)
+        try:
+            if isinstance(unlearner, StackedUnlearner):
+                models = unlearner.unlearn_many(requests)
+                ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
+            else:
+                with settings_kept("unlearn"):  # or a default dtype of its own would hold while its model is looked at
+                    models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+                ran = _how_it_ran(data, 1)
+        except BaseException:  # for want of memory, perhaps: then it is tried again with less
+            data.memory.clear()
+            raise
         weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
         if makes_own_models(jobs[0]):
             _refuse_what_is_not_kept(models, [[r.retain, r.forget] for r in requests], learner, whole)
-    data.memory.trim()
     made = []
     for model, request, inputs, arrays in zip(models, requests, given, weights, strict=True):
         facts = {"n_gradients": request.context.n_gradients, "ran": ran}
@@ -178,18 +179,10 @@ def _request(
 ) -> Request:
     if "model" in inputs:
         pour_weights(model, inputs["model"])
-    common = _key_without_strength(job)
-    kept = data.memory.of(common) if isinstance(job.subject, Shadow) else {}  # else the seconds shown were too few
-    context = Context(learner, Streams(job.key), Streams(common), kept, validation=point_sets.elsewhere)
+    context = Context(learner, Streams(job.key), point_sets.elsewhere)
+    if isinstance(job.subject, Shadow) and not is_own(job):  # of a target the seconds shown would be too few
+        context.memory = data.memory
     return Request(model, point_sets.retain, point_sets.forget, context)
-
-
-def _key_without_strength(job: UnlearnJob) -> str:
-    """The same for all jobs that differ by how strong the method is, where it declares what that is."""
-    declared, own = getattr(plugins.unlearners.load(job.unlearner.name), "strength", None), job.unlearner.identity
-    strength = declared.parameter if isinstance(declared, Strength) else None
-    params = {key: value for key, value in own["params"].items() if key != strength}
-    return identity_key({**job.params, "unlearner": {**own, "params": params}, "inputs": dict(job.inputs)})
 
 
 def _how_it_ran(data: WorkerData, width: int, engine: str = "") -> dict[str, Any]:

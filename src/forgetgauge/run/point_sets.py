@@ -31,13 +31,13 @@ from forgetgauge.plan.jobs import DRAW, InitialiseJob
 from forgetgauge.plan.subjects import Halves, Hardest, PointSets, Subject, Target
 from forgetgauge.run.adversary import panel_of
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.method_memory import MethodMemory
 from forgetgauge.store.objects import Artefact
 
 if TYPE_CHECKING:
     import torch
 
     from forgetgauge.data.dataset import Dataset, Points
+    from forgetgauge.unlearn.memory import Memory
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,13 @@ class WorkerData:
         self._read: dict[str, Dataset] = {}
         self._on_device: dict[str, Dataset] = {}
         self._lent: dict[str, tuple[Points, dict[str, int]]] = {}
-        self.memory = MethodMemory()
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What shipped methods found of models while strengths are tried."""
+        from forgetgauge.unlearn.memory import Memory
+
+        return Memory()
 
     @cached_property
     def device(self) -> torch.device:

@@ -199,8 +199,11 @@ class _Scheduler:
     def _end_without_device(self, assignment: Assignment, outcome: Outcome) -> None:
         """End the run: nothing more can be done in this process, and what it was doing counts as begun, not as failed.
         Where that happens N_LIVES times, it is left out."""
-        self._settle(assignment, replace(outcome, failures={}))
-        why = next((failure.line for failure in outcome.failures.values()), "after its last job")
+        settled = {key: failure for key, failure in outcome.failures.items() if failure.tries == 1}
+        self._settle(assignment, replace(outcome, failures=settled))
+        if spared := sorted(assignment.wanted - set(outcome.receipts) - set(outcome.failures)):
+            self.ledger.record_left(spared)
+        why = next((one.line for one in outcome.failures.values() if one.tries > 1), "after its last job")
         raise UserError(
             f"the GPU stopped answering while “{assignment.jobs[0].label}” was done: {why}; what was done is kept, and "
             "the same command goes on (--executor processes survives it)"
@@ -266,9 +269,11 @@ class _Scheduler:
                     self._give_up(other, failure)
         if not again:
             return []
-        jobs = (
-            assignment.jobs if assignment.jobs[0].coupled else tuple(job for job in assignment.jobs if job.key in again)
-        )
+        if assignment.jobs[0].coupled:
+            return [Assignment(assignment.jobs, frozenset(again))]
+        jobs = tuple(job for job in assignment.jobs if job.key in again)
+        if outcome.device_lost:  # one of them was the cause, and the others are not to die of it again
+            return [Assignment((job,), frozenset({job.key})) for job in jobs]
         return [Assignment(jobs, frozenset(again))]
 
     def _settle_loss(self, key: str) -> None:

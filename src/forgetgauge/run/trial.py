@@ -149,31 +149,41 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
 # -- doing one -------------------------------------------------------------------------------------------------------
 
 
-def try_out(job: Job, data: WorkerData) -> dict[str, Failure]:
-    """What of a trial failed: entry of the run file -> how."""
-    failures: dict[str, Failure] = {}
+def try_out(job: Job, data: WorkerData, is_device_lost: Callable[[], bool]) -> tuple[dict[str, Failure], bool]:
+    """(what of a trial failed: entry of the run file -> how, whether the device is lost with the last of it)."""
+    trial = _Trial(is_device_lost)
     with _quietly():
         if isinstance(job, TryAdversaryJob):
-            _attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few), failures)
+            trial.attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few))
         elif isinstance(job, TryModelJob):
-            _try_models(job, data, failures)
-    return failures
+            _try_models(job, data, trial)
+    return trial.failures, trial.device_lost
 
 
-def _attempt(what: str, do: Callable[[bool], Made], failures: dict[str, Failure]) -> Made | None:
-    """What `do(few)` makes of a handful of points or, where that fails, of as many as a job has."""
-    for few in (True, False):
-        try:
-            return do(few)
-        except BaseException as error:
-            if interruption.is_behind(error):
-                raise
-            if is_out_of_memory(error):
-                return None
-            if not few or isinstance(error, UserError | WrongOutput):
-                failures[what] = Failure(placed_line_of(error), traceback.format_exc(), error=error)
-                return None
-    return None
+class _Trial:
+    """Attempts one after another, and what came of them."""
+
+    def __init__(self, is_device_lost: Callable[[], bool]) -> None:
+        self._is_device_lost = is_device_lost
+        self.failures: dict[str, Failure] = {}
+        self.device_lost = False
+        """Then nothing more can be tried in this process, and nothing more is to blame."""
+
+    def attempt(self, what: str, do: Callable[[bool], Made]) -> Made | None:
+        """What `do(few)` makes of a handful of points or, where that fails, of as many as a job has."""
+        for few in () if self.device_lost else (True, False):
+            try:
+                return do(few)
+            except BaseException as error:
+                if interruption.is_behind(error):
+                    raise
+                if is_out_of_memory(error):
+                    return None
+                self.device_lost = self._is_device_lost()
+                if not few or self.device_lost or isinstance(error, UserError | WrongOutput):
+                    self.failures[what] = Failure(placed_line_of(error), traceback.format_exc(), error=error)
+                    return None
+        return None
 
 
 def refusal(failures: Mapping[str, Failure]) -> UserError:
@@ -204,13 +214,13 @@ def _stored(kind: Kind, made: Artefact) -> Artefact:
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
-def _try_models(job: TryModelJob, data: WorkerData, failures: dict[str, Failure]) -> None:
+def _try_models(job: TryModelJob, data: WorkerData, tried: _Trial) -> None:
     """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
     trial = _Models(job, data)
-    model = _attempt(job.what, trial.fitted if job.fits else trial.untrained, failures)
+    model = tried.attempt(job.what, trial.fitted if job.fits else trial.untrained)
     if model is not None:
         for name in job.unlearners:
-            _attempt(f"unlearners.{name}", functools.partial(trial.unlearned, name, model), failures)
+            tried.attempt(f"unlearners.{name}", functools.partial(trial.unlearned, name, model))
 
 
 class _Models:

@@ -81,6 +81,7 @@ class Worker:
             return Outcome(failures=dict.fromkeys(assignment.wanted, Failure(str(error), str(error), error=error)))
         receipts, failures, narrower = dict[str, Receipt](), dict[str, Failure](), list[list[str]]()
         units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
+        device_lost = False
         while units:
             unit = units.pop(0)
             files = self.store.stamps([*inputs, *receipts]) if is_own(unit[0]) else {}
@@ -107,20 +108,25 @@ class Worker:
                     raise
                 if self._has_lost_its_device():
                     failure = Failure(line_of(error), traceback.format_exc(), error=error, tries=N_LIVES)
-                    left = [key for key in assignment.wanted if key not in receipts]
-                    return Outcome(receipts, dict.fromkeys(left, failure), stacks=narrower, device_lost=True)
+                    failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
+                    device_lost = True
+                    break  # what is left of the assignment is no fault of its own, and done in another process
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
                 failure = Failure(line_of(error), traceback.format_exc(), error=error)
-                open_ones = [job.key for job in unit if job.key in assignment.wanted and job.key not in receipts]
-                failures.update(dict.fromkeys(open_ones, failure))
+                failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
             if files != (self.store.stamps(files) if files else {}):
                 failures.update({job.key: HARMFUL for job in unit})
                 receipts = {key: receipt for key, receipt in receipts.items() if key not in failures}
                 break  # what is left of the assignment is done when its inputs are there again
         seconds = self._earlier_s + time.perf_counter() - start
-        return Outcome(receipts, failures, stacks=narrower, seconds=seconds)
+        return Outcome(receipts, failures, stacks=narrower, seconds=seconds, device_lost=device_lost)
+
+    @staticmethod
+    def _open(unit: Sequence[Job], assignment: Assignment, receipts: Mapping[str, Receipt]) -> list[str]:
+        """Which of a unit's jobs were to be done and are not."""
+        return [job.key for job in unit if job.key in assignment.wanted and job.key not in receipts]
 
     def _try(self, job: Job) -> Outcome:
         from forgetgauge.run.trial import try_out
@@ -130,7 +136,8 @@ class Worker:
         except UserError as error:
             return Outcome(failures={job.label: Failure(str(error), str(error), error=error)})
         with alone(job):
-            return Outcome(failures=try_out(job, self.data))
+            failures, device_lost = try_out(job, self.data, self._has_lost_its_device)
+        return Outcome(failures=failures, device_lost=device_lost)
 
     def _compare_code(self, job: Job) -> None:
         if self._check is not None:

@@ -7,7 +7,7 @@ Weights that R hardly constrains are where F may be remembered; they are blurred
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,6 +24,7 @@ from forgetgauge.learn.stacked.trainer import stacked_outputs, stacked_squares
 from forgetgauge.models.head import head_of
 from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.streams import Streams
+from forgetgauge.unlearn.memory import Found, recalled
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     loss_directions,
@@ -39,8 +40,6 @@ from forgetgauge.unlearn.unlearner import Context, Request
 _DAMPING = 1e-8
 _CAP, _CAP_IN_HEAD = 1e3, 1e2
 _MORE_IN_HEAD_AND_VECTORS = 10.0
-INFORMATION = "information"
-"""What is kept of a model, whatever alpha is."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,11 @@ class Fisher:
 
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Blur a copy; buffers (batch norm's statistics) stay as they are."""
+        request = Request(model, retain, forget, context)
         model = copy.deepcopy(model).eval()
-        if INFORMATION not in context.kept:
-            with own_randomness(context.streams):
-                context.kept[INFORMATION] = self._information(model, _blurred(model), retain, context)
+        information = self._found([request], lambda: self._information(model, _blurred(model), retain, context))
         context.n_gradients += self._cost(retain)
-        self._blur(model, context.kept[INFORMATION], context.streams)
+        self._blur(model, information, context.streams)
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
@@ -83,7 +81,7 @@ class Fisher:
     def _information(self, model: nn.Module, parameters: Tensors, retain: Points, context: Context) -> Tensors:
         if self.labels == "all":
             return mean_squares(model, parameters, retain.x, retain.y, squared_score_under_the_model)
-        drawn = _draw_labels(outputs_of(model, retain), context.common)
+        drawn = _draw_labels(outputs_of(model, retain), context.streams)
         return mean_squares(model, parameters, retain.x, drawn.to(retain.device), squared_loss_gradient(retain.task))
 
     def _cost(self, retain: Points) -> int:
@@ -99,22 +97,25 @@ class Fisher:
                 parameter += variance.sqrt().to(parameter.dtype) * noise
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
-        if not all(INFORMATION in r.context.kept for r in requests):
-            found = stack.tables_of(self._squares(stack, requests))
-            for r, information in zip(requests, found, strict=True):
-                r.context.kept[INFORMATION] = information
-        for model, r in zip(stack.models, requests, strict=True):
-            self._blur(model, r.context.kept[INFORMATION], r.context.streams)
+        squares = self._found(requests, lambda: self._squares(stack, requests), stack.precision)
+        for model, information, r in zip(stack.models, stack.tables_of(squares), requests, strict=True):
+            self._blur(model, information, r.context.streams)
             r.context.n_gradients += self._cost(r.retain)
         return stack.models
+
+    def _found(self, requests: Sequence[Request], compute: Callable[[], Found], precision: str = "alone") -> Found:
+        """Alpha does not change it; labels that are drawn are drawn anew at each."""
+        if self.labels == "all":
+            return recalled(f"Fisher information, {precision}", requests, compute)
+        with own_randomness(requests[0].context.streams):
+            return compute()
 
     def _squares(self, stack: TracedStack, requests: Sequence[Request]) -> Tensor:
         retained = [r.retain for r in requests]
         if self.labels == "all":
             return stacked_squares(stack, retained, _scores_under_the_models)
-        streams = [r.context.common for r in requests]
         logits = stacked_outputs(stack.models, retained)
-        drawn = [_draw_labels(own, its).numpy() for own, its in zip(logits, streams, strict=True)]
+        drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
         return stacked_squares(stack, retained, loss_directions(retained[0].task), labels=drawn)
 
 

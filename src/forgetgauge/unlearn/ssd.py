@@ -20,10 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Positions, batches_per_epoch, own_randomness
+from forgetgauge.learn.descent import Positions, batches_per_epoch
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import stacked_squares
 from forgetgauge.plan.strength import Published, Strength
+from forgetgauge.unlearn.memory import recalled
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     loss_directions,
@@ -33,9 +34,6 @@ from forgetgauge.unlearn.squared_gradients import (
 )
 from forgetgauge.unlearn.stacked import stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
-
-IMPORTANCES, ROWS = "importances", "rows of importances"
-"""What is kept of a model alone and in a stack, whatever alpha is."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,14 @@ class SSD:
 
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """Dampen a copy; buffers (batch norm's statistics) stay as they are."""
+        request = Request(model, retain, forget, context)
         model = copy.deepcopy(model).eval()
         both = forget.subset(np.concatenate([retain.index, forget.index]))
-        if IMPORTANCES not in context.kept:
-            with own_randomness(context.streams):
-                context.kept[IMPORTANCES] = [self._importance(model, part, len(forget)) for part in (forget, both)]
-        on_forget, on_all = context.kept[IMPORTANCES]
+        on_forget, on_all = recalled(
+            self._what("alone"),
+            [request],
+            lambda: [self._importance(model, part, len(forget)) for part in (forget, both)],
+        )
         context.n_gradients += sum(self._cost(part, len(forget)) for part in (forget, both))
         with torch.no_grad():
             for name, parameter in trainable(model).items():
@@ -88,6 +88,10 @@ class SSD:
         """All of them in one stack, where their models can be one."""
         return unlearn_stacked(requests, self, self._stacked)
 
+    def _what(self, precision: str) -> str:
+        """All that decides the importances besides models and points: neither alpha nor the dampening does."""
+        return f"importances {self.importance} {self.batch_size}, {precision}"
+
     def _importance(self, model: nn.Module, part: Points, n_forget: int) -> Tensors:
         if self.importance == "per-sample":
             return mean_squares(model, trainable(model), part.x, part.y, squared_loss_gradient(part.task))
@@ -98,13 +102,13 @@ class SSD:
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
         whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
-        if not all(ROWS in r.context.kept for r in requests):
-            rows = [self._importances(stack, requests, parts) for parts in ([r.forget for r in requests], whole)]
-            for k, r in enumerate(requests):
-                r.context.kept[ROWS] = [own[k].clone() for own in rows]
+        on_forget, on_all = recalled(
+            self._what(stack.precision),
+            requests,
+            lambda: [self._importances(stack, requests, parts) for parts in ([r.forget for r in requests], whole)],
+        )
         for r, both in zip(requests, whole, strict=True):
             r.context.n_gradients += sum(self._cost(part, len(r.forget)) for part in (r.forget, both))
-        on_forget, on_all = (torch.stack([r.context.kept[ROWS][part] for r in requests]) for part in (0, 1))
         factor = dampening_factor(on_forget, on_all, self.alpha, self.dampening, self.exponent)  # 1 in the rows' gaps
         stack.weights.mul_(factor.to(stack.weights.dtype))
         return stack.members()

@@ -17,6 +17,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.learner import Learner
 from forgetgauge.models.outputs import answering_like, as_written
 from forgetgauge.streams import Streams
+from forgetgauge.unlearn.memory import Memory
 from forgetgauge.unlearn.signatures import call
 
 
@@ -28,11 +29,6 @@ class Context:
     """The recipe that trained the model."""
     streams: Streams
     """All the randomness it may use."""
-    common: Streams = None  # type: ignore[assignment]  # `streams` where nothing is said of it
-    """Randomness that is the same at every strength of the method, where it declares one."""
-    kept: dict[str, Any] = field(default_factory=dict)
-    """What the method found of this model and these points that its strength does not change. While strengths are tried
-    it finds it here again: importances of weights, say, which are most of the work of some methods."""
     validation: Points | None = None
     """Points of the half that the model knows nothing of, for methods that want to watch utility; never of T."""
     n_gradients: int = 0
@@ -41,9 +37,8 @@ class Context:
     """Numbers about what was done, by name, that should stand in the result (averaged over models)."""
     engine: str = ""
     """What many requests were answered with, where an unlearner says so (learn/stacked/engines.py has the names)."""
-
-    def __post_init__(self) -> None:
-        self.common = self.common or self.streams
+    memory: Memory | None = None
+    """Where shipped methods keep what their strength does not change, while strengths are tried."""
 
 
 @runtime_checkable

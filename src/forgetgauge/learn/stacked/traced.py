@@ -38,7 +38,7 @@ class TracedStack:
             raise NotStackable(f"its parameter {frozen[0]} is frozen" if frozen else "it has no parameters")
         self.device = next(models[0].parameters()).device
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-        self.tf32 = precision == "tf32"
+        self.precision, self.tf32 = precision, precision == "tf32"
         self.ops = kernels_on(self.device, "ops") or plain_ops
         self.machine: Machine | None = gpu(self.device) if precision == "bfloat16" else None
         self._compiled = False

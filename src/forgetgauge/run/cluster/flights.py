@@ -43,6 +43,7 @@ class Paused:
 
     def add(self, flight: Flight) -> None:
         """One that was lost once more."""
+        flight.node = flight.arrived = flight.begun = None  # nobody is at work on it
         flight.due = time.monotonic() + min(LONGEST_PAUSE_S, PAUSE_S * 2 ** (flight.n_lost - 1))
         self.flights.append(flight)
 

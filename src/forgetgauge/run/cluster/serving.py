@@ -10,6 +10,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from forgetgauge.store.objects import Artefact, CorruptArtefact, Receipt, decode
 
 PATIENCE_S = 600.0
 """Seconds within which an input must have come."""
+LAST_WORD_S = 2.0
+"""Seconds that the outcome has to get away before its process ends."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +157,14 @@ def serve(
     if received is not None:
         received.inputs, received.made, received.fetch = inputs, {}, _get
     outcome = worker.perform(todo, digests)
-    if outcome.device_lost:  # another process has to go on; Ray keeps this one for as long as it lives
-        os._exit(1)
     for key, receipt in outcome.receipts.items() if received is not None else ():
         yield Made(key, receipt.sha256, received.made.pop(key))  # type: ignore[union-attr]
     if received is not None:
         received.inputs, received.made = {}, {}
     yield Ended(without_errors(outcome), _full_disk(outcome))
+    if outcome.device_lost:  # another process has to go on, and Ray keeps this one for as long as it lives
+        time.sleep(LAST_WORD_S)
+        os._exit(1)
 
 
 def _get(reference: Any) -> Any:

@@ -4,17 +4,21 @@
     python benchmarks/lora.py profile    where a step of the stack goes, kernel by kernel, and what products alone take
 
 All ways have the same base (random weights of SmolLM2-135M's sizes; speed does not depend on them), rank, batch and
-sequence length, bfloat16 activations on a GPU and AdamW on float32 adapters:
+records, on a GPU the base and the activations in bfloat16, and AdamW on float32 adapters:
 
 ours   a stack of all members, its whole step captured as a CUDA graph (on a CPU, not captured)
 one    a stack of one member, likewise
-plain  the usual loop, eager, under autocast, one member after another: each linear layer W x + (α/r) B A x, written out
-       as peft has it but without peft's code; on transformers' Llama, or on our own where that is not installed
+plain  the usual loop, eager, under autocast, one member after another, by torch's fused AdamW, its batches drawn before
+       the clock starts: each linear layer W x + (α/r) B A x, written out as peft has it but without peft's code; on
+       transformers' Llama, or on our own where that is not installed
 peft   the same loop with peft's adapters on transformers' Llama; left out where they are not installed
 
-Each is timed after it is warm, by the clock, the device having finished. Sequences are full: every position is a token,
-and all but the first are counted. Numbers are written to --json as they are found; what has not begun when --budget
-seconds are over is left out. Without a GPU it is tried by
+Each is timed three times after it is warm, by the clock, the device having finished, and the middle one counts. Records
+are full: every place is a token, and all but the first are counted. With --ragged they have the lengths of LUME's
+people: of six records one is three quarters as long as the longest to as long, five are a fifth of it or less; the
+usual loops pad a batch to its longest record, and tokens are counted without padding. Numbers are written to --json as
+they are found; a way that fails is told of, and the others go on; what has not begun when --budget seconds are over is
+left out. Without a GPU it is tried by
 `--members 3 --layers 2 --hidden 32 --vocab 97 --length 16 --batch 2 --steps 3 --device cpu`.
 """
 
@@ -23,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +43,7 @@ from forgetgauge.learn.device import describe
 from forgetgauge.learn.stacked.records import LoraStack
 from forgetgauge.learn.stacked.trainer import Batch, Descent, Feed
 from forgetgauge.models.causal_lm import Base
+from forgetgauge.models.condensed import PADDING, ids_of
 from forgetgauge.models.llama import Llama, LlamaSizes
 from forgetgauge.models.lora import PROJECTIONS, LoraModel
 from forgetgauge.tasks.causal_lm import CAUSAL_LM
@@ -56,9 +62,33 @@ def sizes_of(how: argparse.Namespace) -> LlamaSizes:
 
 def records(how: argparse.Namespace, device: torch.device) -> Points:
     """Random tokens, all counted but the first, as one version of each record."""
-    codes = torch.randint(0, how.vocab, (1024, 1, how.length), generator=torch.Generator().manual_seed(0)).int()
+    draw = torch.Generator().manual_seed(0)
+    codes = torch.randint(0, how.vocab, (1026, 1, how.length), generator=draw).int()
     codes[..., 0] = -2 - codes[..., 0]
+    if how.ragged:
+        low, high = torch.tensor([0.75] + [0.1] * 5).repeat(171), torch.tensor([1.0] + [0.2] * 5).repeat(171)
+        share = low + (high - low) * torch.rand(len(codes), generator=draw)
+        lengths = (share * how.length).long().clamp(2, how.length)
+        codes[torch.arange(how.length) >= lengths[:, None, None]] = PADDING
     return Points.of(codes, torch.ones(len(codes), dtype=torch.int64), task=CAUSAL_LM).on(device)
+
+
+def drawn(how: argparse.Namespace, n_records: int, member: int, n_steps: int) -> Iterator[np.ndarray]:
+    """The records of each step of a member."""
+    rng = np.random.default_rng(member)
+    return (rng.integers(0, n_records, how.batch) for _ in range(n_steps))
+
+
+def tokens_of(how: argparse.Namespace, points: Points, members: range) -> float:
+    """In a step of these members on average, without padding."""
+    lengths = (points.whole_inputs[:, 0] != PADDING).sum(1).cpu().numpy()
+    each = [lengths[index].sum() for member in members for index in drawn(how, len(points), member, how.steps)]
+    return float(np.sum(each)) / how.steps
+
+
+def middle_of(times: Iterator[float]) -> float:
+    """The median of three."""
+    return sorted(next(times) for _ in range(3))[1]
 
 
 def synchronised(device: torch.device) -> float:
@@ -75,10 +105,8 @@ def feeds_of(how: argparse.Namespace, points: Points, n_members: int, n_steps: i
     """So many steps for each member, which has an order of its own."""
 
     def batches(member: int) -> Iterator[Batch]:
-        rng = np.random.default_rng(member)
-        for _ in range(n_steps):
-            index = rng.integers(0, len(points), how.batch)
-            yield Batch(index, np.ones(how.batch, dtype=np.int64))
+        labels = np.ones(how.batch, dtype=np.int64)
+        return (Batch(index, labels) for index in drawn(how, len(points), member, n_steps))
 
     return [Feed(batches(member), n_steps) for member in range(n_members)]
 
@@ -97,9 +125,15 @@ def warm_descent(how: argparse.Namespace, base: Base, points: Points, n_members:
 def stacked_seconds(how: argparse.Namespace, base: Base, points: Points, n_members: int) -> float:
     """Seconds a step, of so many members at once."""
     work = warm_descent(how, base, points, n_members)
-    start = synchronised(points.device)
-    work.run()
-    return (synchronised(points.device) - start) / how.steps
+
+    def times() -> Iterator[float]:
+        while True:
+            start = synchronised(points.device)
+            work.run()
+            yield (synchronised(points.device) - start) / how.steps
+            work.feeds = feeds_of(how, points, n_members, how.steps)
+
+    return middle_of(times())
 
 
 # -- the usual loop ----------------------------------------------------------------------------------------------------
@@ -133,35 +167,46 @@ def transformers_llama(how: argparse.Namespace) -> Any:
         num_attention_heads=sizes.heads,
         num_key_value_heads=sizes.key_heads,
         tie_word_embeddings=True,
+        use_cache=False,
     )
     return transformers.LlamaForCausalLM(config)
 
 
-def plain_model(how: argparse.Namespace) -> tuple[nn.Module, Callable[[nn.Module, Tensor], Tensor]]:
+def plain_model(how: argparse.Namespace) -> tuple[nn.Module, Callable[[nn.Module, Tensor, Tensor], Tensor]]:
     """The model with adapters written out, and its loss of (batch, length) token ids."""
     try:
-        body, loss = transformers_llama(how), lambda model, ids: model(input_ids=ids, labels=ids).loss
+        body, loss = transformers_llama(how), _usual_loss
     except ImportError:
         body, loss = Llama(sizes_of(how)), _own_loss
-    body.requires_grad_(False)
+    body.requires_grad_(False).to(low(how))
     for name, layer in list(body.named_modules()):
         if isinstance(layer, nn.Linear) and name.rpartition(".")[2] in PROJECTIONS:
             body.set_submodule(name, _WrittenOut(layer, how.rank))
     return body, loss
 
 
-def _own_loss(model: nn.Module, ids: Tensor) -> Tensor:
+def low(how: argparse.Namespace) -> torch.dtype:
+    """Of the frozen base."""
+    return torch.bfloat16 if how.device.startswith("cuda") else torch.float32
+
+
+def _own_loss(model: nn.Module, ids: Tensor, labels: Tensor) -> Tensor:
     at = torch.arange(ids.shape[1] - 1, device=ids.device).expand(len(ids), -1)
-    return F.cross_entropy(model(ids, at).float().flatten(0, 1), ids[:, 1:].flatten())
+    return F.cross_entropy(model(ids, at).float().flatten(0, 1), labels[:, 1:].flatten())
 
 
-def peft_model(how: argparse.Namespace) -> tuple[nn.Module, Callable[[nn.Module, Tensor], Tensor]]:
+def _usual_loss(model: nn.Module, ids: Tensor, labels: Tensor) -> Tensor:
+    loss: Tensor = model(input_ids=ids, labels=labels).loss
+    return loss
+
+
+def peft_model(how: argparse.Namespace) -> tuple[nn.Module, Callable[[nn.Module, Tensor, Tensor], Tensor]]:
     """The same by peft; ImportError without it."""
     import peft
 
     lora = peft.LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules=list(PROJECTIONS), task_type="CAUSAL_LM")
-    model = peft.get_peft_model(transformers_llama(how), lora)
-    return model, lambda model, ids: model(input_ids=ids, labels=ids).loss
+    model = peft.get_peft_model(transformers_llama(how).to(low(how)), lora)
+    return model, _usual_loss
 
 
 def loop_seconds(how: argparse.Namespace, points: Points, make: Callable[[argparse.Namespace], Any]) -> float:
@@ -169,19 +214,32 @@ def loop_seconds(how: argparse.Namespace, points: Points, make: Callable[[argpar
     device = points.device
     model, loss_of = make(how)
     model = model.to(device).train()
-    optimiser = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=RATE)
-    codes = points.whole_inputs[:, 0]
-    ids, rng, start = torch.where(codes < 0, -2 - codes, codes).long(), np.random.default_rng(0), 0.0
-    for number in range(how.warm + how.steps):
-        if number == how.warm:
+    trained = [p for p in model.parameters() if p.requires_grad]
+    assert all(p.dtype == torch.float32 for p in trained)
+    optimiser = torch.optim.AdamW(trained, lr=RATE, fused=device.type == "cuda")
+    batches = [_padded(points, index) for index in drawn(how, len(points), 0, how.steps)]
+
+    def times() -> Iterator[float]:
+        while True:
             start = synchronised(device)
-        some = ids[torch.from_numpy(rng.integers(0, len(ids), how.batch)).to(device)]
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            loss = loss_of(model, some)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    return (synchronised(device) - start) / how.steps
+            for ids, labels in batches:
+                with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                    loss = loss_of(model, ids, labels)
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+            yield (synchronised(device) - start) / how.steps
+
+    timed = times()
+    next(timed)  # until it is warm
+    return middle_of(timed)
+
+
+def _padded(points: Points, index: np.ndarray) -> tuple[Tensor, Tensor]:
+    """(batch, longest) token ids and labels, −100 where nothing is learnt, on the device."""
+    codes = points.whole_inputs[torch.from_numpy(index).to(points.device), 0]
+    codes = codes[:, : int((codes != PADDING).sum(1).max())]
+    return ids_of(codes), torch.where(codes >= 0, codes, -100).long()
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -189,9 +247,10 @@ def loop_seconds(how: argparse.Namespace, points: Points, make: Callable[[argpar
 
 def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, float]:
     """Tokens a second, summed over members, by the way."""
-    tokens, begun, found = how.batch * how.length, time.perf_counter(), dict[str, float]()
+    begun, found = time.perf_counter(), dict[str, float]()
+    all_of_them, tokens = (tokens_of(how, points, range(n)) for n in (how.members, 1))
     ways: dict[str, Callable[[], float]] = {
-        "ours": lambda: how.members * tokens / stacked_seconds(how, base, points, how.members),
+        "ours": lambda: all_of_them / stacked_seconds(how, base, points, how.members),
         "one": lambda: tokens / stacked_seconds(how, base, points, 1),
         "plain": lambda: tokens / loop_seconds(how, points, plain_model),
         "peft": lambda: tokens / loop_seconds(how, points, peft_model),
@@ -205,6 +264,11 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
         except ImportError as error:
             print(f"{name}: left out, {error}")
             continue
+        except Exception as error:  # the others are worth their time all the same
+            traceback.print_exc()
+            print(f"{name}: failed, {error}", flush=True)
+            how.failed = True
+            continue
         print(
             f"{name}: {found[name]:,.0f} tokens/s, {time.perf_counter() - begun:.0f} s since the beginning", flush=True
         )
@@ -216,10 +280,12 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
 def show(how: argparse.Namespace, points: Points, found: dict[str, float]) -> None:
     """The table, with what was hoped for."""
     device = describe(points.device)
-    print(f"\n{how.members} members, batch {how.batch}, {how.length} tokens, rank {how.rank}, {device}")
+    lengths = f"{how.length} tokens" if not how.ragged else f"up to {how.length} tokens, ragged"
+    print(f"\n{how.members} members, batch {how.batch}, {lengths}, rank {how.rank}, {device}")
     for name, rate in found.items():
-        goal = f"   wanted: {GOALS[name]:.0f}" if name in GOALS else ""
-        print(f"{name:5s} {rate:12,.0f} tokens/s   ours is {found['ours'] / rate:6.2f} times as fast{goal}")
+        goal = f" (wanted: {GOALS[name]:.0f})" if name in GOALS else ""
+        ratio = f"   ours is {found['ours'] / rate:6.2f} times as fast{goal}" if "ours" in found else ""
+        print(f"{name:5s} {rate:12,.0f} tokens/s{ratio}")
 
 
 def write(how: argparse.Namespace, points: Points, numbers: dict[str, Any]) -> None:
@@ -269,8 +335,9 @@ def main(given: list[str] | None = None) -> dict[str, float] | None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["speed", "profile"])
     numbers = {"members": 16, "batch": 16, "length": 128, "rank": 16, "layers": 30, "hidden": 576, "vocab": 49_152}
-    for name, value in {**numbers, "steps": 50, "warm": 10}.items():
+    for name, value in {**numbers, "steps": 50}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--ragged", action="store_true", help="records of LUME's lengths in place of full ones")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path, help="a file for the numbers, written anew whenever one is known")
     parser.add_argument("--budget", type=int, default=600, help="seconds after which no further way is begun")
@@ -278,12 +345,20 @@ def main(given: list[str] | None = None) -> dict[str, float] | None:
     device = torch.device(how.device)
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", 0)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        if how.steps <= 20:
+            parser.error("--steps must be above 20: so few are not captured")
+    how.failed = False
     points = records(how, device)
     base = Base("random", Llama(sizes_of(how)))
     if how.what == "profile":
         profile(how, base, points)
         return None
-    return speed(how, base, points)
+    found = speed(how, base, points)
+    if how.failed:
+        raise SystemExit(1)
+    return found
 
 
 if __name__ == "__main__":

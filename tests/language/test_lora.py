@@ -91,7 +91,7 @@ def test_adapted_logits_are_those_of_merged_weights_and_eight_bits_are_their_rou
         for name, weight in model.merged().items():
             step = weight.abs().amax(1, keepdim=True) / 127
             whole.get_parameter(name).copy_(torch.round(weight / step) * step)
-        torch.testing.assert_close(model.rounded()(ids, at), whole(ids, at), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(model.rounded(model.merged())(ids, at), whole(ids, at), atol=1e-5, rtol=1e-4)
 
 
 @pytest.fixture
@@ -213,6 +213,19 @@ def test_layers_that_the_base_does_not_have_and_tokens_that_it_does_not_know_are
         Lora(model_params=MODEL, targets=("query",)).build(points, 0)
     with pytest.raises(UserError, match="the model knows 8: use its own tokenizer"):
         Lora(model_params={**MODEL, "vocab": 8}).build(points, 0)
+
+
+@pytest.mark.parametrize("learner", [LORA, WHOLE], ids=["adapters", "whole models"])
+def test_records_that_a_model_would_misread_are_refused(learner):
+    points = people().points
+    in_prompt, early = points.copied(), points.copied()
+    in_prompt.whole_inputs[3, 0, 0] = -2 - 500
+    early.whole_inputs[3, 0] = early.whole_inputs[3, 0].roll(1)  # its last place is padding
+    with pytest.raises(UserError, match="the data have token 500, but the model knows 192"):
+        learner.build(in_prompt, 0)
+    with pytest.raises(UserError, match="padding before a token"):
+        learner.build(early, 0)
+    learner.build(points, 0)
 
 
 def test_a_llama_with_parts_that_are_not_built_here_is_left_to_transformers():

@@ -17,12 +17,12 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.stacked import trainer
 from forgetgauge.learn.stacked.packed import Layout, RecordSizes, Room, roomy
 from forgetgauge.learn.stacked.records import LoraStack, only_there, record_stack
-from forgetgauge.learn.stacked.trainer import Descent
+from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of
 from forgetgauge.models.causal_lm import Base
 from forgetgauge.models.llama import Llama, LlamaSizes
 from forgetgauge.models.lora import PROJECTIONS, LoraModel
 from forgetgauge.streams import Streams
-from forgetgauge.tasks.causal_lm import CAUSAL_LM
+from forgetgauge.tasks.causal_lm import AT, CAUSAL_LM
 
 from .world import LORA, losses, people, request
 
@@ -157,6 +157,9 @@ def test_an_adapted_last_layer_is_left_to_corrections():
     wanted, _ = losses(stack.members()[1], codes[1])
     assert float(torch.autograd.grad(found.sum(), stack.weights)[0][:, -97 * 4 :].norm()) > 1e-2  # the last layer's
     torch.testing.assert_close(found[1].double(), wanted, rtol=1e-4, atol=1e-4)
+    with torch.no_grad():
+        asked = stack.members()[1](codes[1][:, None].expand(-1, 3, -1))
+    torch.testing.assert_close(asked[:, AT["loss-sum"]].double(), wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_of_a_batch_that_is_only_filled_nothing_is_there():
@@ -184,6 +187,66 @@ def test_a_descent_gives_room_for_what_its_batches_have_and_not_much_more(monkey
     dataclasses.replace(LORA, epochs=40).fit_many(parts, [Streams("a"), Streams("b")])
     needed, given, padded = np.array(seen).sum(0)
     assert needed <= given < 0.9 * padded
+
+
+@pytest.mark.parametrize("name", ["npo", "sim-npo", "rmu", "neg-grad-plus"])
+def test_a_member_that_diverged_leaves_the_others_alone(name):
+    """Members share rows of one computation, and 0 times NaN is NaN."""
+    method = dataclasses.replace(plugins.unlearners.load(name)(), optimiser="adamw", lr=1e-3, epochs=2, batch_size=5)
+    sound = [request(key="one"), request(key="two", n_retain=13)]
+    diverged = request(key="three")
+    diverged = dataclasses.replace(diverged, model=copy.deepcopy(diverged.model))
+    for parameter in diverged.model.parameters():
+        parameter.data.fill_(torch.nan)
+    wanted = method.unlearn_many(sound)
+    again = [request(key="one"), request(key="two", n_retain=13)]
+    lost, *found = method.unlearn_many([diverged, *again])
+    assert all(bool(parameter.isnan().all()) for parameter in lost.parameters())
+    for one, other in zip(wanted, found, strict=True):
+        for name, tensor in one.state_dict().items():
+            torch.testing.assert_close(other.state_dict()[name], tensor, rtol=1e-3, atol=1e-5)
+
+
+def test_after_a_descent_a_larger_batch_is_computed_whole():
+    points = people().points
+    stack = record_stack([copy.deepcopy(request().model)], points)
+    feed = Feed(batches_of(points.subset(np.arange(4)), [np.arange(2), np.arange(2, 4)]), 2)
+    Descent(stack, points, [feed], LORA.steps, batch_size=2).run()
+    codes = points.whole_inputs[None, :40, 0]
+    found, _ = stack.losses(codes)
+    wanted, _ = losses(stack.members()[0], codes[0])
+    torch.testing.assert_close(found[0].double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_descent_that_goes_on_has_the_rooms_of_one_that_was_not_stopped(monkeypatch):
+    """How much a room has space for depends on the steps before, and sizes of products may decide the last bits."""
+    codes = torch.full((12, 1, 100), -1, dtype=torch.int32)
+    codes[:, 0, :20] = -9
+    codes[2:4, 0] = 7  # 99 tokens count
+    codes[4:, 0] = torch.tensor([-9] * 90 + [7] * 10)
+    points = Points.of(codes, torch.ones(12, dtype=torch.int64), task=CAUSAL_LM)
+    seen, plain = [], Descent._step_in
+
+    def watched(self, room, n_steps):
+        seen.append((room.tokens, room.counted))
+        return plain(self, room, n_steps)
+
+    monkeypatch.setattr(trainer, "CHUNK_STEPS", 2)
+    monkeypatch.setattr(Descent, "_step_in", watched)
+    monkeypatch.setattr(trainer.State, "take", lambda self, tensors: None)
+    rooms = {}
+    for n_done in (0, 2):
+        kept = (n_done, {}) if n_done else None
+        monkeypatch.setattr(
+            trainer, "begin", lambda kept=kept: SimpleNamespace(read=lambda _: kept, keep=lambda *_: None)
+        )
+        stack = record_stack([copy.deepcopy(request().model)], points)
+        order = np.arange(12).reshape(6, 2)
+        seen.clear()
+        Descent(stack, points, [Feed(batches_of(points, order), 6)], LORA.steps, batch_size=2).run()
+        rooms[n_done] = list(seen)
+    assert rooms[0] == [(200, 198), (64, 64), (200, 198), (200, 198)]  # of two in one piece, the larger is made first
+    assert rooms[2] == rooms[0][2:]
 
 
 # -- nothing waits for the host ----------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_a_game_with_adapters_is_played_by_person_and_tells_perplexity(tmp_path)
         assert 0 <= method.facts["exact match, retain"] <= 1
 
 
-SMALL = {"members": 2, "layers": 1, "hidden": 32, "vocab": 64, "length": 8, "batch": 2, "steps": 2, "warm": 1}
+SMALL = {"members": 2, "layers": 1, "hidden": 32, "vocab": 64, "length": 8, "batch": 2, "steps": 2}
 
 
 @pytest.fixture
@@ -69,11 +69,14 @@ def benchmark():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     given = [word for name, value in SMALL.items() for word in (f"--{name}", str(value))]
-    return lambda what, *more: module.main([what, *given, "--device", "cpu", *more])
+    call = lambda what, *more: module.main([what, *given, "--device", "cpu", *more])  # noqa: E731
+    call.module = module
+    return call
 
 
-def test_the_benchmark_of_adapters_runs_without_a_gpu_and_keeps_its_numbers(benchmark, capsys, tmp_path):
-    found = benchmark("speed", "--json", str(tmp_path / "numbers.json"))
+@pytest.mark.parametrize("lengths", [[], ["--ragged"]])
+def test_the_benchmark_of_adapters_runs_without_a_gpu_and_keeps_its_numbers(benchmark, capsys, tmp_path, lengths):
+    found = benchmark("speed", "--json", str(tmp_path / "numbers.json"), *lengths)
     assert {"ours", "one", "plain"} <= set(found)
     shown = capsys.readouterr().out
     assert all(f"{rate:,.0f} tokens/s   ours is" in shown for rate in found.values())
@@ -86,6 +89,16 @@ def test_the_benchmark_of_adapters_works_without_peft_and_transformers(benchmark
     monkeypatch.setitem(sys.modules, "peft", None)
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert set(benchmark("speed")) == {"ours", "one", "plain"}
+
+
+def test_a_way_that_fails_leaves_the_others_their_time(benchmark, capsys, monkeypatch):
+    monkeypatch.setattr(benchmark.module, "warm_descent", lambda *_: 1 / 0)
+    with pytest.raises(SystemExit):
+        benchmark("speed")
+    shown = capsys.readouterr().out
+    assert "ours: failed, division by zero" in shown
+    assert "plain: " in shown
+    assert "times as fast" not in shown
 
 
 def test_what_the_benchmark_has_no_time_for_is_left_out(benchmark, capsys):

@@ -44,6 +44,15 @@ def test_records_together_are_told_of_as_each_alone(learner, room, monkeypatch):
     torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-3)
 
 
+def test_records_of_one_token_have_nothing_that_counts():
+    codes = torch.full((4, 3, 9), -1, dtype=torch.int32)
+    codes[..., 0] = 7
+    with torch.no_grad():
+        told = original()(codes)
+    assert (told[:, AT["loss-sum"]] == 0).all()
+    assert (told[:, AT["hits"]] == 0).all()
+
+
 def test_few_of_the_tokens_that_a_model_is_given_are_padding(monkeypatch):
     given, whole = [], Llama.forward
 
@@ -62,7 +71,7 @@ def test_few_of_the_tokens_that_a_model_is_given_are_padding(monkeypatch):
 def test_for_utility_a_model_is_not_asked_in_other_words_or_with_rounded_weights(monkeypatch):
     points, model = people().points, original()
     fully = outputs_of(model, points)
-    monkeypatch.setattr(type(model), "rounded", lambda self: pytest.fail("it was rounded"))
+    monkeypatch.setattr(type(model), "rounded", lambda self, weights: pytest.fail("it was rounded"))
     (found,) = outputs_of_many([model], [points], for_utility=True)
     np.testing.assert_allclose(found[:, OWN], fully[:, OWN], rtol=1e-5)
     assert (np.delete(found, OWN, axis=1) == 0).all()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Positions, Schedule, Steps, batch_positions, batches_per_epoch, descend
+from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.engines import Engine
 from forgetgauge.learn.stacked.members import check_points
 from forgetgauge.learn.stacked.records import record_stack
@@ -64,11 +65,11 @@ class Lora:
         if points.task != CAUSAL_LM:
             raise UserError(f"learner 'lora' is for data of the task {CAUSAL_LM.name}, not {points.task.name}")
         base = call_by_name(base_of, dict(self.model_params))
-        largest = int(points.whole_inputs.max()) if seed == 0 else 0
-        if largest >= (vocab := base.on(torch.device("cpu")).sizes.vocab):
-            raise UserError(f"the data have token {largest}, but the model knows {vocab}: use its own tokenizer")
         with torch_seeded(seed):
-            return LoraModel(base, self.targets, self.rank, self.alpha).to(points.device)
+            model = LoraModel(base, self.targets, self.rank, self.alpha).to(points.device)
+        if seed == 0:  # a mould, of which there is one before anything is trained
+            model.refuse(points.whole_inputs)
+        return model
 
     def n_gradients(self, n_points: int) -> int:
         """Per-example gradients of one fit."""
@@ -96,7 +97,8 @@ class Lora:
         stack = record_stack(models, points[0], self.precision)
         feeds = [Feed(batches_of(p, self._order(p, s)), self._n_steps(p)) for p, s in zip(points, streams, strict=True)]
         widest = min(self.batch_size, max(len(p) for p in points))
-        Descent(stack, points[0], feeds, self.steps, batch_size=widest).run()
+        with products_in(tf32=self.precision == "tf32"):
+            Descent(stack, points[0], feeds, self.steps, batch_size=widest).run()
         return [model.eval() for model in stack.members()]
 
     def engine(self, points: Sequence[Points]) -> Engine:

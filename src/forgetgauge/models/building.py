@@ -46,7 +46,11 @@ def build_for(points: Points, name: str, params: Mapping[str, Any], seed: int) -
     """An untrained model for such points, where they are; of the user's own, one that is known to give logits."""
     shape = tuple(points.whole_inputs.shape[1:])
     tried_on = None if name in plugins.models.entries else few_of(points)
-    return build_model(name, params, shape, points.n_outputs, seed, tried_on, points.task).to(points.device)
+    model = build_model(name, params, shape, points.n_outputs, seed, tried_on, points.task).to(points.device)
+    refuse: Any = getattr(model, "refuse", None)
+    if seed == 0 and refuse is not None:  # a mould, of which there is one before anything is trained
+        refuse(points.whole_inputs)
+    return model
 
 
 def few_of(points: Points) -> Tensor:

@@ -80,34 +80,56 @@ class RecordModel(nn.Module, ABC):
     def logits_at(self, ids: Tensor, at: Tensor) -> Tensor:
         """(n, length) ids and (n, m) positions -> (n, m, vocab) logits of the token after each position."""
 
+    @property
     @abstractmethod
-    def rounded(self) -> LogitsAt:
-        """The same with the weights of its blocks' linear layers rounded to 8 bits."""
+    def here(self) -> nn.Module:
+        """What answers, given the weights of its linear layers."""
+
+    @abstractmethod
+    def merged(self) -> dict[str, Tensor]:
+        """The weights of its linear layers by the name of the parameter, for many records one after another."""
+
+    def refuse(self, codes: Tensor) -> None:
+        """UserError where records have tokens that the model does not know, or padding elsewhere than at their end."""
+        largest, vocab = int(condensed.ids_of(codes).max()), self.base.on(torch.device("cpu")).sizes.vocab
+        if largest >= vocab:
+            raise UserError(f"the data have token {largest}, but the model knows {vocab}: use its own tokenizer")
+        is_padding = codes == condensed.PADDING
+        if bool((is_padding[..., :-1] & ~is_padding[..., 1:]).any()):
+            raise UserError("the data have records with padding before a token: put it at their end")
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, versions, length) -> (n, columns); where a gradient is taken, the loss and the number of tokens alone."""
         if torch.is_grad_enabled():
             return condensed.loss_columns(*condensed.token_losses(self.logits_at, x[:, GIVEN], x.shape[-1]))
-        columns = self.own_columns(x)
+        weights = self.merged()
+        columns = self._own_columns(x, weights)
         columns[:, AT["base-loss-sum"]] = self.base.losses(x[:, GIVEN])
-        total, tokens = _sums(self.asked(), x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
+        total, tokens = _sums(self._with(weights), x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
         columns[:, AT["paraphrased-loss"]] = total / tokens
-        columns[:, AT["8-bit-loss-sum"]] = _sums(self.rounded(), x[:, GIVEN], self.base)[0]
+        columns[:, AT["8-bit-loss-sum"]] = _sums(self.rounded(weights), x[:, GIVEN], self.base)[0]
         return columns
 
     @torch.no_grad()
     def own_columns(self, x: Tensor) -> Tensor:
         """(n, versions, length) -> (n, columns): those of the records as they were given, which show what a model is
         good for; the others, which take as many passes again, are 0."""
-        asked, columns = self.asked(), torch.zeros((len(x), len(AT)), device=x.device)
+        return self._own_columns(x, self.merged())
+
+    def rounded(self, weights: Mapping[str, Tensor]) -> LogitsAt:
+        """The model with these weights of its linear layers rounded to 8 bits."""
+        return self._with({name: to_8_bits(weight) for name, weight in weights.items()})
+
+    def _own_columns(self, x: Tensor, weights: dict[str, Tensor]) -> Tensor:
+        asked, columns = self._with(weights), torch.zeros((len(x), len(AT)), device=x.device)
         for rows, codes, most in _portions(x[:, GIVEN], self.base):
             at, targets, counted = condensed.counted_places(codes, most)
             columns[rows] = condensed.columns_of(asked(condensed.ids_of(codes), at), targets, counted)
         return columns
 
-    def asked(self) -> LogitsAt:
-        """`logits_at`, for many records one after another."""
-        return self.logits_at
+    def _with(self, weights: dict[str, Tensor]) -> LogitsAt:
+        body = self.here
+        return lambda ids, at: functional_call(body, weights, (ids, at))
 
 
 class CausalLM(RecordModel):
@@ -122,10 +144,14 @@ class CausalLM(RecordModel):
         logits: Tensor = self.body(ids, at)
         return logits
 
-    def rounded(self) -> LogitsAt:
-        """By exchanged weights."""
-        weights = {name: to_8_bits(weight) for name, weight in linear_weights(self.body).items()}
-        return lambda ids, at: functional_call(self.body, weights, (ids, at))
+    @property
+    def here(self) -> nn.Module:
+        """The body."""
+        return self.body
+
+    def merged(self) -> dict[str, Tensor]:
+        """The body's own."""
+        return linear_weights(self.body)
 
 
 def causal_lm(
@@ -271,4 +297,5 @@ def _portions(codes: Tensor, base: Base | None) -> Iterator[tuple[Tensor, Tensor
 
 def _portion(codes: Tensor, rows: Ints, lengths: Ints, counted: Ints) -> tuple[Tensor, Tensor, int]:
     at = torch.from_numpy(rows).to(codes.device)
-    return at, codes[at, : int(lengths[rows].max())], int(counted[rows].max())
+    longest = max(2, int(lengths[rows].max()))  # a record of one token has none that counts, and is told so
+    return at, codes[at, :longest], int(counted[rows].max())

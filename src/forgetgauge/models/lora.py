@@ -14,12 +14,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
-from forgetgauge.models.causal_lm import Base, Correction, RecordModel, corrected, linear_weights, to_8_bits
-from forgetgauge.models.condensed import LogitsAt
+from forgetgauge.models.causal_lm import Base, Correction, RecordModel, corrected, linear_weights
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The seven linear layers of a block of Llama."""
@@ -68,27 +66,21 @@ class LoraModel(RecordModel):
         down, up = self.down[key_of(name)], self.up[key_of(name)]
         return lambda given, made: made + self.scale * F.linear(F.linear(given, down), up)
 
+    @property
+    def here(self) -> nn.Module:
+        """The base, where the adapters are."""
+        body: nn.Module = self.base.on(next(self.parameters()).device)
+        return body
+
     @torch.no_grad()
     def merged(self) -> dict[str, Tensor]:
-        """W + (α/r) B A of every linear layer, by the name of the parameter."""
-        device = next(self.parameters()).device
-        weights = dict(linear_weights(self.base.on(device)))
+        """W + (α/r) B A of every linear layer, and of the last one if it has adapters: they would cost each token more
+        than the base does."""
+        weights = linear_weights(self.here)
         for name in self.layers:
             product = self.up[key_of(name)] @ self.down[key_of(name)]
-            weights[f"{name}.weight"] = weights[f"{name}.weight"] + self.scale * product
+            weights[f"{name}.weight"] = self.here.get_parameter(f"{name}.weight") + self.scale * product
         return weights
-
-    def asked(self) -> LogitsAt:
-        """By merged weights: adapters would cost each token more than the base does."""
-        return self._with(self.merged())
-
-    def rounded(self) -> LogitsAt:
-        """The merged weights, rounded."""
-        return self._with({name: to_8_bits(weight) for name, weight in self.merged().items()})
-
-    def _with(self, weights: dict[str, Tensor]) -> LogitsAt:
-        body = self.base.on(next(self.parameters()).device)
-        return lambda ids, at: functional_call(body, weights, (ids, at))
 
 
 def key_of(layer: str) -> str:

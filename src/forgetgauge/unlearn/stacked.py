@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Positions, Steps
+from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
 from forgetgauge.learn.stacked.records import LoraStack, record_stack
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
@@ -62,7 +63,8 @@ def moved_records(requests: Sequence[Request], stacked: Stacked) -> list[nn.Modu
     stack = record_stack(models, requests[0].retain, _precision_of(requests[0]))
     for request in requests:
         request.context.engine = "lora" if isinstance(stack, LoraStack) else "vmap" if len(requests) > 1 else "solo"
-    return [model.eval() for model in stacked(stack, requests)]
+    with products_in(tf32=_precision_of(requests[0]) == "tf32"):
+        return [model.eval() for model in stacked(stack, requests)]
 
 
 def stack_of(requests: Sequence[Request], precision: Precision | None = None) -> TracedStack:

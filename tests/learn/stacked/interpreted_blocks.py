@@ -41,6 +41,15 @@ def test_the_gate_and_its_gradient_are_autograds(dtype, half):
     torch.testing.assert_close(kernels.gate_back(x.detach(), up), gradient, **close_to(dtype))
 
 
+@pytest.mark.parametrize("place", [0, 3, 8999])
+def test_a_row_with_a_logit_that_is_nan_has_no_loss(place):
+    """Wherever it stands: a model that diverged in part must not look sound."""
+    logits = torch.randn(2, 9000)
+    logits[1, place] = torch.nan
+    found = kernels.cross_entropies(logits, torch.tensor([5, 5]), with_gradient=False)
+    assert found.isnan().tolist() == [False, True]
+
+
 @PRECISIONS
 @pytest.mark.parametrize("vocab", [5, 192, 9000])
 def test_cross_entropies_and_their_gradient_are_autograds(dtype, vocab):

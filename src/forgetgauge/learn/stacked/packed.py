@@ -154,12 +154,13 @@ class Layout:
         return moved(states, slots, number, counted), ids_of(self.follows[slots])
 
     def per_record(self, values: Tensor) -> Tensor:
-        """(counted,) a number for each counted token -> (K, B) their sums."""
+        """(counted,) a number for each counted token -> (K, B) their sums; what stands elsewhere is another member's,
+        perhaps NaN where that one diverged, and not even its product with 0 may be added."""
         counted, number, slots = self._counted
         n = counted.sum()
         each = moved(values, number, slots, torch.arange(len(values), device=n.device) < n)
         at_places = self.padded(each).view(self.codes.shape)
-        return (at_places * self._before_counted_at_places).sum(-1)
+        return torch.where(self._before_counted_at_places, at_places, 0).sum(-1)
 
     @cached_property
     def _before_counted_at_places(self) -> Tensor:

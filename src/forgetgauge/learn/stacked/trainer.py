@@ -71,6 +71,11 @@ Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
 in the stack's weights; 0 where a member has no point."""
 
 
+def _size(room: Room | None) -> tuple[int, int]:
+    """The largest is captured first: what it kept in memory then serves the smaller ones."""
+    return (0, 0) if room is None else (room.tokens, room.counted)
+
+
 @dataclass
 class Descent:
     """Minimises sign · (mean loss of a batch), each member over its own feed; `run` moves `stack.weights` in place."""
@@ -106,6 +111,13 @@ class Descent:
 
     def run(self) -> None:
         """All steps of all members, or those that are left after a checkpoint."""
+        try:
+            self._run()
+        finally:
+            if isinstance(self.stack, RecordStack):
+                self.stack.room = None  # what is asked of the stack next may need a larger one
+
+    def _run(self) -> None:
         n_steps = max((feed.n_steps for feed in self.feeds), default=0)
         checkpoint, n_done = begin(), 0
         if (kept := checkpoint.read(self._state().tensors)) is not None:
@@ -116,10 +128,10 @@ class Descent:
             if self.sent is not None:
                 self.sent.synchronize()  # the last piece has left the host's buffer
             self._lay_out(first, stop)
+            rooms = self._rooms(stop - first, n_steps)  # also of steps that are done: rooms grow with those before them
             if stop <= n_done:  # drawn as before, and not done again
                 continue
-            rooms = self._rooms(stop - first, n_steps)
-            does = {room: self._step_in(room, n_steps) for room in dict.fromkeys(rooms)}
+            does = {room: self._step_in(room, n_steps) for room in sorted(set(rooms), key=_size, reverse=True)}
             self.here.take(self.host)
             if self.sent is not None:
                 self.sent.record()

@@ -105,11 +105,12 @@ def _cross_entropies(logits, targets, losses, vocab, GRADIENT: tl.constexpr, BLO
     for start in range(0, vocab, BLOCK):
         part = tl.load(mine + start + at, mask=start + at < vocab, other=float("-inf")).to(tl.float32)
         new = tl.maximum(largest, part)
-        known = new > float("-inf")
+        known = (new != float("-inf")) | (part != part)  # what is NaN stays so, though `maximum` passes it over
         total = tl.where(known, total * tl.exp(largest - new) + tl.exp(part - new), 0.0)
         largest = new
     top = tl.max(largest, 0)
-    log_total = top + tl.log(tl.sum(tl.where(total > 0, total * tl.exp(largest - top), 0.0), 0))
+    known = (largest != float("-inf")) | (total != total)
+    log_total = top + tl.log(tl.sum(tl.where(known, total * tl.exp(largest - top), 0.0), 0))
     tl.store(losses + row, log_total - wanted)
     if GRADIENT:
         for start in range(0, vocab, BLOCK):

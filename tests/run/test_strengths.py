@@ -366,7 +366,7 @@ def test_the_commands_know_it(finished, tmp_path, call):
     assert call("verify", tmp_path / "run")[0] == 0  # which the frontier left as it was
     for wrong, said in (
         (("--points", "1"), "--points 1 is not between 2 and 100"),
-        (("--methods", "neggrad"), "--methods: unknown method 'neggrad'; did you mean 'neg-grad'?"),
+        (("--methods", "neg-grad,neggrad"), "--methods: unknown method 'neggrad'; did you mean 'neg-grad'?"),
         (("--methods", "none"), "none of its methods has a strength"),
         (("--set", "sweep.key=game.alpha", "--set", "sweep.values=[0.1,0.2]"), "a frontier is of one game"),
     ):

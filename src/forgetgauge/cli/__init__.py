@@ -31,6 +31,7 @@ from forgetgauge.cli.options import (
     SharedStore,
     TimeLimit,
     Verbose,
+    one_by_one,
     say,
     seconds_of,
     settings_of,
@@ -119,7 +120,9 @@ def run(
 
 def score(
     folder: Folder,
-    adversary: Annotated[list[str], typer.Option("--adversary", help="Adversary to add; may be repeated.")],
+    adversary: Annotated[
+        list[str], typer.Option("--adversary", callback=one_by_one, help="Adversary to add; may be repeated.")
+    ],
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Parameter of one: adversaries.NAME.KEY=VALUE; may be repeated."),

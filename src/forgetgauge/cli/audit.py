@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from forgetgauge.cli.options import Json, Quiet, say
+from forgetgauge.cli.options import Json, Quiet, one_by_one, say
 from forgetgauge.cli.showing import TABLE, Form, asked_for, show, show_evidence
 from forgetgauge.errors import UserError
 
@@ -17,7 +17,8 @@ def audit(
     file: Annotated[Path, typer.Argument(help="Outputs of your own models: .npz or .csv.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result; audits/NAME without it.")] = None,
     adversary: Annotated[
-        list[str] | None, typer.Option("--adversary", help="Adversary that attacks the logits; may be repeated.")
+        list[str] | None,
+        typer.Option("--adversary", callback=one_by_one, help="Adversary that attacks the logits; may be repeated."),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
     interval: Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from forgetgauge.cli.options import AllowCode, say
+from forgetgauge.cli.options import AllowCode, one_by_one, say
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole, writing
 from forgetgauge.plugins.catalogue import CodeNamed, no_code
@@ -23,9 +23,12 @@ def check(
     max_accuracy_loss: Annotated[
         float | None, typer.Option(help="How much accuracy may be lost against Retrain and None: 0.01 is a point.")
     ] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Judge this method alone; may be repeated.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(callback=one_by_one, help="Judge this method alone; may be repeated.")
+    ] = None,
     adversaries: Annotated[
-        list[str] | None, typer.Option("--adversaries", help="An adversary that must have taken part; may be repeated.")
+        list[str] | None,
+        typer.Option("--adversaries", callback=one_by_one, help="Adversaries that must have taken part: a,b,c."),
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Also write the findings here, as JUnit XML.")] = None,
     unverified: Annotated[

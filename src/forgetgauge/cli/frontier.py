@@ -19,6 +19,7 @@ from forgetgauge.cli.options import (
     SharedStore,
     TimeLimit,
     Verbose,
+    one_by_one,
     say,
     seconds_of,
     settings_of,
@@ -29,7 +30,8 @@ from forgetgauge.cli.showing import TABLE, Form, asked_for, exit_on_failure, pla
 def frontier(
     file: RunFile = None,
     methods: Annotated[
-        list[str] | None, typer.Option("--methods", help="This method alone, beside Retrain and None; may be repeated.")
+        list[str] | None,
+        typer.Option("--methods", callback=one_by_one, help="These methods alone, beside Retrain and None: a,b,c."),
     ] = None,
     points: Annotated[int, typer.Option(help="Strengths at which each method is played.")] = 8,
     out: Annotated[

@@ -35,6 +35,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="A line for every step, in place of a bar.")]
 
 
+def one_by_one(names: list[str] | None) -> list[str] | None:
+    """Of an option that takes names: `a,b` is `a` and `b`."""
+    return None if names is None else [part.strip() for name in names for part in name.split(",")]
+
+
 def say(text: str, *, err: bool = False) -> None:
     """Print text, whoever wrote parts of it: nothing in it can steer the terminal, and what cannot be spelled in the
     terminal's alphabet is a question mark."""

@@ -39,6 +39,13 @@ def test_the_price_is_claimed_of_those_alone_that_keep_it():
     assert said == "Q at a price of 2 points: no strength that was tried keeps other within it: the weakest is shown."
 
 
+def test_of_a_point_of_the_frontier_the_line_tells_its_q():
+    game = game_of(**{"one@price": tuned(0.2)})
+    variant = {"method": "one", "parameter": "lr", "value": 0.2}
+    game = replace(game, spec={**game.spec, "methods": {"one@price": {"variant": variant}}})
+    assert "the strength of one (lr = 0.2: Q = 0.700 [0.600,\u00a00.800]) is the strongest" in price_line(game)
+
+
 def test_the_end_of_a_range_is_named():
     assert "ends there" not in price_line(game_of(one=tuned(0.2)))
     assert price_line(game_of(one=tuned(0.4))).endswith("The range of one ends there: a wider one may forget more.")

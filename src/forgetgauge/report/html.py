@@ -166,6 +166,8 @@ class Frontier:
     legend: str
     rows: list[list[str]]
     """Head first."""
+    price: str | None
+    """What the strengths chosen by price came to, where the page has not said so above."""
 
 
 def _frontier(result: Result) -> Frontier | None:
@@ -175,7 +177,11 @@ def _frontier(result: Result) -> Frontier | None:
         return None
     drawn = map_of(game)
     picture, n_left = drawn or (None, 0)
-    return Frontier(map_headline(game), game.utility_name, picture, map_legend(game, n_left), frontier_rows(game))
+    is_told = price_line(without_variants(result).games[0]) is not None
+    price = None if is_told else price_line(game)
+    return Frontier(
+        map_headline(game), game.utility_name, picture, map_legend(game, n_left), frontier_rows(game), price
+    )
 
 
 @dataclass(frozen=True)

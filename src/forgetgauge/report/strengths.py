@@ -46,17 +46,31 @@ def price_line(game: GameResult) -> str | None:
     holding = {name: one for name, one in tuned.items() if one.holds}
     lines = [f"Q at a price of {_points(first.price)}:"]
     if holding:
-        chosen = listed([f"{name} ({one.parameter} = {one.chosen:g})" for name, one in holding.items()])
+        chosen = listed([f"{_base(game, name)} ({_found(game, name, one)})" for name, one in holding.items()])
         lines.append(
             f"the strength of {chosen} is the strongest that cost {counted(first.n_models, 'shadow model')} no more "
             "than that, counted from the lower of Retrain and None."
         )
-    if beyond := [name for name, one in tuned.items() if not one.holds]:
+    if beyond := [_base(game, name) for name, one in tuned.items() if not one.holds]:
         no = "No" if holding else "no"
         lines.append(f"{no} strength that was tried keeps {listed(beyond)} within it: the weakest is shown.")
-    if ends := [name for name, one in holding.items() if one.tried and one.chosen == one.tried[-1].value]:
+    if ends := [_base(game, name) for name, one in holding.items() if one.tried and one.chosen == one.tried[-1].value]:
         lines.append(f"The range of {listed(ends)} ends there: a wider one may forget more.")
     return " ".join(lines)
+
+
+def _found(game: GameResult, name: str, tuning: TuningResult) -> str:
+    """`lr = 0.2`; of a point of the frontier, which has no row of its own, with what came of it."""
+    method, chosen = game.methods[name], f"{tuning.parameter} = {tuning.chosen:g}"
+    if not _variant(game, name) or method.quality is None:
+        return chosen
+    return f"{chosen}: Q = {plain(method.quality)}" + (f" {bracket(method.interval)}" if method.interval else "")
+
+
+def _base(game: GameResult, name: str) -> str:
+    """The method that a point of the frontier is of; else itself."""
+    variant = _variant(game, name)
+    return str(variant["method"]) if variant else name
 
 
 def _points(price: float) -> str:
@@ -208,8 +222,8 @@ def map_legend(game: GameResult, n_left: int) -> str:
     ]
     if any(method.tuning is not None for method in game.methods.values()):
         lines.append(
-            f"Rings are the strengths that were chosen; left of the dashed line a method costs more than the price, "
-            f"counted from the lower of {yardsticks(game)}."
+            "Rings are the strengths that were chosen by price or named in the run file; left of the dashed line a method "
+            f"costs more than the price, counted from the lower of {yardsticks(game)}."
         )
     if n_left:
         lines.append(f"{counted(n_left, 'point')} with a loss of over {points(WINDOW)} stand in the table alone.")

@@ -222,7 +222,7 @@ def map_legend(game: GameResult, n_left: int) -> str:
     ]
     if any(method.tuning is not None for method in game.methods.values()):
         lines.append(
-            "Rings are the strengths that were chosen by price or named in the run file; left of the dashed line a method "
+            "Rings are the strengths chosen by price or named in the run file; left of the dashed line a method "
             f"costs more than the price, counted from the lower of {yardsticks(game)}."
         )
     if n_left:

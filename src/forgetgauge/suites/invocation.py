@@ -13,27 +13,24 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
+from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import parse_json
-from forgetgauge.plan.game import Game, Method, game_from_json
+from forgetgauge.plan.game import Game, game_from_json, game_to_json
 from forgetgauge.plan.graph import Graph, build_graph
-from forgetgauge.plan.runfile import expand_preset
-from forgetgauge.plan.strength import AUTO, PUBLISHED
 from forgetgauge.provenance import commit
 from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.choices import RESERVED
 from forgetgauge.run.frontier import resolve_frontier
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
-from forgetgauge.run.resolve import resolve
+from forgetgauge.run.resolve import decided, resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.stages import is_open
 from forgetgauge.store.runfolder import RunFolder
@@ -307,36 +304,35 @@ def remembered(out: Path, name: str, column: TableColumn) -> Resolved | None:
 
 
 def is_of(game: Game, column: TableColumn) -> bool:
-    """Whether the game is what the column says, as far as that can be told without resolving it."""
-    raw = column.raw
-    learner = {key: value for key, value in expand_preset(raw["learner"]).items() if key != "name"}
-    data, rules = raw["data"], raw["game"]
-    asked = (data["name"], data["fraction"], rules["alpha"], rules["pairs"], rules["seeds"], raw["seed"])
-    return (
-        (game.data.name, game.fraction, game.alpha, game.pairs, game.seeds, game.seed) == asked
-        and game.n_shadows == raw["shadows"]["count"]
-        and set(game.adversaries) == set(raw["adversaries"])
-        and {name for name, method in game.methods.items() if method.variant is None} == set(raw["unlearners"])
-        and all(_is_method(game.methods[name], name, given) for name, given in raw["unlearners"].items())
-        and (game.price is None or (game.price.price, game.price.shadows) == _price_of(raw))
-        and _has(game.learner.params, learner)
-        and _has(game.data.params, data.get("params", {}))
-        and set(raw.get("metrics", {})) <= set(game.metrics)
+    """Whether the game is what the column asks for today: by all that its tables and our defaults decide and, where its
+    data are here, by what they are. Metrics beside those that are asked for do not matter."""
+    plain = {name: method for name, method in game.methods.items() if method.variant is None}
+    played = replace(game, methods=plain, frontier=None)
+    asked = _asked(game, column)
+    defaults = {name: one.adversary.params for name, one in asked.adversaries.items()}
+    adversaries = {  # they had no parameters until these could be set, and did what is their default now
+        name: replace(one, adversary=replace(one.adversary, params=one.adversary.params or defaults.get(name, {})))
+        for name, one in game.adversaries.items()
+    }
+    now, then = (game_to_json(one.as_asked) for one in (asked, replace(played, adversaries=adversaries)))
+    if now != then or (game.frontier or {}).get("points", 0) != column.frontier:
+        return False
+    try:
+        refuse_download(asked.data.name)
+        return load_dataset(asked.data.name, asked.data.params).digest == game.data_digest
+    except UserError:  # its data are not here
+        return True
+
+
+def _asked(game: Game, column: TableColumn) -> Game:
+    """The column's game as it is asked for today, with what its data say taken from a game that may be it.
+
+    A checkpoint counts by its name: it need not be here.
+    """
+    given = column.raw["learner"]
+    fields = decided({**column.raw, "learner": {k: v for k, v in given.items() if k != "model_params"}}, column.label)
+    params = fields["learner"].params | {k: v for k, v in given.items() if k == "model_params"}
+    learner = replace(fields["learner"], params=params, code=game.learner.code)
+    return replace(
+        game, **{**fields, "learner": learner, "metrics": {**game.metrics, **fields["metrics"]}, "frontier": None}
     )
-
-
-def _price_of(raw: Raw) -> tuple[float, int]:
-    return raw["tuning"]["price"], raw["tuning"]["shadows"]
-
-
-def _is_method(method: Method, name: str, given: Mapping[str, Any]) -> bool:
-    """Whether it is the method that is asked for, with every parameter that is given: old ones enter no new table."""
-    params = {key: value for key, value in given.items() if key not in RESERVED}
-    strength = AUTO if method.tuning is not None else PUBLISHED if method.source else None
-    unlearner = method.unlearner
-    is_meant = unlearner.name == given.get("method", name) and strength == given.get("strength")
-    return is_meant and _has(unlearner.params, params)
-
-
-def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    return all(params.get(key) == value for key, value in given.items())

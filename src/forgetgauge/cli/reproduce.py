@@ -336,7 +336,7 @@ def _keep_one(asked: Asked, source: Path, target: Path) -> None:
     from forgetgauge.suites.tables import OUTLINES, suite
 
     if asked.name in OUTLINES:
-        keep_table(suite(asked.name, asked.scale, asked.replicates), source, target)
+        keep_table(suite(asked.name, asked.scale, asked.replicates), source, target, partial(say, err=True))
     else:
         _keep(source, target)
 

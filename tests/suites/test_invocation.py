@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from forgetgauge.data import loading
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import Game, game_from_json, game_to_json
 from forgetgauge.plan.jobs import HEAVY
@@ -21,7 +22,8 @@ from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import decided
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import invocation
-from forgetgauge.suites.invocation import NOT_YET, Invoked, is_of, plan_suite, play_suite
+from forgetgauge.suites.asked import is_of
+from forgetgauge.suites.invocation import NOT_YET, Invoked, plan_suite, play_suite
 from forgetgauge.suites.readings import EXCEEDED
 from forgetgauge.suites.records import TableComparison, read_comparison
 from forgetgauge.suites.slices import missing_columns
@@ -214,14 +216,14 @@ def test_strengths_that_were_chosen_in_the_run_leave_it_the_columns_game():
 
 def test_where_data_are_absent_all_but_their_digest_is_compared(monkeypatch):
     column, game = column_and_game()
-    monkeypatch.setattr(invocation, "load_dataset", nowhere)
+    monkeypatch.setattr(loading, "load_dataset", nowhere)
     assert is_of(replace(game, data_digest="of other data"), column)
     assert not is_of(replace(game, hardest=0.5), column)
 
 
 def test_a_column_is_known_where_its_checkpoint_is_not(monkeypatch):
     """As it was played elsewhere: by the name of the checkpoint and everything else."""
-    monkeypatch.setattr(invocation, "load_dataset", nowhere)
+    monkeypatch.setattr(loading, "load_dataset", nowhere)
     (column,) = [c for c in suite("table7", "small").columns if c.label == "SST5"]
     played = replace(column_and_game()[1], **_as_stored(column))
     assert is_of(played, column)

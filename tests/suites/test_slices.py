@@ -12,6 +12,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import FailureResult, MadeResult, Result, read_result
 from forgetgauge.results.verified import verify_result
+from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import slices as keeping
 from forgetgauge.suites.invocation import NOT_ASKED, play_suite, play_together
 from forgetgauge.suites.records import read_comparison
@@ -107,10 +108,15 @@ def test_a_table_of_which_nothing_is_finished_leaves_what_is_stored(slices, tmp_
 
 
 @pytest.mark.slow
-def test_two_tables_together_are_what_they_are_one_after_another_and_trained_in_one_stack(slices, tmp_path):
+def test_two_tables_together_are_what_they_are_one_after_another_and_trained_in_one_stack(slices, tmp_path, call):
     suites, only = [few("table1"), few("table2")], {"table1": ["0.1"], "table2": ["0.67"]}
     ending = play_together(suites, tmp_path, only=only, command="both")
     assert (ending.failed, ending.out_of_time) == ({}, False)
+    assert call("status", tmp_path)[0] == 0  # before either table had a pass of its own
+    assert call("export", tmp_path, tmp_path / "moved.tar")[0] == 0
+    assert call("import", tmp_path / "moved.tar", tmp_path / "there")[0] == 0
+    for made in suites:
+        assert play_suite(made, tmp_path / "there", only=only[made.name])[0].ending.n_run == 0
     for made in suites:
         invoked, found = play_suite(made, tmp_path, only=only[made.name], command="one")
         assert invoked.ending.n_run == 0  # all was there
@@ -126,6 +132,37 @@ def test_two_tables_together_are_what_they_are_one_after_another_and_trained_in_
     assert widths[0] > widths[1]
     spent = spent_on_tables(read_comparison(tmp_path / name / "comparison.json") for name in ("table1", "table2"))
     assert sum(totals(spent).values()) == pytest.approx(both_wall(tmp_path), abs=0.2)  # once, not once for each
+
+
+@pytest.mark.slow
+def test_strengths_that_were_chosen_together_are_on_record(tmp_path):
+    """So that `export` finds what was made with them."""
+    made = [tuned(few(name)) for name in ("table1", "table2")]
+    play_together(made, tmp_path, only={"table1": ["0.1"], "table2": ["0.67"]})
+    for game in RunFolder(tmp_path).read_run()["games"]:
+        assert game["methods"]["ssd"]["tuning"]["chosen"] is not None
+    assert [game["value"] for game in RunFolder(tmp_path).read_run()["games"]] == ["table1: 0.1", "table2: 0.67"]
+
+
+def tuned(made: Suite) -> Suite:
+    """With a method whose strength is chosen in the run, among two."""
+    full = {column.label: column.raw for column in suite(made.name, "smoke").columns}
+    columns = []
+    for column in made.columns:
+        raw = full[column.label]
+        methods = {**column.raw["unlearners"], "ssd": raw["unlearners"]["ssd"]}
+        tuning = {**raw["tuning"], "points": 2, "shadows": 2}
+        columns.append(replace(column, raw={**column.raw, "unlearners": methods, "tuning": tuning}))
+    return replace(made, columns=tuple(columns))
+
+
+def test_tables_that_keep_weights_are_not_played_together_with_those_that_do_not(tmp_path):
+    """Or those of Table 1 would be dropped, on which `strengths` is played."""
+    light = few("table2")
+    light = replace(light, columns=tuple(replace(c, raw={**c.raw, "keep": "signals"}) for c in light.columns))
+    with pytest.raises(UserError, match="weights are kept of table1, but not of table2: give two commands"):
+        play_together([few("table1"), light], tmp_path, only={})
+    assert not list(tmp_path.iterdir())
 
 
 def both_wall(folder: Path) -> float:
@@ -362,11 +399,16 @@ def test_only_what_is_missing_is_asked_for(slices, tmp_path):
         (("table1", "--missing", "--results", "kept", "--column", "0.1"), "and no --column"),
         (("toy", "--missing", "--results", "kept"), "--missing goes with tables: toy has no columns"),
         (("table1", "accuracy", "--together"), "--together goes with tables: accuracy is none"),
+        (("list", "--missing", "--results", "kept"), "--missing goes with tables: list plays nothing"),
+        (("page", "--together"), "--together goes with tables: page plays nothing"),
+        (("toy", "--results", "a-file"), "--results a-file: not a folder"),
+        (("page", "--results", "a-file"), "--results a-file: not a folder"),
     ],
 )
 def test_what_cannot_be_looked_for_is_one_line(call, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
-    code, _, err = call("reproduce", *arguments)
-    assert code == 2
+    (tmp_path / "a-file").touch()
+    code, out, err = call("reproduce", *arguments)
+    assert (code, out) == (2, "")  # nothing was played before
     assert said in err
     assert "Traceback" not in err

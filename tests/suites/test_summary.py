@@ -12,7 +12,7 @@ from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import Stored, read_findings
 from forgetgauge.suites.paper import paper_table
 from forgetgauge.suites.records import Invocation
-from forgetgauge.suites.spent import Spent, duration, spent_beside, spent_on_tables, totals
+from forgetgauge.suites.spent import Span, Spent, duration, spent_beside, spent_on_tables, totals
 from forgetgauge.suites.summary import in_a_minute, time_line
 from forgetgauge.suites.tables import suite
 from forgetgauge.suites.verdicts import Claim
@@ -96,10 +96,28 @@ def test_tables_of_one_run_count_once_and_work_of_earlier_commands_counts():
 
 
 def test_what_shared_a_device_side_by_side_counts_once():
-    first = Spent("Table 1", "paper", "cuda: A", 100.0, ((1000.0, 1100.0),))
-    second = Spent("Table 2", "paper", "cuda: A", 300.0, ((1050.0, 1250.0),))  # and 100 s that nobody dated
-    apart = Spent("Table 3", "paper", "cuda: B", 50.0, ((1000.0, 1050.0),))
+    first = Spent("Table 1", "paper", "cuda: A", 100.0, (Span(1000.0, 1100.0, "one"),))
+    second = Spent("Table 2", "paper", "cuda: A", 300.0, (Span(1050.0, 1250.0, "one"),))  # and 100 s nobody dated
+    apart = Spent("Table 3", "paper", "cuda: B", 50.0, (Span(1000.0, 1050.0, "two"),))
     assert totals([first, second, apart]) == {"cuda: A": 350.0, "cuda: B": 50.0}
+
+
+@pytest.mark.parametrize(("where", "seconds"), [(("one", "two"), 200.0), ((None, "one"), 200.0), ((None, None), 100.0)])
+def test_two_devices_at_one_time_count_twice(where, seconds):
+    """One command that stands in two tables is one, though nobody knows where it ran."""
+    spent = [Spent("", "paper", "cuda: A", 100.0, (Span(1000.0, 1100.0, one),)) for one in where]
+    assert totals(spent) == {"cuda: A": seconds}
+
+
+def test_a_table_without_invocations_took_its_work():
+    (found,) = spent_on_tables([replace(table("table1", 0, 77, "a"), invocations=[])])
+    assert found.seconds == 77
+
+
+def test_a_dated_command_took_its_time_and_says_on_which_device():
+    dated = Invocation("", "", "cuda: NVIDIA H200", 50.0, 1, began=1000.0, where="one")
+    (found,) = spent_on_tables([replace(table("table1", 0, 77, "a"), invocations=[dated])])
+    assert (found.seconds, found.spans) == (50.0, (Span(1000.0, 1050.0, "one"),))
 
 
 def test_time_beside_a_record_is_of_its_invocations_else_of_its_result(tmp_path):

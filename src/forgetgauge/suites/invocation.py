@@ -14,12 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from forgetgauge.data.files import KNOWN
-from forgetgauge.data.folders import data_folder, find
-from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import parse_json
-from forgetgauge.plan.game import Game, game_from_json, game_to_json
+from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.plan.graph import Graph, build_graph
 from forgetgauge.provenance import commit
 from forgetgauge.report.html import render_report
@@ -30,16 +27,15 @@ from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.frontier import resolve_frontier
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
-from forgetgauge.run.resolve import decided, resolve
+from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.stages import is_open
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites.asked import is_of, refuse_download
 from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
-
-READ_FROM = {"mnist-3-8": "mnist"}
-"""Data that are a part of others."""
+from forgetgauge.wording import listed
 
 TOGETHER = "together"
 """The folder of what several tables did as one."""
@@ -117,8 +113,7 @@ def play_suite(
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
     if result is None or planned.before:
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
-    made_on = folder.read_run()["environment"]["device"]
-    invocations = add_invocation(folder, suite.folder, command, made_on, time.monotonic() - start, ending.n_run)
+    invocations = add_invocation(folder, suite.folder, command, options, start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.folder, comparison, result)
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
@@ -135,19 +130,25 @@ def play_together(
     """Do what is missing of several tables as one campaign, so that models alike train in one stack; each table then
     finds its own done. `only` names columns, by table. The time stands in the record of each table."""
     start = time.monotonic()
-    planned = [plan_suite(one, only.get(one.name, ()), out) for one in suites]
-    parts = [one.campaign.resolved for one in planned]
+    planned = {one.folder: plan_suite(one, only.get(one.name, ()), out).campaign for one in suites}
+    parts = [one.resolved for one in planned.values()]
+    if len({part.keep_weights for part in parts}) > 1:
+        keeping, dropping = ([n for n, p in planned.items() if p.keep_weights is keep] for keep in (True, False))
+        raise UserError(
+            f"--together: weights are kept of {listed(keeping)}, but not of {listed(dropping)}: give two commands"
+        )
     games = [
-        replace(game, value=f"{one.name}: {game.value}")
-        for one, part in zip(suites, parts, strict=True)
-        for game in part.games
+        replace(game, value=f"{name}: {game.value}") for name, one in planned.items() for game in one.resolved.games
     ]
-    RunFolder(out).create()
+    for name, campaign in planned.items():
+        remember_games(out, name, campaign)
     folder = table_folder(out, TOGETHER)
     ending, _ = play(Campaign.plan(_joined(games, parts, "table")), folder, options, wants_result=False)
-    made_on = folder.read_run()["environment"]["device"]
-    for one in suites:
-        add_invocation(folder, one.folder, command, made_on, time.monotonic() - start, ending.n_run)
+    played = {game.value: game for game in Campaign.read(folder).resolved.games}
+    for name, campaign in planned.items():
+        chosen = [replace(played[f"{name}: {game.value}"], value=game.value) for game in campaign.resolved.games]
+        remember_games(out, name, Campaign.plan(replace(campaign.resolved, games=chosen)))
+        add_invocation(folder, name, command, options, start, ending.n_run)
     return ending
 
 
@@ -163,8 +164,7 @@ def play_single(
     ending, result = play(campaign, folder, options)
     campaign = _as_played(campaign, folder)
     remember_games(out, name, campaign)
-    made_on = folder.read_run()["environment"]["device"]
-    invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
+    invocations = add_invocation(folder, name, command, options, start, ending.n_run)
     if result is not None:
         folder.write_text(folder.report, render_report(result))
     return Invoked(ending, campaign, folder, result, invocations)
@@ -189,13 +189,6 @@ def _settle(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableC
 def _as_played(campaign: Campaign, folder: RunFolder) -> Campaign:
     """With the strengths that were chosen in it."""
     return Campaign.plan(replace(campaign.resolved, games=Campaign.read(folder).resolved.games))
-
-
-def refuse_download(name: str) -> None:
-    """A run never fetches hundreds of megabytes unasked."""
-    known = KNOWN.get(READ_FROM.get(name, name))
-    if known is not None and find(known, data_folder()) is None:
-        raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
 
 
 def _joined(games: list[Game], parts: Sequence[Resolved], sweep_key: str | None) -> Resolved:
@@ -263,17 +256,30 @@ def remember_games(out: Path, name: str, campaign: Campaign) -> None:
 
 
 def add_invocation(
-    folder: RunFolder, name: str, command: str, device: str, wall_s: float, n_jobs: int
+    folder: RunFolder, name: str, command: str, options: RunOptions, start: float, n_jobs: int
 ) -> list[Invocation]:
-    """All invocations of a table, this one last; one that found nothing to do is not kept beside those that did."""
+    """All invocations of a table, this one last, which began at `start` of the monotonic clock; one that found nothing
+    to do is not kept beside those that did."""
     path = folder.path / name / "invocations.jsonl"
     before = read_invocations(path)
     if before and n_jobs == 0:
         return before
+    wall_s, device = time.monotonic() - start, folder.read_run()["environment"]["device"]
     began = round(time.time() - wall_s, 1)
-    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs, began)]
+    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs, began, _where(options))]
     folder.write_text(path, "".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in every))
     return every
+
+
+def _where(options: RunOptions) -> str | None:
+    """Which devices of this machine do the work; None where they are not this machine's."""
+    from forgetgauge.learn.device import choose_devices, identity
+
+    executor = options.load_executor()
+    if hasattr(executor, "chosen_device"):
+        return None
+    chosen = choose_devices(options.device)
+    return identity(*(chosen[:1] if getattr(executor, "in_this_process", False) else chosen))
 
 
 def read_invocations(path: Path) -> list[Invocation]:
@@ -301,38 +307,3 @@ def remembered(out: Path, name: str, column: TableColumn) -> Resolved | None:
         ):
             return Resolved([game], None, True, Sources({game.data_digest: game.data}), run["environment"])
     return None
-
-
-def is_of(game: Game, column: TableColumn) -> bool:
-    """Whether the game is what the column asks for today: by all that its tables and our defaults decide and, where its
-    data are here, by what they are. Metrics beside those that are asked for do not matter."""
-    plain = {name: method for name, method in game.methods.items() if method.variant is None}
-    played = replace(game, methods=plain, frontier=None)
-    asked = _asked(game, column)
-    defaults = {name: one.adversary.params for name, one in asked.adversaries.items()}
-    adversaries = {  # they had no parameters until these could be set, and did what is their default now
-        name: replace(one, adversary=replace(one.adversary, params=one.adversary.params or defaults.get(name, {})))
-        for name, one in game.adversaries.items()
-    }
-    now, then = (game_to_json(one.as_asked) for one in (asked, replace(played, adversaries=adversaries)))
-    if now != then or (game.frontier or {}).get("points", 0) != column.frontier:
-        return False
-    try:
-        refuse_download(asked.data.name)
-        return load_dataset(asked.data.name, asked.data.params).digest == game.data_digest
-    except UserError:  # its data are not here
-        return True
-
-
-def _asked(game: Game, column: TableColumn) -> Game:
-    """The column's game as it is asked for today, with what its data say taken from a game that may be it.
-
-    A checkpoint counts by its name: it need not be here.
-    """
-    given = column.raw["learner"]
-    fields = decided({**column.raw, "learner": {k: v for k, v in given.items() if k != "model_params"}}, column.label)
-    params = fields["learner"].params | {k: v for k, v in given.items() if k == "model_params"}
-    learner = replace(fields["learner"], params=params, code=game.learner.code)
-    return replace(
-        game, **{**fields, "learner": learner, "metrics": {**game.metrics, **fields["metrics"]}, "frontier": None}
-    )

@@ -77,6 +77,8 @@ class Invocation(Record):
     """Done in this invocation."""
     began: float | None = None
     """In seconds since 1970: invocations that shared a device side by side are told by it. None in older records."""
+    where: str | None = None
+    """An opaque digest of the GPU or, without one, of the machine. None in older records, and of clusters."""
 
 
 def made_by(invocations: Sequence[Invocation]) -> list[str]:

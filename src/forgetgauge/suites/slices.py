@@ -20,8 +20,9 @@ from forgetgauge.files import write_whole, writing
 from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.results.record import GameResult, MadeResult, Result, StackResult, lacks_pairs, read_result, role_of
 from forgetgauge.results.verified import refuse_differing
+from forgetgauge.suites.asked import is_of
 from forgetgauge.suites.compare import compare_suite
-from forgetgauge.suites.invocation import NOT_ASKED, is_of, read_invocations
+from forgetgauge.suites.invocation import NOT_ASKED, read_invocations
 from forgetgauge.suites.paper import in_column, table_name
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison
 from forgetgauge.suites.tables import OUTLINES, Suite, TableColumn, folder_of

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.claims import claims
-from forgetgauge.suites.compare import compare_suite
+from forgetgauge.suites.compare import compare_suite, difference_text
 from forgetgauge.suites.findings import Stored, read_findings
-from forgetgauge.suites.paper import paper_table
-from forgetgauge.suites.records import Invocation
+from forgetgauge.suites.paper import PRINTED, paper_table
+from forgetgauge.suites.records import Invocation, Ours
 from forgetgauge.suites.spent import Span, Spent, duration, spent_beside, spent_on_tables, totals
 from forgetgauge.suites.summary import in_a_minute, time_line
 from forgetgauge.suites.tables import suite
@@ -75,6 +76,44 @@ def test_a_column_whose_models_were_not_memorised_is_named(nothing):
     (line,) = [x for x in lines if "another experiment" in x]
     assert line.startswith("**Table 3 at ε = ∞** is another experiment")
     assert "(Q of None 0.587); ours do not (0.950)" in line
+
+
+def by_price(gains: dict[str, Ours], lost: dict[str, float]) -> Stored:
+    """Table 2 at α = 0.1, with strengths that were chosen in the run."""
+    made = suite("table2", "paper")
+    chosen = TuningResult("lr", 0.1, 0.01, True, "retrained", 4, [])
+    methods = {"none": method(0.4, None), "retrain": method(0.9, None)}
+    methods |= {name: method(0.4 + gain.value, None, tuning=chosen) for name, gain in gains.items()}
+    methods["neg-grad"] = method(0.5, None, tuning=chosen)
+    methods["retrain"] = replace(methods["retrain"], utility={"test": 0.5})
+    result = result_of({"0.1": methods})
+    compared = compare_suite(made, made.columns[:1], result, {}, [])
+    compared = replace(compared, over_none={"0.1": gains}, lost_accuracy={"0.1": lost})
+    return Stored(compared, games={"0.1": result.games[0]})
+
+
+def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and_costs(nothing):
+    gains = {"ssd": Ours(0.25, (-0.03, 0.4)), "fisher": Ours(0.05, (0.025, 0.079))}
+    found = replace(nothing, stored={("table2", "paper"): by_price(gains, {"ssd": 0.018})})
+    (line,) = [x for x in in_a_minute(found, []) if x.startswith("**What we find**")]
+    assert line.replace("\N{NO-BREAK SPACE}", " ") == (
+        "**What we find**: of the way from None’s Q to Retrain’s, methods go at best 50 % at α = 0.1 (SSD), at "
+        "strengths that cost shadow models no more than a point of accuracy (CIFAR-10; Table 2, paper scale). At α = "
+        "0.1 (None 0.400, Retrain 0.900 and 10.0 points less accurate) Q above None’s is +0.050 [+0.025, +0.079] for "
+        "Fisher and +0.250 [−0.030, +0.400] for SSD (at 1.8 points of accuracy in the game itself); NegGrad lacks "
+        "pairs. The price is counted from the less accurate of Retrain and None."
+    )
+
+
+def test_the_headline_says_what_every_stored_column_by_price_shows():
+    found = read_findings(RESULTS)
+    (line,) = [x for x in in_a_minute(found, []) if x.startswith("**What we find**")]
+    stored = next(s for s in (*found.shown("table2"), *found.besides("table2")) if s.by_price)
+    for label, game in stored.games.items():
+        assert f"At α = {label} (" in line
+        for name, gain in stored.comparison.over_none[label].items():
+            is_told = f"{difference_text(gain)} for {PRINTED[name]}" in line
+            assert is_told is (game.methods[name].tuning is not None)
 
 
 def table(name: str, wall: float, work: float, decisions: str, device: str = "cuda: NVIDIA H200"):

@@ -402,6 +402,7 @@ def test_only_what_is_missing_is_asked_for(slices, tmp_path):
         (("list", "--missing", "--results", "kept"), "--missing goes with tables: list plays nothing"),
         (("page", "--together"), "--together goes with tables: page plays nothing"),
         (("toy", "--results", "a-file"), "--results a-file: not a folder"),
+        (("toy", "--results", "a-file/within"), "--results a-file/within: not a folder"),
         (("page", "--results", "a-file"), "--results a-file: not a folder"),
     ],
 )

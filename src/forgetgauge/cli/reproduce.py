@@ -114,7 +114,7 @@ def reproduce(
         _refuse_columns(wanted)
     if replicates > 1:
         _refuse_replicates(wanted)
-    if results is not None and results.exists() and not results.is_dir():
+    if results is not None and not next(path for path in (results, *results.parents) if path.exists()).is_dir():
         raise UserError(f"--results {results}: not a folder")
     if (missing or together) and wanted in ([LIST], [PAGE]):
         raise UserError(f"--{'missing' if missing else 'together'} goes with tables: {wanted[0]} plays nothing")

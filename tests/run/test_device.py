@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import forgetgauge
 from forgetgauge.errors import UserError
-from forgetgauge.learn.device import choose_device, choose_devices, describe, free_bytes
+from forgetgauge.learn.device import choose_device, choose_devices, describe, free_bytes, identity
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.packing import stack_width
@@ -103,3 +104,14 @@ def test_scoring_a_finished_run_never_loads_torch(tmp_path):
         "play(add_adversaries(folder, ['entropy']), folder); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
+
+
+def test_devices_are_known_again_and_told_apart(monkeypatch):
+    """By the UUIDs of GPUs, in whatever order; by the machine where there are none."""
+    named = {0: "GPU-a", 1: "GPU-b"}
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=named[device.index]))
+    first, second = (torch.device("cuda", index) for index in range(2))
+    assert identity(first) == identity(first) != identity(second)
+    assert identity(first, second) == identity(second, first) != identity(first)
+    assert identity(torch.device("cpu")) == identity(torch.device("cpu"))
+    assert "GPU" not in identity(first)

@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from forgetgauge.data import loading
 from forgetgauge.errors import UserError
-from forgetgauge.plan.game import game_from_json, game_to_json
+from forgetgauge.plan.game import Game, game_from_json, game_to_json
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.results.decisions import unpack_decisions
 from forgetgauge.results.record import read_result, without_timings
 from forgetgauge.run.options import RunOptions
+from forgetgauge.run.resolve import decided
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import invocation
-from forgetgauge.suites.invocation import NOT_YET, Invoked, is_of, plan_suite, play_suite
+from forgetgauge.suites.asked import is_of
+from forgetgauge.suites.invocation import NOT_YET, Invoked, plan_suite, play_suite
 from forgetgauge.suites.readings import EXCEEDED
 from forgetgauge.suites.records import TableComparison, read_comparison
-from forgetgauge.suites.tables import Suite, suite
+from forgetgauge.suites.slices import missing_columns
+from forgetgauge.suites.tables import Suite, TableColumn, suite
 
 FEW = ("retrain", "none", "neg-grad")
 
@@ -151,10 +156,116 @@ def test_a_game_of_other_strengths_or_adversaries_is_not_the_columns():
 
     methods = column.raw["unlearners"]
     assert asks()
-    assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "lr": 0.1}})
+    assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "batch_size": 7}})
+    assert not asks(unlearners={**methods, "neg-grad": {"epochs": 1, "lr": 0.1}}, tuning={})
     assert not asks(unlearners={**methods, "neg-grad": {**methods["neg-grad"], "method": "salun"}})
     assert not asks(adversaries=column.raw["adversaries"][1:])
     assert not asks(game={**column.raw["game"], "seeds": 3})
+
+
+OTHERWISE: dict[str, Any] = {
+    "by": "group",
+    "oracle": "group",
+    "hardest": 0.5,
+    "sensitivity": {"kind": "by-class", "weights": {"0": 2.0}},
+    "share_retrain": True,
+    "level": 0.9,
+    "delta": 0.1,
+    "interval": "bounded",
+    "until": {"half_width": 0.1, "max_pairs": 9},
+    "n_references": 3,
+    "data_digest": "of other data",
+    "price": None,
+    "queries": (5,),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_a_game_by_other_rules_is_not_the_columns(name):
+    assert name in vars(column_and_game()[1])
+    column, game = column_and_game()
+    assert is_of(game, column)
+    assert not is_of(replace(game, **{name: OTHERWISE[name]}), column)
+
+
+@pytest.mark.parametrize(("method", "parameter"), [("ssd", "importance"), ("ssd", "dampening"), ("fisher", "power")])
+def test_a_game_is_not_the_columns_once_a_default_of_a_method_is_another(method, parameter):
+    """Whatever is played by today's default is stored with it; a stored value that differs is yesterday's."""
+    column, game = column_and_game()
+    before = game.methods[method]
+    params = {**before.unlearner.params, parameter: "as it was"}
+    changed = replace(before, unlearner=replace(before.unlearner, params=params))
+    assert not is_of(replace(game, methods={**game.methods, method: changed}), column)
+
+
+def test_a_game_is_not_the_columns_once_a_published_value_or_the_learner_is_another():
+    column, game = column_and_game()
+    published = replace(game.methods["ssd-published"], source="another paper")
+    assert not is_of(replace(game, methods={**game.methods, "ssd-published": published}), column)
+    assert not is_of(replace(game, learner=replace(game.learner, name="dp-sgd")), column)
+
+
+def test_strengths_that_were_chosen_in_the_run_leave_it_the_columns_game():
+    column, game = column_and_game()
+    tuned = {
+        n: m if m.tuning is None else m.tuned(replace(m.tuning, chosen=m.tuning.tried[2]))
+        for n, m in game.methods.items()
+    }
+    assert is_of(replace(game, methods=tuned, value="as another table calls it"), column)
+
+
+def test_where_data_are_absent_all_but_their_digest_is_compared(monkeypatch):
+    column, game = column_and_game()
+    monkeypatch.setattr(loading, "load_dataset", nowhere)
+    assert is_of(replace(game, data_digest="of other data"), column)
+    assert not is_of(replace(game, hardest=0.5), column)
+
+
+def test_a_column_is_known_where_its_checkpoint_is_not(monkeypatch):
+    """As it was played elsewhere: by the name of the checkpoint and everything else."""
+    monkeypatch.setattr(loading, "load_dataset", nowhere)
+    (column,) = [c for c in suite("table7", "small").columns if c.label == "SST5"]
+    played = replace(column_and_game()[1], **_as_stored(column))
+    assert is_of(played, column)
+    assert not is_of(
+        replace(played, learner=replace(played.learner, params={**played.learner.params, "lr": 1.0})), column
+    )
+
+
+def _as_stored(column: TableColumn) -> dict[str, Any]:
+    fields = decided({**column.raw, "learner": {"preset": "bert", "lr": 5e-5}}, "")
+    learner = fields["learner"]
+    named = {**learner.params, "model_params": column.raw["learner"]["model_params"]}
+    return {**fields, "learner": replace(learner, params=named, code="of the checkpoint")}
+
+
+def test_adversaries_from_before_they_had_parameters_are_those_of_today():
+    column, game = column_and_game()
+    shadow = game.adversaries["shadow"]
+    before, other = (
+        {"shadow": replace(shadow, adversary=replace(shadow.adversary, params=p))} for p in ({}, {"rows_per_class": 1})
+    )
+    assert is_of(replace(game, adversaries={**game.adversaries, **before}), column)
+    assert not is_of(replace(game, adversaries={**game.adversaries, **other}), column)
+
+
+RESULTS = Path(__file__).parents[2] / "results/reproduce/paper"
+
+
+def test_what_is_stored_by_price_is_still_what_the_tables_ask_for():
+    missing = {name: missing_columns(suite(name, "paper"), RESULTS / name) for name in ("table1", "table2")}
+    assert missing == {"table1": ["0.4", "0.8"], "table2": ["0.25", "0.4"]}
+
+
+def nowhere(*_: Any) -> None:
+    raise UserError("the data are not here")
+
+
+@cache
+def column_and_game() -> tuple[TableColumn, Game]:
+    (column,) = [c for c in suite("table1", "smoke").columns if c.label == "1.0"]
+    (graph,) = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign.graphs
+    return column, game_from_json(game_to_json(graph.game))
 
 
 @pytest.mark.slow

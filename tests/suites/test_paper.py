@@ -10,7 +10,7 @@ import pytest
 
 from forgetgauge import plugins
 from forgetgauge.suites.compare import mean_tau_of_columns
-from forgetgauge.suites.paper import KEYS, Value, paper_source, paper_table
+from forgetgauge.suites.paper import KEYS, Value, paper_source, paper_table, table_name
 
 ROOT = Path(__file__).parents[2]
 SHEET = ROOT.parent / "shared/paper/tables.json"
@@ -94,3 +94,12 @@ def test_what_is_cited_has_the_number_that_the_paper_prints():
         )
     }
     assert {name: path for name, path in cited.items() if name not in PRINTED_NUMBERS} == {}
+
+
+def test_a_folder_is_called_what_the_paper_prints():
+    names = ("table4a", "table8-visible", "table1-replicates-3")
+    assert [table_name(name) for name in names] == [
+        "Table 4a",
+        "Beside Table 8",
+        "Table 1, 3 trainings of each split",
+    ]

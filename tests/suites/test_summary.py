@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.claims import claims
-from forgetgauge.suites.compare import compare_suite
+from forgetgauge.suites.compare import compare_suite, difference_text
 from forgetgauge.suites.findings import Stored, read_findings
-from forgetgauge.suites.paper import paper_table
-from forgetgauge.suites.records import Invocation
-from forgetgauge.suites.spent import Spent, duration, spent_beside, spent_on_tables, totals
+from forgetgauge.suites.paper import PRINTED, paper_table
+from forgetgauge.suites.records import Invocation, Ours
+from forgetgauge.suites.spent import Span, Spent, duration, spent_beside, spent_on_tables, totals
 from forgetgauge.suites.summary import in_a_minute, time_line
 from forgetgauge.suites.tables import suite
 from forgetgauge.suites.verdicts import Claim
@@ -77,6 +78,44 @@ def test_a_column_whose_models_were_not_memorised_is_named(nothing):
     assert "(Q of None 0.587); ours do not (0.950)" in line
 
 
+def by_price(gains: dict[str, Ours], lost: dict[str, float]) -> Stored:
+    """Table 2 at α = 0.1, with strengths that were chosen in the run."""
+    made = suite("table2", "paper")
+    chosen = TuningResult("lr", 0.1, 0.01, True, "retrained", 4, [])
+    methods = {"none": method(0.4, None), "retrain": method(0.9, None)}
+    methods |= {name: method(0.4 + gain.value, None, tuning=chosen) for name, gain in gains.items()}
+    methods["neg-grad"] = method(0.5, None, tuning=chosen)
+    methods["retrain"] = replace(methods["retrain"], utility={"test": 0.5})
+    result = result_of({"0.1": methods})
+    compared = compare_suite(made, made.columns[:1], result, {}, [])
+    compared = replace(compared, over_none={"0.1": gains}, lost_accuracy={"0.1": lost})
+    return Stored(compared, games={"0.1": result.games[0]})
+
+
+def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and_costs(nothing):
+    gains = {"ssd": Ours(0.25, (-0.03, 0.4)), "fisher": Ours(0.05, (0.025, 0.079))}
+    found = replace(nothing, stored={("table2", "paper"): by_price(gains, {"ssd": 0.018})})
+    (line,) = [x for x in in_a_minute(found, []) if x.startswith("**What we find**")]
+    assert line.replace("\N{NO-BREAK SPACE}", " ") == (
+        "**What we find**: of the way from None’s Q to Retrain’s, methods go at best 50 % at α = 0.1 (SSD), at "
+        "strengths that cost shadow models no more than a point of accuracy (CIFAR-10; Table 2, paper scale). At α = "
+        "0.1 (None 0.400, Retrain 0.900 and 10.0 points less accurate) Q above None’s is +0.050 [+0.025, +0.079] for "
+        "Fisher and +0.250 [−0.030, +0.400] for SSD (at 1.8 points of accuracy in the game itself); NegGrad lacks "
+        "pairs. The price is counted from the less accurate of Retrain and None."
+    )
+
+
+def test_the_headline_says_what_every_stored_column_by_price_shows():
+    found = read_findings(RESULTS)
+    (line,) = [x for x in in_a_minute(found, []) if x.startswith("**What we find**")]
+    stored = next(s for s in (*found.shown("table2"), *found.besides("table2")) if s.by_price)
+    for label, game in stored.games.items():
+        assert f"At α = {label} (" in line
+        for name, gain in stored.comparison.over_none[label].items():
+            is_told = f"{difference_text(gain)} for {PRINTED[name]}" in line
+            assert is_told is (game.methods[name].tuning is not None)
+
+
 def table(name: str, wall: float, work: float, decisions: str, device: str = "cuda: NVIDIA H200"):
     made = suite(name, "paper")
     invoked = [Invocation("", "", device, wall, 1)]
@@ -96,10 +135,28 @@ def test_tables_of_one_run_count_once_and_work_of_earlier_commands_counts():
 
 
 def test_what_shared_a_device_side_by_side_counts_once():
-    first = Spent("Table 1", "paper", "cuda: A", 100.0, ((1000.0, 1100.0),))
-    second = Spent("Table 2", "paper", "cuda: A", 300.0, ((1050.0, 1250.0),))  # and 100 s that nobody dated
-    apart = Spent("Table 3", "paper", "cuda: B", 50.0, ((1000.0, 1050.0),))
+    first = Spent("Table 1", "paper", "cuda: A", 100.0, (Span(1000.0, 1100.0, "one"),))
+    second = Spent("Table 2", "paper", "cuda: A", 300.0, (Span(1050.0, 1250.0, "one"),))  # and 100 s nobody dated
+    apart = Spent("Table 3", "paper", "cuda: B", 50.0, (Span(1000.0, 1050.0, "two"),))
     assert totals([first, second, apart]) == {"cuda: A": 350.0, "cuda: B": 50.0}
+
+
+@pytest.mark.parametrize(("where", "seconds"), [(("one", "two"), 200.0), ((None, "one"), 200.0), ((None, None), 100.0)])
+def test_two_devices_at_one_time_count_twice(where, seconds):
+    """One command that stands in two tables is one, though nobody knows where it ran."""
+    spent = [Spent("", "paper", "cuda: A", 100.0, (Span(1000.0, 1100.0, one),)) for one in where]
+    assert totals(spent) == {"cuda: A": seconds}
+
+
+def test_a_table_without_invocations_took_its_work():
+    (found,) = spent_on_tables([replace(table("table1", 0, 77, "a"), invocations=[])])
+    assert found.seconds == 77
+
+
+def test_a_dated_command_took_its_time_and_says_on_which_device():
+    dated = Invocation("", "", "cuda: NVIDIA H200", 50.0, 1, began=1000.0, where="one")
+    (found,) = spent_on_tables([replace(table("table1", 0, 77, "a"), invocations=[dated])])
+    assert (found.seconds, found.spans) == (50.0, (Span(1000.0, 1050.0, "one"),))
 
 
 def test_time_beside_a_record_is_of_its_invocations_else_of_its_result(tmp_path):

@@ -10,7 +10,8 @@ from forgetgauge.data.files import KNOWN
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
-from forgetgauge.suites.invocation import READ_FROM, plan_suite
+from forgetgauge.suites.asked import READ_FROM
+from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.paper import KEYS, PRINTED, paper_table
 from forgetgauge.suites.strengths import CLIP_NORMS
 from forgetgauge.suites.tables import OUTLINES, SCALES, suite, swap_game

@@ -114,6 +114,10 @@ def reproduce(
         _refuse_columns(wanted)
     if replicates > 1:
         _refuse_replicates(wanted)
+    if results is not None and not next(path for path in (results, *results.parents) if path.exists()).is_dir():
+        raise UserError(f"--results {results}: not a folder")
+    if (missing or together) and wanted in ([LIST], [PAGE]):
+        raise UserError(f"--{'missing' if missing else 'together'} goes with tables: {wanted[0]} plays nothing")
     if wanted == [LIST]:
         say(_listing())
         return
@@ -336,7 +340,7 @@ def _keep_one(asked: Asked, source: Path, target: Path) -> None:
     from forgetgauge.suites.tables import OUTLINES, suite
 
     if asked.name in OUTLINES:
-        keep_table(suite(asked.name, asked.scale, asked.replicates), source, target)
+        keep_table(suite(asked.name, asked.scale, asked.replicates), source, target, partial(say, err=True))
     else:
         _keep(source, target)
 

@@ -3,8 +3,11 @@ noise is drawn on the CPU."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
+import platform
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,6 +56,15 @@ def describe(*devices: torch.device) -> str:
         return devices[0].type
     names = Counter(torch.cuda.get_device_name(device) for device in devices)
     return "cuda: " + ", ".join(name if n == 1 else f"{n} × {name}" for name, n in names.items())
+
+
+def identity(*devices: torch.device) -> str:
+    """Which devices they are, as an opaque digest: a GPU by its own UUID, a processor by its machine."""
+    here = f"{platform.node()} {uuid.getnode()}"
+    names = [here]
+    if devices[0].type == "cuda":
+        names = [str(getattr(torch.cuda.get_device_properties(one), "uuid", f"{here} {one}")) for one in devices]
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:12]
 
 
 def free_bytes(device: torch.device) -> int:

@@ -193,6 +193,15 @@ class Game:
         """Methods all of whose parameters are known: these can be played."""
         return [name for name, method in self.methods.items() if method.is_settled]
 
+    @property
+    def as_asked(self) -> Game:
+        """Before any strength was chosen or found worth playing; the rule matters only where one is."""
+        asked = {name: one for name, one in self.methods.items() if one.variant is None or one.tuning is not None}
+        methods = {name: method.as_asked for name, method in asked.items()}
+        frontier = None if self.frontier is None else {"points": self.frontier["points"]}
+        is_used = any(method.tuning is not None for method in methods.values())
+        return replace(self, methods=methods, price=self.price if is_used else None, frontier=frontier)
+
     def n_references_of(self, adversary: str) -> int:
         """How many reference models an adversary is shown that asks for them."""
         return self.adversaries[adversary].references or self.n_references

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import Job
 from forgetgauge.provenance import provenance
 from forgetgauge.results.game import game_result
-from forgetgauge.results.record import FailureResult, Result, StackResult
+from forgetgauge.results.record import FailureResult, MadeResult, Result, StackResult
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder
@@ -31,33 +32,39 @@ def assemble(
 ) -> Result:
     """The result of a run whose jobs are done; what failed is named and left out. `progress` hears what comes next."""
     run = RunView(folder)
-    state = run.state
     jobs: dict[str, Job] = {key: job for graph in graphs for key, job in graph.jobs.items()}
     games = []
     for number, graph in enumerate(graphs, 1):
         which = f"the result: game {number} of {len(graphs)}, " if len(graphs) > 1 else "the result: "
-        games.append(game_result(GameView(graph, run), partial(_tell, progress, which)))
-    stacks = _stacks_that_ran(jobs, run)
-    devices = " and ".join(dict.fromkeys(stack.device for stack in stacks))
+        game = game_result(GameView(graph, run), partial(_tell, progress, which))
+        of_it = _made(graph.jobs, [graph.game.data_digest], run) if len(graphs) > 1 else None
+        games.append(replace(game, made=of_it))
+    made = _made(jobs, [graph.game.data_digest for graph in graphs], run)
+    devices = " and ".join(dict.fromkeys(stack.device for stack in made.stacks))
     return Result(
         environment={
             **provenance(),
             **environment,
-            **_versions(jobs, state),
+            **_versions(jobs, run.state),
             **({"device": devices} if devices else {}),
         },
-        digests={
-            "data": "+".join(dict.fromkeys(graph.game.data_digest for graph in graphs)),
-            "decisions": _decisions_digest(jobs, state),
-        },
+        digests=made.digests,
         games=games,
-        failures=[
-            FailureResult(jobs[key].label, line, f"failures/{key[:16]}.txt")
-            for key, line in sorted(state.failed.items())
-            if key in jobs
-        ],
-        stacks=stacks,
+        failures=made.failures,
+        stacks=made.stacks,
         sweep=sweep_key,
+        total_seconds=made.total_seconds,
+    )
+
+
+def _made(jobs: Mapping[str, Job], data: Sequence[str], run: RunView) -> MadeResult:
+    """How what these jobs did was made; `data` are the digests of theirs."""
+    state = run.state
+    failed = sorted((key, line) for key, line in state.failed.items() if key in jobs)
+    return MadeResult(
+        digests={"data": "+".join(dict.fromkeys(data)), "decisions": _decisions_digest(jobs, state)},
+        failures=[FailureResult(jobs[key].label, line, f"failures/{key[:16]}.txt") for key, line in failed],
+        stacks=_stacks_that_ran(jobs, run),
         total_seconds=round(sum(state.done[key].seconds for key in jobs if key in state.done), 3),
     )
 

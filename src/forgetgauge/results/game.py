@@ -257,7 +257,7 @@ def judged_again(game: GameResult) -> GameResult:
         not_covered=game.not_covered,
         utility_name=game.utility_name,
     )
-    return replace(again, warnings=game.warnings)
+    return replace(again, warnings=game.warnings, made=game.made)
 
 
 class _StoredGame:

@@ -279,6 +279,20 @@ class GameDecisions(Record):
 
 
 @dataclass(frozen=True)
+class MadeResult(Record):
+    """How one game was made: what a result says of all its games, of this one. Jobs that games share are in each."""
+
+    digests: dict[str, str]
+    failures: list[FailureResult]
+    stacks: list[StackResult]
+    total_seconds: float
+    environment: dict[str, str] = field(default_factory=dict)
+    """Empty where it is that of the result."""
+    taken_from: str = ""
+    """Of a column that was played for another table of the paper: which, as its folder is called."""
+
+
+@dataclass(frozen=True)
 class GameResult(Record):
     """One game: a table of methods."""
 
@@ -302,6 +316,8 @@ class GameResult(Record):
     """What the utility of its models is called."""
     decisions: GameDecisions | None = None
     """What every number follows from; None in results of earlier versions."""
+    made: MadeResult | None = None
+    """How it was made, in a result of several games; None in results of earlier versions."""
 
 
 @dataclass(frozen=True)

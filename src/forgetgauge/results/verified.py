@@ -115,10 +115,15 @@ def refuse_unverified(path: Path, *, needs_decisions: bool = True) -> Result:
         if needs_decisions:
             raise UserError(f"{path}: carries no decisions to compute it from again; --unverified takes it at its word")
         return result
+    refuse_differing(path, result)
+    return result
+
+
+def refuse_differing(path: Path, result: Result) -> None:
+    """UserError where a result that carries its decisions does not say what they say; `path` is where it is from."""
     _, problems = differences(result, computed_again(result))
     if problems:
         raise UserError(f"{path}: does not say what its decisions say: {problems[0]}")
-    return result
 
 
 def _has_decisions(result: Result) -> bool:

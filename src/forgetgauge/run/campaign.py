@@ -348,7 +348,7 @@ def _resolved_anew(name: str, adversary: PlannedAdversary) -> PlannedAdversary:
 
 def _contains(game: Game, old: Game) -> bool:
     """Whether every number of the old game is one of this game as well, but for edits of the user's own code."""
-    game, old = _as_asked(_without_code(game)), _as_asked(_without_code(old))
+    game, old = _without_code(game).as_asked, _without_code(old).as_asked
     fixed = [field.name for field in fields(Game) if field.name not in GROWS]
     as_many = game.pairs >= old.pairs or game.until is not None  # whose pairs are counted after the pilot
     chosen = _within(old.methods, game.methods) and _within(old.adversaries, game.adversaries)
@@ -360,15 +360,6 @@ def _edited(games: Sequence[Game], before: Sequence[Game]) -> list[str]:
     known = {place: named for game in before for _, place, named in game.choices}
     now = {place: named for game in games for _, place, named in game.choices}
     return [place for place, named in now.items() if place in known and named.code != known[place].code]
-
-
-def _as_asked(game: Game) -> Game:
-    """Before any strength was chosen or found worth playing; the rule matters only where one is."""
-    asked = {name: one for name, one in game.methods.items() if one.variant is None or one.tuning is not None}
-    methods = {name: method.as_asked for name, method in asked.items()}
-    frontier = None if game.frontier is None else {"points": game.frontier["points"]}
-    is_used = any(method.tuning is not None for method in methods.values())
-    return replace(game, methods=methods, price=game.price if is_used else None, frontier=frontier)
 
 
 def _without_code(game: Game) -> Game:

@@ -64,7 +64,44 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
 
 
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
-    from forgetgauge.data.loading import code_of_data, load_dataset
+    from forgetgauge.data.loading import load_dataset
+
+    chosen = _decided(spec)
+    data, learner, methods = chosen["data"], chosen["learner"], chosen["methods"]
+    dataset = load_dataset(data.name, data.params)
+    if len(np.unique(dataset.points.host_labels)) < 2:
+        needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
+        raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
+    _check_task(dataset, spec, learner, methods, chosen["adversaries"])
+    _check_gradients(learner, methods, chosen["adversaries"])
+    n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
+    _check_metrics(spec.metrics, methods, dataset.points.n_classes)
+    n_classes = dataset.points.n_classes
+    game = Game(
+        **{**chosen, "sensitivity": _resolve_sensitivity(spec.game.sensitivity, n_classes, n_points, weights)},
+        data_digest=dataset.digest,
+        n_points=n_points,
+        n_classes=n_classes,
+        model_bytes=_model_bytes(learner, dataset),
+        value=value,
+        task=spec.data.task or dataset.task.name,
+        utility_name=dataset.task.utility_name,
+        columns=_columns(dataset),
+        n_groups=n_groups,
+    )
+    _check_mass(game, dataset, weights)
+    _check_confusion(game, dataset)
+    return game
+
+
+def decided(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """What a run file of one game and our defaults decide of it, by field of `Game`: all but what its data say."""
+    ((_, spec),) = sweep_games(raw, source)
+    return _decided(spec)
+
+
+def _decided(spec: RunSpec) -> dict[str, Any]:
+    from forgetgauge.data.loading import code_of_data
 
     if spec.tuning != TuningSpec() and not any("strength" in how for how in spec.unlearners.values()):
         raise UserError('tuning has no effect: no unlearner has a strength to choose (strength = "auto")')
@@ -73,39 +110,19 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     methods = {name: resolve_method(name, params, learner, spec.tuning) for name, params in spec.unlearners.items()}
     stated = {"task": spec.data.task, "groups": spec.data.groups}
     params = {**spec.data.params, **{key: value for key, value in stated.items() if value is not None}}
-    dataset = load_dataset(spec.data.name, params)
-    if len(np.unique(dataset.points.host_labels)) < 2:
-        needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
-        raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
-    _check_task(dataset, spec, learner, methods, adversaries)
-    _check_gradients(learner, methods, adversaries)
-    n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
     plain = {one.in_game: one.value_in(spec) for one in PARAMETERS.values() if one.in_game is not None}
-    plain["queries"] = tuple(sorted(set(spec.strong.queries)))
-    plain["sensitivity"] = _resolve_sensitivity(spec.game.sensitivity, dataset.points.n_classes, n_points, weights)
-    game = Game(
-        data=Named(spec.data.name, params, code_of_data(spec.data.name)),  # the data's digest is in all keys
-        data_digest=dataset.digest,
-        n_points=n_points,
-        n_classes=dataset.points.n_classes,
-        learner=learner,
-        methods=methods,
-        adversaries=adversaries,
-        model_bytes=_model_bytes(learner, dataset),
-        until=dataclasses.asdict(spec.until) if spec.until else None,
-        value=value,
-        metrics=_resolve_metrics(spec.metrics, methods, dataset.points.n_classes),
-        task=spec.data.task or dataset.task.name,
-        utility_name=dataset.task.utility_name,
-        price=price_of(spec.tuning, methods),
-        columns=_columns(dataset),
-        n_groups=n_groups,
-        oracle=spec.game.oracle or spec.game.by,
-        **plain,
-    )
-    _check_mass(game, dataset, weights)
-    _check_confusion(game, dataset)
-    return game
+    return plain | {
+        "data": Named(spec.data.name, params, code_of_data(spec.data.name)),  # the data's digest is in all keys
+        "learner": learner,
+        "methods": methods,
+        "adversaries": adversaries,
+        "queries": tuple(sorted(set(spec.strong.queries))),
+        "sensitivity": {"kind": "uniform"},  # unless weights are given, which are the data's
+        "until": dataclasses.asdict(spec.until) if spec.until else None,
+        "metrics": _asked_metrics(spec.metrics),
+        "price": price_of(spec.tuning, methods),
+        "oracle": spec.game.oracle or spec.game.by,
+    }
 
 
 def _columns(dataset: Dataset) -> dict[str, str]:
@@ -224,14 +241,17 @@ def _reads(adversary: Any) -> set[str]:
     return set(getattr(adversary, "reads", ()))
 
 
-def _resolve_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes: int) -> dict[str, Any]:
-    """Those that are asked for."""
+def _check_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes: int) -> None:
+    """Refuse what cannot be measured of these methods or classes."""
     if spec.distances and not any(method.unlearner.name == "retrain" for method in methods.values()):
         raise UserError("metrics.distances are to Retrain, but it is not among the unlearners")
     if spec.language and not any(method.unlearner.name == "retrain" for method in methods.values()):
         raise UserError("metrics.language compares with Retrain, but it is not among the unlearners")
     if spec.ic and not all(0 <= label < n_classes for label in spec.ic_classes):
         raise UserError(f"metrics.ic_classes = {spec.ic_classes}: classes are 0 to {n_classes - 1}")
+
+
+def _asked_metrics(spec: MetricsSpec) -> dict[str, Any]:
     asked: dict[str, Any] = {"ic": list(spec.ic_classes)} if spec.ic else {}
     return asked | {name: True for name in ("mia", "distances", "language") if getattr(spec, name)}
 

@@ -186,7 +186,7 @@ def remarks(found: TableComparison) -> list[str]:
         where = f" but at {in_column(found.variable, ', '.join(astray))}" if astray else ""
         lines.append(f"Retrain’s interval contains its ideal value in every column{where}.")
     for column, methods in found.over_none.items():
-        each = ", ".join(f"{PRINTED.get(name, name)} {_difference(ours)}" for name, ours in methods.items())
+        each = ", ".join(f"{PRINTED.get(name, name)} {difference_text(ours)}" for name, ours in methods.items())
         lines.append(f"Q minus None’s Q, pair by pair, at {in_column(found.variable, column)}: {each}.")
     damaged = [
         f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {in_column(found.variable, column)}"
@@ -265,6 +265,6 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _difference(ours: Ours) -> str:
+def difference_text(ours: Ours) -> str:
     """A difference with its sign: `+0.031 [−0.012, +0.050]`."""
     return signed(ours.value) + ("" if ours.interval is None else f" {signed_bracket(ours.interval)}")

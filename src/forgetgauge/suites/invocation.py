@@ -13,23 +13,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from forgetgauge.data.files import KNOWN
-from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import parse_json
-from forgetgauge.plan.game import Game, Method, game_from_json
+from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.plan.graph import Graph, build_graph
-from forgetgauge.plan.runfile import expand_preset
-from forgetgauge.plan.strength import AUTO, PUBLISHED
 from forgetgauge.provenance import commit
 from forgetgauge.report.html import render_report
 from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.choices import RESERVED
 from forgetgauge.run.frontier import resolve_frontier
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do
@@ -37,12 +31,11 @@ from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.stages import is_open
 from forgetgauge.store.runfolder import RunFolder
+from forgetgauge.suites.asked import is_of, refuse_download
 from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
-
-READ_FROM = {"mnist-3-8": "mnist"}
-"""Data that are a part of others."""
+from forgetgauge.wording import listed
 
 TOGETHER = "together"
 """The folder of what several tables did as one."""
@@ -120,8 +113,7 @@ def play_suite(
     not_run |= {column.label: NOT_YET for column in planned.columns if column not in columns}
     if result is None or planned.before:
         result = _result([graph for _, graph in shown], planned.campaign.resolved, folder)
-    made_on = folder.read_run()["environment"]["device"]
-    invocations = add_invocation(folder, suite.folder, command, made_on, time.monotonic() - start, ending.n_run)
+    invocations = add_invocation(folder, suite.folder, command, options, start, ending.n_run)
     comparison = compare_suite(suite, columns, result, not_run, invocations)
     _write(folder, suite.folder, comparison, result)
     return Invoked(ending, planned.campaign, folder, result, invocations), comparison
@@ -138,19 +130,25 @@ def play_together(
     """Do what is missing of several tables as one campaign, so that models alike train in one stack; each table then
     finds its own done. `only` names columns, by table. The time stands in the record of each table."""
     start = time.monotonic()
-    planned = [plan_suite(one, only.get(one.name, ()), out) for one in suites]
-    parts = [one.campaign.resolved for one in planned]
+    planned = {one.folder: plan_suite(one, only.get(one.name, ()), out).campaign for one in suites}
+    parts = [one.resolved for one in planned.values()]
+    if len({part.keep_weights for part in parts}) > 1:
+        keeping, dropping = ([n for n, p in planned.items() if p.keep_weights is keep] for keep in (True, False))
+        raise UserError(
+            f"--together: weights are kept of {listed(keeping)}, but not of {listed(dropping)}: give two commands"
+        )
     games = [
-        replace(game, value=f"{one.name}: {game.value}")
-        for one, part in zip(suites, parts, strict=True)
-        for game in part.games
+        replace(game, value=f"{name}: {game.value}") for name, one in planned.items() for game in one.resolved.games
     ]
-    RunFolder(out).create()
+    for name, campaign in planned.items():
+        remember_games(out, name, campaign)
     folder = table_folder(out, TOGETHER)
     ending, _ = play(Campaign.plan(_joined(games, parts, "table")), folder, options, wants_result=False)
-    made_on = folder.read_run()["environment"]["device"]
-    for one in suites:
-        add_invocation(folder, one.folder, command, made_on, time.monotonic() - start, ending.n_run)
+    played = {game.value: game for game in Campaign.read(folder).resolved.games}
+    for name, campaign in planned.items():
+        chosen = [replace(played[f"{name}: {game.value}"], value=game.value) for game in campaign.resolved.games]
+        remember_games(out, name, Campaign.plan(replace(campaign.resolved, games=chosen)))
+        add_invocation(folder, name, command, options, start, ending.n_run)
     return ending
 
 
@@ -166,8 +164,7 @@ def play_single(
     ending, result = play(campaign, folder, options)
     campaign = _as_played(campaign, folder)
     remember_games(out, name, campaign)
-    made_on = folder.read_run()["environment"]["device"]
-    invocations = add_invocation(folder, name, command, made_on, time.monotonic() - start, ending.n_run)
+    invocations = add_invocation(folder, name, command, options, start, ending.n_run)
     if result is not None:
         folder.write_text(folder.report, render_report(result))
     return Invoked(ending, campaign, folder, result, invocations)
@@ -192,13 +189,6 @@ def _settle(suite: Suite, column: TableColumn, out: Path | None) -> tuple[TableC
 def _as_played(campaign: Campaign, folder: RunFolder) -> Campaign:
     """With the strengths that were chosen in it."""
     return Campaign.plan(replace(campaign.resolved, games=Campaign.read(folder).resolved.games))
-
-
-def refuse_download(name: str) -> None:
-    """A run never fetches hundreds of megabytes unasked."""
-    known = KNOWN.get(READ_FROM.get(name, name))
-    if known is not None and find(known, data_folder()) is None:
-        raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
 
 
 def _joined(games: list[Game], parts: Sequence[Resolved], sweep_key: str | None) -> Resolved:
@@ -266,17 +256,30 @@ def remember_games(out: Path, name: str, campaign: Campaign) -> None:
 
 
 def add_invocation(
-    folder: RunFolder, name: str, command: str, device: str, wall_s: float, n_jobs: int
+    folder: RunFolder, name: str, command: str, options: RunOptions, start: float, n_jobs: int
 ) -> list[Invocation]:
-    """All invocations of a table, this one last; one that found nothing to do is not kept beside those that did."""
+    """All invocations of a table, this one last, which began at `start` of the monotonic clock; one that found nothing
+    to do is not kept beside those that did."""
     path = folder.path / name / "invocations.jsonl"
     before = read_invocations(path)
     if before and n_jobs == 0:
         return before
+    wall_s, device = time.monotonic() - start, folder.read_run()["environment"]["device"]
     began = round(time.time() - wall_s, 1)
-    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs, began)]
+    every = [*before, Invocation(command, commit(), device, round(wall_s, 1), n_jobs, began, _where(options))]
     folder.write_text(path, "".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in every))
     return every
+
+
+def _where(options: RunOptions) -> str | None:
+    """Which devices of this machine do the work; None where they are not this machine's."""
+    from forgetgauge.learn.device import choose_devices, identity
+
+    executor = options.load_executor()
+    if hasattr(executor, "chosen_device"):
+        return None
+    chosen = choose_devices(options.device)
+    return identity(*(chosen[:1] if getattr(executor, "in_this_process", False) else chosen))
 
 
 def read_invocations(path: Path) -> list[Invocation]:
@@ -304,39 +307,3 @@ def remembered(out: Path, name: str, column: TableColumn) -> Resolved | None:
         ):
             return Resolved([game], None, True, Sources({game.data_digest: game.data}), run["environment"])
     return None
-
-
-def is_of(game: Game, column: TableColumn) -> bool:
-    """Whether the game is what the column says, as far as that can be told without resolving it."""
-    raw = column.raw
-    learner = {key: value for key, value in expand_preset(raw["learner"]).items() if key != "name"}
-    data, rules = raw["data"], raw["game"]
-    asked = (data["name"], data["fraction"], rules["alpha"], rules["pairs"], rules["seeds"], raw["seed"])
-    return (
-        (game.data.name, game.fraction, game.alpha, game.pairs, game.seeds, game.seed) == asked
-        and game.n_shadows == raw["shadows"]["count"]
-        and set(game.adversaries) == set(raw["adversaries"])
-        and {name for name, method in game.methods.items() if method.variant is None} == set(raw["unlearners"])
-        and all(_is_method(game.methods[name], name, given) for name, given in raw["unlearners"].items())
-        and (game.price is None or (game.price.price, game.price.shadows) == _price_of(raw))
-        and _has(game.learner.params, learner)
-        and _has(game.data.params, data.get("params", {}))
-        and set(raw.get("metrics", {})) <= set(game.metrics)
-    )
-
-
-def _price_of(raw: Raw) -> tuple[float, int]:
-    return raw["tuning"]["price"], raw["tuning"]["shadows"]
-
-
-def _is_method(method: Method, name: str, given: Mapping[str, Any]) -> bool:
-    """Whether it is the method that is asked for, with every parameter that is given: old ones enter no new table."""
-    params = {key: value for key, value in given.items() if key not in RESERVED}
-    strength = AUTO if method.tuning is not None else PUBLISHED if method.source else None
-    unlearner = method.unlearner
-    is_meant = unlearner.name == given.get("method", name) and strength == given.get("strength")
-    return is_meant and _has(unlearner.params, params)
-
-
-def _has(params: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    return all(params.get(key) == value for key, value in given.items())

@@ -40,9 +40,12 @@ def in_column(variable: str, label: str) -> str:
 
 
 def table_name(name: str) -> str:
-    """A suite's name as the paper prints it: `Table 4a` of `table4a`; `Beside Table 8` of `table8-visible`, ours."""
-    printed = name.replace("table", "Table ")
-    return printed if name in KEYS else f"Beside {printed.partition('-')[0]}"
+    """A suite as the paper prints it: `Table 4a` of `table4a`; `Beside Table 8` of `table8-visible`, ours; `Table 1, 3
+    trainings of each split` of the folder `table1-replicates-3`."""
+    base, _, trainings = name.partition("-replicates-")
+    printed = base.replace("table", "Table ")
+    printed = printed if base in KEYS else f"Beside {printed.partition('-')[0]}"
+    return f"{printed}, {trainings} trainings of each split" if trainings else printed
 
 
 KEYS = {

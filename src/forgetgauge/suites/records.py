@@ -12,7 +12,7 @@ from pathlib import Path
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.records import Record, RecordT, read_record
 from forgetgauge.suites.paper import table_name
-from forgetgauge.suites.tables import SCALES
+from forgetgauge.suites.tables import SCALES, folder_of
 
 FILE = "comparison.json"
 
@@ -77,6 +77,8 @@ class Invocation(Record):
     """Done in this invocation."""
     began: float | None = None
     """In seconds since 1970: invocations that shared a device side by side are told by it. None in older records."""
+    where: str | None = None
+    """An opaque digest of the GPU or, without one, of the machine. None in older records, and of clusters."""
 
 
 def made_by(invocations: Sequence[Invocation]) -> list[str]:
@@ -136,7 +138,7 @@ class TableComparison(Record):
     @property
     def label(self) -> str:
         """`Table 1`, `Table 1, 3 trainings of each split`."""
-        return table_name(self.name) + ("" if self.replicates == 1 else f", {self.replicates} trainings of each split")
+        return table_name(folder_of(self.name, self.replicates))
 
     @property
     def wall_s(self) -> float:

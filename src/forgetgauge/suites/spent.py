@@ -2,7 +2,7 @@
 
 Of a table it is the time its commands took, or the work of its jobs where that is more, since models that an earlier
 command had made are then in it. Tables that share all their decisions are one run, and count once. Commands that
-shared a device side by side count once too.
+shared one and the same device side by side count once too.
 """
 
 from __future__ import annotations
@@ -10,11 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from forgetgauge.results.record import read_result
 from forgetgauge.suites.invocation import read_invocations
 from forgetgauge.suites.records import Invocation, TableComparison
 from forgetgauge.wording import listed
+
+
+class Span(NamedTuple):
+    """From when to when a command had a device, and which."""
+
+    begin: float
+    end: float
+    where: str | None = None
+    """None where nobody knows: then it shared the device with no other command."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +37,8 @@ class Spent:
     """`cuda: NVIDIA H200`, `cpu`."""
     seconds: float
     """Of the device; of a processor, summed over its processes."""
-    spans: tuple[tuple[float, float], ...] = ()
-    """From when to when it had the device, perhaps not alone, as far as that is known."""
+    spans: tuple[Span, ...] = ()
+    """When it had the device, perhaps not alone, as far as that is known."""
 
 
 def spent_on_tables(tables: Iterable[TableComparison]) -> list[Spent]:
@@ -41,14 +51,15 @@ def spent_on_tables(tables: Iterable[TableComparison]) -> list[Spent]:
         wall = sum(table.wall_s for table in shared)
         invocations = [one for table in shared for one in table.invocations]
         spans = _spans(invocations)
-        seconds = wall if len(spans) == len(invocations) else max(wall, *(table.work_s for table in shared))
+        is_dated = invocations and len(spans) == len(invocations)
+        seconds = wall if is_dated else max(wall, *(table.work_s for table in shared))
         device = shared[0].environment.get("device", "unknown")
         found.append(Spent(listed([table.label for table in shared]), scale, device, seconds, spans))
     return found
 
 
-def _spans(invocations: Iterable[Invocation]) -> tuple[tuple[float, float], ...]:
-    return tuple((one.began, one.began + one.wall_s) for one in invocations if one.began is not None)
+def _spans(invocations: Iterable[Invocation]) -> tuple[Span, ...]:
+    return tuple(Span(one.began, one.began + one.wall_s, one.where) for one in invocations if one.began is not None)
 
 
 def spent_beside(record: Path, what: str, scale: str = "") -> list[Spent]:
@@ -67,20 +78,23 @@ def spent_beside(record: Path, what: str, scale: str = "") -> list[Spent]:
 def totals(every: Sequence[Spent]) -> dict[str, float]:
     """Device -> seconds, the largest first; what shared a device side by side counts once."""
     found: dict[str, float] = {}
+    spans: dict[tuple[str, str | Span], list[Span]] = {}
     for one in every:
-        apart = one.seconds - sum(end - begin for begin, end in one.spans)
+        apart = one.seconds - sum(span.end - span.begin for span in one.spans)
         found[one.device] = found.get(one.device, 0.0) + apart
-    for device in found:
-        found[device] += _covered([span for one in every if one.device == device for span in one.spans])
+        for span in one.spans:  # a command that stands in the records of several tables has equal spans there
+            spans.setdefault((one.device, span.where or span), []).append(span)
+    for (device, _), those in spans.items():
+        found[device] += _covered(those)
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _covered(spans: Iterable[tuple[float, float]]) -> float:
+def _covered(spans: Iterable[Span]) -> float:
     """How long at least one of them lasts."""
     total, until = 0.0, float("-inf")
-    for begin, end in sorted(spans):
-        total += max(0.0, end - max(begin, until))
-        until = max(until, end)
+    for span in sorted(spans):
+        total += max(0.0, span.end - max(span.begin, until))
+        until = max(until, span.end)
     return total
 
 

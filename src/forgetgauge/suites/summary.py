@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from forgetgauge.results.utility import unseen_accuracy
+from forgetgauge.suites.compare import difference_text
 from forgetgauge.suites.findings import APART, Findings, Stored, other_experiments
 from forgetgauge.suites.frontier import Measured
 from forgetgauge.suites.paper import PRINTED, in_column, text_values
@@ -15,7 +17,7 @@ from forgetgauge.suites.records import CompareCell
 from forgetgauge.suites.spent import device_name, duration, totals
 from forgetgauge.suites.splits_page import splitting_setting, spread_words
 from forgetgauge.suites.tables import OUTLINES
-from forgetgauge.suites.verdicts import APPROXIMATE, Claim
+from forgetgauge.suites.verdicts import APPROXIMATE, Claim, source_of
 from forgetgauge.wording import listed, plain
 
 
@@ -34,22 +36,45 @@ def in_a_minute(found: Findings, judged: Sequence[Claim]) -> list[str]:
 
 
 def _at_a_price(found: Findings) -> list[str]:
-    """What a reader may take home: what approximate methods do where they may cost a point of accuracy."""
-    tables = [stored for stored in (*found.shown("table1"), *found.besides("table1")) if stored.by_price]
-    over = [(stored, stored.comparison.over_none.get("1.0", {})) for stored in tables]
-    for stored, found_over in over:
-        gained = {m: found_over[m].value for m in APPROXIMATE if m in found_over}
-        ends = [stored.comparison.rows.get(row, {}).get("1.0") for row in ("none", "retrain")]
-        values = [cell.ours.value for cell in ends if cell is not None and cell.ours is not None]
-        if gained and len(values) == len(ends):
-            none, retrain = values
-            least, most = (pick(gained, key=lambda m: gained[m]) for pick in (min, max))
+    """What a reader may take home: what methods do whose strength may cost a point of accuracy, in every column."""
+    tables = [s for name in ("table2", "table1") for s in (*found.shown(name), *found.besides(name)) if s.by_price]
+    for stored in tables:
+        columns = [_column_at_a_price(stored, label) for label in stored.games if stored.comparison.scale != "smoke"]
+        told = [column for column in columns if column is not None]
+        if told:
+            shares, details = zip(*told, strict=True)
             return [
-                "**What we find**: methods that may cost no more than a point of accuracy forget little. On CIFAR-10 "
-                f"(Table 1, η = 1.0) they raise Q from {plain(none)}, where nothing is done, by {plain(gained[least])} "
-                f"({PRINTED[least]}) to {plain(gained[most])} ({PRINTED[most]}); Retrain has {plain(retrain)}."
+                f"**What we find**: of the way from None’s Q to Retrain’s, methods go at best {listed(shares)}, at "
+                "strengths that cost shadow models no more than a point of accuracy (CIFAR-10; "
+                f"{source_of(stored.comparison)}). {' '.join(details)} The price is counted from the less accurate of "
+                "Retrain and None."
             ]
     return []
+
+
+def _column_at_a_price(stored: Stored, label: str) -> tuple[str, str] | None:
+    """(how far the best method goes, what each does); None where that is not known of any."""
+    table, game = stored.comparison, stored.games[label]
+    tuned = [name for name, one in game.methods.items() if one.tuning is not None]
+    gained = {name: one for name, one in table.over_none.get(label, {}).items() if name in tuned}
+    ends = [cell.ours for row in ("none", "retrain") if (cell := table.rows.get(row, {}).get(label)) and cell.ours]
+    if not gained or len(ends) < 2 or ends[0].value >= ends[1].value:
+        return None
+    order = sorted(gained, key=lambda name: gained[name].value)
+    where, best, lost = in_column(table.variable, label), order[-1], table.lost_accuracy.get(label, {})
+    costs = {
+        name: f" (at {100 * lost[name]:.1f} points of accuracy in the game itself)" for name in order if name in lost
+    }
+    each = [f"{difference_text(gained[name])} for {PRINTED[name]}{costs.get(name, '')}" for name in order]
+    apart = [f"; {PRINTED[name]} lacks pairs" for name in tuned if name not in gained]
+    known = [one[1] for name in ("none", "retrain") if (one := unseen_accuracy(game.methods[name]))]
+    less = 100 * (known[0] - known[1]) if len(known) == 2 else 0.0
+    than = f" and {abs(less):.1f} points {'less' if less > 0 else 'more'} accurate" if less else ""
+    return (
+        f"{100 * gained[best].value / (ends[1].value - ends[0].value):.0f} % at {where} ({PRINTED[best]})",
+        f"At {where} (None {plain(ends[0].value)}, Retrain {plain(ends[1].value)}{than}) Q above None’s is "
+        f"{listed(each)}{''.join(apart)}.",
+    )
 
 
 def _verdicts(judged: Sequence[Claim]) -> list[str]:

@@ -19,7 +19,8 @@ from forgetgauge.report.erasure_record import MOST_LETTERS, Stated, record_files
 from forgetgauge.report.every_eval_ever import RELATIONSHIPS
 from forgetgauge.report.model_card import model_card, yaml_text
 from forgetgauge.report.tested import OUTCOMES, what_was_tested
-from forgetgauge.results.record import AdversaryResult, FailureResult
+from forgetgauge.results.made import FailureResult
+from forgetgauge.results.record import AdversaryResult
 from forgetgauge.results.verdict import VERDICTS
 from tests.report.evidence import CLEAN, CLEAN_OF_REQUESTS, SEEN, evidence, requested
 from tests.report.test_html import NO_PAIR, Page, game, method, result, sweep

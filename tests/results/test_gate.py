@@ -8,7 +8,7 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.gate import Conditions, check_result, junit, overall
-from forgetgauge.results.record import FailureResult
+from forgetgauge.results.made import FailureResult
 from tests.report.test_html import NO_PAIR, game, method, result
 
 BY_PAIR = [0.95, 0.96, 0.94, 0.95, 0.95, 0.96, 0.95, 0.94]

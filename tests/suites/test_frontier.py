@@ -9,7 +9,8 @@ import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
-from forgetgauge.results.record import FailureResult, TuningResult
+from forgetgauge.results.made import FailureResult
+from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.frontier import (
     Frontier,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.results.record import FailureResult, MadeResult, Result, read_result
+from forgetgauge.results.made import FailureResult, MadeResult
+from forgetgauge.results.record import Result, read_result
 from forgetgauge.results.verified import verify_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import slices as keeping

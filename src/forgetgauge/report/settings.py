@@ -8,7 +8,8 @@ from typing import Any
 
 from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.spec import PARAMETERS
-from forgetgauge.results.record import Result, StackResult
+from forgetgauge.results.made import StackResult
+from forgetgauge.results.record import Result
 from forgetgauge.wording import INTERVALS, listed, seconds, setting
 
 ACCURACIES = {"retain": "retain R", "forget": "forget F", "unseen": "unseen T", "test": "test set"}

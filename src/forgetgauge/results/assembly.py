@@ -16,7 +16,8 @@ from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import Job
 from forgetgauge.provenance import provenance
 from forgetgauge.results.game import game_result
-from forgetgauge.results.record import FailureResult, MadeResult, Result, StackResult
+from forgetgauge.results.made import FailureResult, MadeResult, StackResult
+from forgetgauge.results.record import Result
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder

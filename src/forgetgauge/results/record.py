@@ -13,6 +13,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.records import Record, read_record
+from forgetgauge.results.made import FailureResult, MadeResult, StackResult
 from forgetgauge.results.spec_read import refuse_odd_spec
 from forgetgauge.results.where import PartResult, RocResult
 
@@ -190,36 +191,6 @@ class MethodResult(Record):
 
 
 @dataclass(frozen=True)
-class StackResult(Record):
-    """How models were made: which engine, how many together, where."""
-
-    kind: str
-    """`train` or `unlearn`."""
-    engine: str
-    """`solo` (one model after another), `stack`, or the name the learner gives its engine."""
-    width: int
-    """Models in one stack, as it ran: narrower than planned where memory was too small."""
-    device: str
-    """`cpu`, `cuda: NVIDIA H200`."""
-    models: int
-    """How many were made that way."""
-
-
-@dataclass(frozen=True)
-class FailureResult(Record):
-    """A job that failed for good."""
-
-    job: str
-    """Which, in words."""
-    error: str
-    """Its error in one line; the traceback is in the run folder."""
-    traceback: str
-    """File name of the traceback, inside the run folder; empty where the folder is gone."""
-    text: str = ""
-    """The traceback itself, where there is no run folder to keep it in (`evaluate` without `out`)."""
-
-
-@dataclass(frozen=True)
 class NoiseFloorResult(Record):
     """What advantage chance alone gives in this game, from the method that knows nothing of F where there is one."""
 
@@ -276,20 +247,6 @@ class GameDecisions(Record):
     pairs: list[PairDecisions]
     columns: dict[str, list[str]] = field(default_factory=dict)
     """Column -> its different values: the parts of the points that were looked at."""
-
-
-@dataclass(frozen=True)
-class MadeResult(Record):
-    """How one game was made: what a result says of all its games, of this one. Jobs that games share are in each."""
-
-    digests: dict[str, str]
-    failures: list[FailureResult]
-    stacks: list[StackResult]
-    total_seconds: float
-    environment: dict[str, str] = field(default_factory=dict)
-    """Empty where it is that of the result."""
-    taken_from: str = ""
-    """Of a column that was played for another table of the paper: which, as its folder is called."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from pathlib import Path
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole, writing
 from forgetgauge.plan.game import Game, game_from_json
-from forgetgauge.results.record import GameResult, MadeResult, Result, StackResult, lacks_pairs, read_result, role_of
+from forgetgauge.results.made import MadeResult, StackResult
+from forgetgauge.results.record import GameResult, Result, lacks_pairs, read_result, role_of
 from forgetgauge.results.verified import refuse_differing
 from forgetgauge.suites.asked import is_of
 from forgetgauge.suites.compare import compare_suite

@@ -42,38 +42,32 @@ def _at_a_price(found: Findings) -> list[str]:
         columns = [_column_at_a_price(stored, label) for label in stored.games if stored.comparison.scale != "smoke"]
         told = [column for column in columns if column is not None]
         if told:
-            shares, details = zip(*told, strict=True)
             return [
-                f"**What we find**: of the way from None’s Q to Retrain’s, methods go at best {listed(shares)}, at "
-                "strengths that cost shadow models no more than a point of accuracy (CIFAR-10; "
-                f"{source_of(stored.comparison)}). {' '.join(details)} The price is counted from the less accurate of "
-                "Retrain and None."
+                "**What we find** of methods at strengths that cost shadow models no more than a point of accuracy, "
+                f"counted from the less accurate of Retrain and None, on CIFAR-10: {'; '.join(told)}. The others are "
+                f"in {source_of(stored.comparison)}."
             ]
     return []
 
 
-def _column_at_a_price(stored: Stored, label: str) -> tuple[str, str] | None:
-    """(how far the best method goes, what each does); None where that is not known of any."""
+def _column_at_a_price(stored: Stored, label: str) -> str | None:
+    """What the best method does; None where that is not known of any."""
     table, game = stored.comparison, stored.games[label]
     tuned = [name for name, one in game.methods.items() if one.tuning is not None]
     gained = {name: one for name, one in table.over_none.get(label, {}).items() if name in tuned}
     ends = [cell.ours for row in ("none", "retrain") if (cell := table.rows.get(row, {}).get(label)) and cell.ours]
     if not gained or len(ends) < 2 or ends[0].value >= ends[1].value:
         return None
-    order = sorted(gained, key=lambda name: gained[name].value)
-    where, best, lost = in_column(table.variable, label), order[-1], table.lost_accuracy.get(label, {})
-    costs = {
-        name: f" (at {100 * lost[name]:.1f} points of accuracy in the game itself)" for name in order if name in lost
-    }
-    each = [f"{difference_text(gained[name])} for {PRINTED[name]}{costs.get(name, '')}" for name in order]
-    apart = [f"; {PRINTED[name]} lacks pairs" for name in tuned if name not in gained]
+    best = max(gained, key=lambda name: gained[name].value)
+    lost = table.lost_accuracy.get(label, {}).get(best)
+    costs = "" if lost is None else f", which cost the models of the game {100 * lost:.1f} points"
     known = [one[1] for name in ("none", "retrain") if (one := unseen_accuracy(game.methods[name]))]
     less = 100 * (known[0] - known[1]) if len(known) == 2 else 0.0
-    than = f" and {abs(less):.1f} points {'less' if less > 0 else 'more'} accurate" if less else ""
+    than = f", {abs(less):.1f} points {'less' if less > 0 else 'more'} accurate" if less else ""
     return (
-        f"{100 * gained[best].value / (ends[1].value - ends[0].value):.0f} % at {where} ({PRINTED[best]})",
-        f"At {where} (None {plain(ends[0].value)}, Retrain {plain(ends[1].value)}{than}) Q above None’s is "
-        f"{listed(each)}{''.join(apart)}.",
+        f"at {in_column(table.variable, label)} the best of them, {PRINTED[best]}{costs}, is above None’s Q of "
+        f"{plain(ends[0].value)} by {difference_text(gained[best])}, and Retrain{than}, by "
+        f"{plain(ends[1].value - ends[0].value)}"
     )
 
 

@@ -11,14 +11,24 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import all_estimators
 
@@ -42,6 +52,16 @@ COMPOSED = {
     "vote": VotingClassifier([("a", RandomForestClassifier(3)), ("b", KNeighborsClassifier())], voting="soft"),
     "one against the rest": OneVsRestClassifier(LinearSVC()),
     "search": GridSearchCV(GaussianNB(), {"var_smoothing": [0.1, 1.0]}, cv=2),
+    "search among classes": GridSearchCV(
+        Pipeline([("c", GaussianNB())]), {"c": [SVC(), RandomForestClassifier(3)]}, cv=2
+    ),
+    "stack": StackingClassifier([("a", RandomForestClassifier(3)), ("b", LinearSVC())], cv=2, passthrough=True),
+    "columns": make_pipeline(
+        make_column_transformer((PolynomialFeatures(), [0, 1]), (OneHotEncoder(handle_unknown="ignore"), [2])),
+        RandomForestClassifier(3),
+    ),
+    "calibrated": CalibratedClassifierCV(BaggingClassifier(KNeighborsClassifier(algorithm="ball_tree"), 2), cv=2),
+    "imputed": make_pipeline(IterativeImputer(), GradientBoostingClassifier(n_estimators=3)),
 }
 
 

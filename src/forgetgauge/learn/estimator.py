@@ -62,7 +62,7 @@ class FittedEstimator(nn.Module):
         if 2 * n_other > len(rows):
             raise UserError(
                 f"{type(self.estimator).__name__}: the largest number of its decision_function is of another class "
-                f"than it predicts for {n_other} of {len(rows)} of its training points; there must be one for each class"
+                f"than it predicts for {n_other} of {len(rows)} of its training points; it needs one for each class"
             )
 
     def _logits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -274,6 +274,25 @@ def test_a_draw_whose_numbers_or_units_were_changed_is_refused(listed, how):
             read_draw(path)
 
 
+@pytest.mark.parametrize(("n_forget", "how"), [(120, {}), (30, {"by": "person"}), (0, {"pairs": "pair"})])
+def test_of_a_list_that_was_drawn_as_a_whole_its_length_is_known(listed, n_forget, how):
+    draw, path = make(listed, n_forget, **how), listed.parent / "draw.json"
+    assert read_draw(path) == draw
+    path.write_text(replace(draw, n_units=100_000).to_json())
+    with pytest.raises(UserError, match="the file was changed"):
+        read_draw(path)
+
+
+def test_points_that_are_their_own_groups_are_points(listed):
+    with pytest.raises(UserError, match="--by point makes every point a group of its own: leave it out"):
+        make(listed, by="point")
+    draw, path = make(listed), listed.parent / "draw.json"
+    own = {point: point for point in (*draw.forget, *draw.unseen)}
+    path.write_text(replace(draw, kind="groups", by="person", unit_of=own).to_json())
+    with pytest.raises(UserError, match="the file was changed"):
+        read_draw(path)
+
+
 def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(listed):
     draw = make(listed)
     rng = np.random.default_rng(0)

@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
+from sklearn.utils import Bunch
 
 from forgetgauge.errors import UserError
 from forgetgauge.learn.estimator_state import estimator_of, state_bytes
@@ -37,7 +38,7 @@ def packed(node, data=b""):
 
 
 def new(name, **state):
-    state["_sklearn_version"] = sklearn.__version__
+    state = {"_sklearn_version": sklearn.__version__, **state}
     return {"new": [name, {"list": []}, {"dict": [[key, value] for key, value in state.items()]}, None, None]}
 
 
@@ -111,6 +112,7 @@ def test_a_stack_asks_for_predictions_and_calls_nothing_else(method, tmp_path):
         ("memory", "a folder", "memory is not what the run says"),
         ("response_method", {"list": ["fit"]}, "response_method is not what the run says"),
         ("predict", {"type": "int"}, "predict of a Pipeline is a method"),
+        ("_sklearn_version", "\x1b[2J", "_sklearn_version is no version"),
         ("predict_proba", {"type": "int"}, "predict_proba of a Pipeline is a method"),
         ("set_params", 3, "set_params of a Pipeline is a method"),
     ],
@@ -205,6 +207,16 @@ UNFIT = {
     "a tree's columns": (DecisionTreeClassifier(), set_to("tree_", WIDE.tree_), "columns of its tree"),
     "a forest's columns": (RandomForestClassifier(3), set_to("estimators_", [WIDE]), "columns of its trees"),
     "a forest without columns": (RandomForestClassifier(2), lambda one: delattr(one, "n_features_in_"), "n_features"),
+    "no trees in a step": (
+        GradientBoostingClassifier(n_estimators=2),
+        put("estimators_", (1, 1), Bunch(tree_=None)),
+        "trees in each step",
+    ),
+    "other columns for its trees": (
+        HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2),
+        set_to("_preprocessor", FunctionTransformer()),
+        "columns that its trees are shown",
+    ),
     "more trees in a step": (
         GradientBoostingClassifier(n_estimators=2),
         lambda one: setattr(one, "estimators_", np.hstack([one.estimators_] * 2)),

@@ -63,10 +63,12 @@ def _check_trees(made: Any) -> None:
         _refuse_unless(all(one.n_features_in_ == made.n_features_in_ for one in trees), "columns of its trees")
     if isinstance(made.estimators_, np.ndarray):  # of boosting, whose trees add to what it begins with
         begun = made._raw_predict_init(np.zeros((1, made.n_features_in_), dtype=np.float32))
-        _refuse_unless(begun.shape == (1, *made.estimators_.shape[1:]), "trees in each step")
+        fits = begun.shape == (1, *made.estimators_.shape[1:]) and len(trees) == made.estimators_.size
+        _refuse_unless(fits, "trees in each step")
 
 
 def _check_predictors(made: Any) -> None:
+    _refuse_unless(made._preprocessor is None, "columns that its trees are shown")
     for one in (one for step in made._predictors for one in step):
         nodes, is_leaf = one.nodes, one.nodes["is_leaf"].astype(np.bool_)
         _check_nodes(nodes["left"], nodes["right"], is_leaf, nodes["feature_idx"], made.n_features_in_)
@@ -96,7 +98,7 @@ def _check_vectors(made: Any) -> None:
 
 
 def _check_neighbours(made: Any) -> None:
-    if hasattr(made, "classes_") and isinstance(made.classes_, np.ndarray):
+    if hasattr(made, "classes_") and np.ndim(made._y) == 1:
         inside = (made._y >= 0).all() and (made._y < len(made.classes_)).all()
         _refuse_unless(bool(inside) and len(made._y) == len(made._fit_X), "classes of its neighbours")
 

@@ -105,6 +105,8 @@ class Known:
                 raise TypeError(f"{name} of a {cls.__name__} is a method")
             if name == "stack_method_" and any(one not in METHODS for one in value):
                 raise TypeError(f"{name} names something else than {', '.join(METHODS)}")
+            if name == "_sklearn_version" and not str(value).isprintable():
+                raise TypeError(f"{name} is no version")  # it is printed where it is another one
             is_own = value is None or (isinstance(value, str) and (name, value) in self.texts)
             if name in OF_THE_RUN and not is_own:
                 raise TypeError(f"{name} is not what the run says")

@@ -227,6 +227,8 @@ UNFIT = {
     "a predictor's columns": (HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2),
         put("_predictors.0.0.nodes.feature_idx", 0, 5), "asks for a column"),
     "coefficients of vectors": (SVC(), set_to("_dual_coef_", np.zeros((2, 3))), "support vectors"),
+    "one class": (SVC(), set_to("_n_support", np.array([43], dtype=np.int32)), "support vectors"),
+    "no vectors": (SVC(), set_to("support_vectors_", np.empty((0, 0))), "support vectors"),
     "vectors of classes": (SVC(), put("_n_support", 0, 10**6), "support vectors"),
     "neighbours' classes": (KNeighborsClassifier(), put("_y", 0, 10**6), "classes of its neighbours"),
 }  # fmt: skip

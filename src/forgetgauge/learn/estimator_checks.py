@@ -79,12 +79,14 @@ def _check_predictors(made: Any) -> None:
 
 
 def _check_vectors(made: Any) -> None:
-    """Of libsvm; a regression has one row of coefficients."""
-    n_classes = max(2, len(made._n_support))
+    """Of libsvm; a regression counts as two classes. Where its kernel is given for all points it holds none."""
+    n_classes = len(made._n_support)
     n_couples = n_classes * (n_classes - 1) // 2
     n_vectors = len(made.support_)
+    columns = (0, 0) if made.kernel == "precomputed" or callable(made.kernel) else (n_vectors, made.shape_fit_[1])
     fits = (
-        made._dual_coef_.shape == (n_classes - 1, n_vectors)
+        n_classes > 1
+        and made._dual_coef_.shape == (n_classes - 1, n_vectors)
         and made._intercept_.shape == (n_couples,)
         and all(len(one) in (0, n_couples) for one in (made._probA, made._probB))
         and len(made._probA) == len(made._probB)
@@ -92,7 +94,7 @@ def _check_vectors(made: Any) -> None:
         and (made._n_support.sum() == n_vectors or not made._impl.endswith("svc"))
         and (made.support_ >= 0).all()
         and (made.support_ < made.shape_fit_[0]).all()
-        and made.support_vectors_.shape in ((n_vectors, made.shape_fit_[1]), (0, 0))
+        and made.support_vectors_.shape == columns
     )
     _refuse_unless(bool(fits), "support vectors")
 

@@ -24,7 +24,8 @@ from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
 from forgetgauge.report.meaning import meaning
-from forgetgauge.results.one_model import OneModelResult, resolution_of
+from forgetgauge.results.one_model import OneModelResult
+from forgetgauge.results.resolution import resolution_of
 from forgetgauge.results.verdict import COARSE, INCONCLUSIVE
 from forgetgauge.seal import with_seal
 
@@ -157,7 +158,7 @@ def test_a_blind_model_cannot_be_told_from_a_retrained_one_and_the_resolution_is
         "still visible",
         "not distinguishable from retraining at this resolution",
     }
-    assert found[0].resolution == pytest.approx(resolution_of(["ranks", "top"], 60, 0.95))
+    assert found[0].resolution == pytest.approx(resolution_of([("ranks", 1.0), ("top", 1.0)], 60, 0.95))
 
 
 def test_ten_points_are_inconclusive(listed):
@@ -185,14 +186,14 @@ def test_a_resolution_is_the_advantage_that_is_seen_four_times_of_five(kind, n_t
     """By simulation, 600 games of each kind."""
     rng = np.random.default_rng(n_tests)
     n, n_games = (100, 600) if kind in ("answers", "pairs") else (60, 600)
-    advantage = resolution_of([kind] * n_tests, n, 0.95)
+    advantage = resolution_of([(kind, 1.0)] * n_tests, n, 0.95)
     seen = [told(kind, n, advantage, rng).log_p <= np.log(0.05 / n_tests) for _ in range(n_games)]
     assert 0.75 <= np.mean(seen) <= 0.9
 
 
 @pytest.mark.parametrize("kind", ["answers", "ranks", "pairs", "groups"])
 def test_ten_units_are_too_few_to_pass_by_any_kind_of_test(kind):
-    assert all(resolution_of([kind] * n_tests, 10, 0.95) > COARSE for n_tests in (1, 2, 8))
+    assert all(resolution_of([(kind, 1.0)] * n_tests, 10, 0.95) > COARSE for n_tests in (1, 2, 8))
 
 
 def test_too_little_evidence_is_said_in_the_number_it_is_judged_by():
@@ -201,10 +202,11 @@ def test_too_little_evidence_is_said_in_the_number_it_is_judged_by():
 
 
 def test_the_test_that_sees_least_decides_and_that_of_the_top_scores_is_not_asked():
-    alone = {kind: resolution_of([kind, kind], 100, 0.95) for kind in ("answers", "ranks", "pairs")}
-    assert alone["answers"] < alone["ranks"] < alone["pairs"]
-    assert resolution_of(["answers", "ranks"], 100, 0.95) == alone["ranks"]
-    assert resolution_of(["answers", "top"], 100, 0.95) == alone["answers"]
+    answers, ranks, pairs, top = ((kind, 1.0) for kind in ("answers", "ranks", "pairs", "top"))
+    alone = {kind: resolution_of([kind, kind], 100, 0.95) for kind in (answers, ranks, pairs)}
+    assert alone[answers] < alone[ranks] < alone[pairs]
+    assert resolution_of([answers, ranks], 100, 0.95) == alone[ranks]
+    assert resolution_of([answers, top], 100, 0.95) == alone[answers]
 
 
 @pytest.mark.parametrize("kind", ["groups", "pairs"])
@@ -270,6 +272,25 @@ def test_a_draw_whose_numbers_or_units_were_changed_is_refused(listed, how):
         path.write_text(replace(draw, **change).to_json())
         with pytest.raises(UserError, match="F and T are not those that the seed draws"):
             read_draw(path)
+
+
+@pytest.mark.parametrize(("n_forget", "how"), [(120, {}), (30, {"by": "person"}), (0, {"pairs": "pair"})])
+def test_of_a_list_that_was_drawn_as_a_whole_its_length_is_known(listed, n_forget, how):
+    draw, path = make(listed, n_forget, **how), listed.parent / "draw.json"
+    assert read_draw(path) == draw
+    path.write_text(replace(draw, n_units=100_000).to_json())
+    with pytest.raises(UserError, match="the file was changed"):
+        read_draw(path)
+
+
+def test_points_that_are_their_own_groups_are_points(listed):
+    with pytest.raises(UserError, match="--by point makes every point a group of its own: leave it out"):
+        make(listed, by="point")
+    draw, path = make(listed), listed.parent / "draw.json"
+    own = {point: point for point in (*draw.forget, *draw.unseen)}
+    path.write_text(replace(draw, kind="groups", by="person", unit_of=own).to_json())
+    with pytest.raises(UserError, match="the file was changed"):
+        read_draw(path)
 
 
 def test_logits_need_no_shadow_models_and_with_them_adversaries_are_fitted(listed):
@@ -423,7 +444,7 @@ def test_evidence_that_was_changed_is_refused_and_verify_says_where(listed, call
     found = audited(listed, outputs(make(listed), 1.5))
     path.write_text(found.to_json())
     code, out, _ = call("verify", path)
-    assert (code, out.startswith("verified: 12 values")) == (0, True)
+    assert (code, out.startswith("verified: 13 values")) == (0, True)
     (name,) = found.models
     better = replace(found.models[name], verdict="not distinguishable from retraining at this resolution", epsilon=0.0)
     forged = replace(found, models={name: better})

@@ -85,8 +85,16 @@ def test_training_and_test_set_come_as_splits_or_as_two():
 
 
 def test_a_loader_of_a_subset_is_about_the_subset():
-    loader = DataLoader(TensorDataset(X, Y), batch_size=2, sampler=SubsetRandomSampler([7, 2, 5, 2]))
-    assert as_dataset(loader, "mine").digest == as_dataset((X[[2, 5, 7]], Y[[2, 5, 7]]), "mine").digest
+    for named in ([7, 2, 5, 2], [-3, 2, 7, 5], [7, -5, 5, -8]):  # from the end, too: no point is taken twice
+        loader = DataLoader(TensorDataset(X, Y), batch_size=2, sampler=SubsetRandomSampler(named))
+        assert as_dataset(loader, "mine").digest == as_dataset((X[[2, 5, 7]], Y[[2, 5, 7]]), "mine").digest
+
+
+@pytest.mark.parametrize("index", [N, -N - 1])
+def test_a_sampler_that_names_a_point_that_is_not_there_is_refused(index):
+    loader = DataLoader(TensorDataset(X, Y), batch_size=2, sampler=SubsetRandomSampler([0, index]))
+    with pytest.raises(UserError, match=rf"the loader's sampler names point {index}, but there are {N}"):
+        as_dataset(loader, "mine")
 
 
 @pytest.mark.parametrize(("mode", "shape"), [("RGB", (3, 6, 5)), ("L", (1, 6, 5)), ("RGBA", (4, 6, 5))])

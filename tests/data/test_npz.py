@@ -215,6 +215,19 @@ def test_groups_that_do_not_fit_are_refused_in_one_line(groups, message, tmp_pat
         load_dataset(str(tmp_path / "mine.npz"))
 
 
+def test_a_list_of_groups_is_read_as_an_array_of_them_is():
+    x, y = floats()
+    plain = as_dataset((x, y), "mine")
+    named = plain.grouped_by(np.array([b"b", b"b", b"a", b"a", b"c", b"a"]))
+    assert plain.grouped_by([b"b", b"b", b"a", b"a", b"c", b"a"]).digest == named.digest
+    for floating in ([1.0] * 6, np.ones(6)):
+        with pytest.raises(UserError, match="but they are of type float64"):
+            plain.grouped_by(floating)
+    for mixed in ([1, "a", 2, 2, 2, 2], ["a", b"a", "b", "b", "b", "b"], [1.0, None, 2.0, 2.0, 2.0, 2.0]):
+        with pytest.raises(UserError, match="but they are of several types"):
+            plain.grouped_by(mixed)
+
+
 @pytest.mark.parametrize("groups", [0, 7, True, 2.0, "nowhere.npy"])
 def test_what_is_no_groups_is_refused_in_one_line(groups, tmp_path):
     x, y = floats()

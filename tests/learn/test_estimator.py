@@ -11,14 +11,24 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import all_estimators
 
@@ -42,6 +52,16 @@ COMPOSED = {
     "vote": VotingClassifier([("a", RandomForestClassifier(3)), ("b", KNeighborsClassifier())], voting="soft"),
     "one against the rest": OneVsRestClassifier(LinearSVC()),
     "search": GridSearchCV(GaussianNB(), {"var_smoothing": [0.1, 1.0]}, cv=2),
+    "search among classes": GridSearchCV(
+        Pipeline([("c", GaussianNB())]), {"c": [SVC(), RandomForestClassifier(3)]}, cv=2
+    ),
+    "stack": StackingClassifier([("a", RandomForestClassifier(3)), ("b", LinearSVC())], cv=2, passthrough=True),
+    "columns": make_pipeline(
+        make_column_transformer((PolynomialFeatures(), [0, 1]), (OneHotEncoder(handle_unknown="ignore"), [2])),
+        RandomForestClassifier(3),
+    ),
+    "calibrated": CalibratedClassifierCV(BaggingClassifier(KNeighborsClassifier(algorithm="ball_tree"), 2), cv=2),
+    "imputed": make_pipeline(IterativeImputer(), GradientBoostingClassifier(n_estimators=3)),
 }
 
 
@@ -276,12 +296,47 @@ def test_a_regressor_gives_numbers(learner):
         (RandomForestClassifier(), {"n_estimator": 3}, "did you mean 'n_estimators'"),
         (SVC(decision_function_shape="ovo"), {}, "decision_function_shape = 'ovo' has a number for each pair"),
         (make_pipeline(SVC(decision_function_shape="ovo")), {}, "say 'ovr'"),
+        (make_pipeline(make_pipeline(SVC(decision_function_shape="ovo"))), {}, "say 'ovr'"),
+        (GridSearchCV(SVC(decision_function_shape="ovo"), {"C": [1.0]}), {}, "say 'ovr'"),
         (np.linalg.norm, {}, "is no estimator of scikit-learn's"),
     ],
 )
 def test_what_does_not_fit_is_one_line(estimator, params, problem, learner):
     with pytest.raises(UserError, match=problem):
         learner(estimator, **params).build(POINTS, 0)
+
+
+class Turned(Own):
+    """Its decision function has its columns in another order than its classes."""
+
+    def decision_function(self, X):
+        return np.roll(np.eye(3)[self.predict(X)], 1, axis=1)
+
+
+@pytest.mark.parametrize(
+    "estimator", [Turned(), GridSearchCV(SVC(), {"decision_function_shape": ["ovo"]}, cv=2)], ids=["own", "search"]
+)
+def test_a_decision_function_that_means_something_else_is_refused(estimator, learner):
+    with pytest.raises(
+        UserError, match=r"decision_function is of another class than it predicts for \d\d of 48 of its"
+    ):
+        learner(estimator).fit(POINTS, Streams("one"))
+
+
+@pytest.mark.parametrize("name", made("classifier"))
+def test_every_classifier_of_scikit_learn_means_what_it_predicts(name, learner):
+    if name not in OTHERS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            learner(EVERY[name]).fit(POINTS, Streams("one"))
+
+
+@pytest.mark.parametrize(
+    "estimator", [BaggingClassifier(SVC(decision_function_shape="ovo")), SVC(), SVC(break_ties=True)]
+)
+def test_a_vote_over_pairs_is_none_of_pairs(estimator, learner):
+    model = learner(estimator).fit(POINTS, Streams("one"))
+    assert (model(POINTS.x).argmax(1).numpy() == model.estimator.predict(X)).mean() > 0.9
 
 
 # -- in a game ---------------------------------------------------------------------------------------------------------

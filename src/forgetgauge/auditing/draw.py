@@ -71,6 +71,8 @@ def committed(points: Mapping[str, str], n_forget: int, kind: Kind, by: str | No
         if wrong is not None:
             raise UserError(f"draw: pair '{wrong}' has {sizes[wrong]} points, not two")
         n_forget = n_forget or len(units)
+    if kind == "groups" and _is_ungrouped(points):
+        raise UserError(f"draw: --by {by} makes every point a group of its own: leave it out")
     if n_forget < 1:
         raise UserError(f"draw: --forget {n_forget} is not at least 1")
     needed = n_forget if kind == "pairs" else 2 * n_forget
@@ -117,6 +119,11 @@ def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: st
         sorted(unseen),
         units,
     )
+
+
+def _is_ungrouped(units: Mapping[str, str]) -> bool:
+    """Whether points are drawn one by one, by whatever name."""
+    return all(point == unit for point, unit in units.items())
 
 
 def _rank(commitment: str, seed: str, unit: str) -> bytes:
@@ -223,7 +230,7 @@ def read_draw(path: Path) -> Draw:
 
 def _is_drawn(found: Draw) -> bool:
     """Whether the seed draws these sets of these points, and as many as it says; that none of the list was left out,
-    the list alone shows."""
+    and how long it is, the list alone shows, unless all of it was drawn."""
     forget, unseen = sorted(found.forget or ()), sorted(found.unseen or ())
     units = {point: point for point in (*forget, *unseen)} if found.unit_of is None else found.unit_of
     sizes = Counter(units.values())
@@ -232,6 +239,9 @@ def _is_drawn(found: Draw) -> bool:
         and set(units) == {*forget, *unseen}
         and len(sizes) == (found.n_forget if found.kind == "pairs" else 2 * found.n_forget) <= found.n_units
         and (found.kind != "pairs" or set(sizes.values()) == {2})
+        and (found.kind == "points" or not _is_ungrouped(units))
     )
+    if fits and committed(units, found.n_forget, found.kind, found.by).commitment == found.commitment:
+        fits = found.n_units == len(sizes)
     again = drawn(units, found, found.seed, found.seed_from) if fits else None
     return again is not None and (again.forget, again.unseen) == (forget, unseen)

@@ -37,6 +37,7 @@ from forgetgauge.results.one_model import (
     REQUESTS,
     Basis,
     ModelResult,
+    blunted,
     judged_model,
     rests_on,
 )
@@ -183,7 +184,11 @@ class _Audit:
             if says is not None and _is_constant(says):
                 self.notes.append(f"{method}: {name} answers alike for all points: its scores were tested instead.")
                 says = None
-            tests[name] = self._test(says, score, in_forget, units)
+            test = self._test(says, score, in_forget, units)
+            if not test.told:
+                self.notes.append(f"{method}: {name} tells no pair apart, which measures nothing: left out.")
+                continue
+            tests[name] = test
             n_top = round(TOP * len(rows))
             if score is not None and self.draw.kind == "points" and n_top >= 1:
                 tests[f"{name}, top {TOP:.0%}"] = top_test(score, in_forget, n_top)
@@ -191,8 +196,8 @@ class _Audit:
                 tests[f"{name}, mean of each {self.draw.by}"] = _means_test(score, in_forget, units)
         if not tests:
             raise UserError(
-                f"{self.file.source}: {method}: every score and decision is the same for all points, so nothing was "
-                "measured"
+                f"{self.file.source}: {method}: every score and decision is the same for all points, or for both of "
+                "each pair, so nothing was measured"
             )
         n_forget = int(in_forget.sum()) if self.draw.kind == "points" else self.draw.n_forget
         basis = Basis(
@@ -203,7 +208,12 @@ class _Audit:
             self.delta,
             self.blind,
         )
-        return judged_model(tests, basis, self._utility(rows, in_forget))
+        found = judged_model(tests, basis, self._utility(rows, in_forget))
+        self.notes += [
+            f"{method}: {name} says the same of so many points that it sees little: the resolution is of the others."
+            for name in blunted(found, basis)
+        ]
+        return found
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.
@@ -283,7 +293,7 @@ class _Audit:
         if says is not None:
             return says
         assert score is not None
-        return _largest(score, len(score) // 2)
+        return _larger_half(score)
 
     def _utility(self, rows: Ints, in_forget: Bools) -> dict[str, float]:
         outputs = self.file.outputs
@@ -298,10 +308,12 @@ def _is_constant(answers: Bools | Floats | None) -> bool:
     return answers is None or bool((answers == answers[0]).all())
 
 
-def _largest(score: Floats, n: int) -> Bools:
-    """Who is among the n largest; of equal ones the first in the order of ids, which says nothing of the draw."""
-    says: Bools = np.zeros(len(score), dtype=np.bool_)
-    says[np.argsort(-score, kind="stable")[:n]] = True
+def _larger_half(score: Floats) -> Bools:
+    """Who has the larger scores: a half, or as near to it as equal scores, which are answered alike, allow."""
+    _, counts = np.unique(score, return_counts=True)
+    n_above = len(score) - np.cumsum(counts)[:-1]  # than each value but the largest
+    n_said = int(n_above[::-1][np.abs(n_above[::-1] - len(score) // 2).argmin()])
+    says: Bools = score >= np.sort(score)[-n_said]
     return says
 
 

@@ -251,8 +251,9 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
 def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:
     """(n_points,) whole numbers, copied and read-only; names of groups are numbered in alphabetical order."""
     given = np.asarray(groups, dtype=None if hasattr(groups, "__array__") else object)  # else None becomes a name
-    if given.dtype == object and all(isinstance(one, str) for one in given.flat):
-        given = given.astype(str)
+    for kind in (str, bytes, float):
+        if given.dtype == object and all(isinstance(one, kind) for one in given.flat):
+            given = given.astype(kind)
     if given.dtype == object and all(isinstance(one, Integral) and -(2**63) <= int(one) < 2**63 for one in given.flat):
         given = given.astype(bool if any(isinstance(one, bool) for one in given.flat) else np.int64)
     if given.dtype.kind in "US":

@@ -112,9 +112,13 @@ def _chosen(loader: DataLoader[Any], name: str) -> list[int]:
     """Which points a loader is about: shuffling and dropping the last batch change nothing of that."""
     own = loader.batch_size is None and loader.batch_sampler is not None
     sampler = loader.batch_sampler if own else loader.sampler
-    if isinstance(sampler, SubsetRandomSampler):
-        return sorted({int(index) for index in sampler.indices})
     n_points = len(loader.dataset)  # type: ignore[arg-type]
+    if isinstance(sampler, SubsetRandomSampler):
+        named = [int(index) for index in sampler.indices]
+        outside = [index for index in named if not -n_points <= index < n_points]
+        if outside:
+            raise UserError(f"data '{name}': the loader's sampler names point {outside[0]}, but there are {n_points}")
+        return sorted({index % n_points for index in named})  # -1 is the last one
     shows_each_once = isinstance(sampler, SequentialSampler) or (
         isinstance(sampler, RandomSampler) and not sampler.replacement
     )

@@ -10,7 +10,7 @@ dependence between points, and where removal is (ε, δ)-certified, P(p ≤ t) �
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -47,6 +47,13 @@ class ModelTest:
     """ln of the chance of at most as many: a model that was made to answer wrongly shows F as well."""
     by: str = ANSWERS
     """The kind of test."""
+    told: float = 1.0
+    """How much of what so many units could tell is left by their ties, at most 1.
+
+    Of pairs the share that was told apart. Of ranks 1 − Σ q³, q the shares of points with equal scores: what such
+    scores tell of a logistic shift, beside scores without ties (Whitehead 1993). Answers are scores of two values,
+    which tell most where each is of one half: there it is 1.
+    """
 
     @property
     def log_p(self) -> float:
@@ -57,7 +64,8 @@ class ModelTest:
 def half_test(says_forget: Bools, in_forget: Bools) -> ModelTest:
     """Of points of which F was drawn as a random part, |F| fixed beforehand: hypergeometric."""
     says, forget = _checked(says_forget, in_forget)
-    return _of_half(int((says & forget).sum()), int(says.sum()), int(forget.sum()), int((~forget).sum()))
+    found = _of_half(int((says & forget).sum()), int(says.sum()), int(forget.sum()), int((~forget).sum()))
+    return replace(found, told=_told_by(float(says.mean())))
 
 
 def _of_half(in_both: int, n_said: int, n_forget: int, n_unseen: int) -> ModelTest:
@@ -67,6 +75,11 @@ def _of_half(in_both: int, n_said: int, n_forget: int, n_unseen: int) -> ModelTe
     n_wrong = n_said - in_both
     advantage = in_both / n_forget - n_wrong / n_unseen
     return ModelTest(in_both + n_unseen - n_wrong, n_forget + n_unseen, advantage, *tails)
+
+
+def _told_by(share: float) -> float:
+    """Of answers of which this share is "forgotten"."""
+    return 4 * share * (1 - share)
 
 
 def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
@@ -107,7 +120,8 @@ def ranks_test(scores: Floats, in_forget: Bools) -> ModelTest:
     tails = _tails(int(rounded[forget].sum()), _log_sum_over_choice(rounded, n_forget))
     n_couples = n_forget * (n - n_forget)
     above = float(middle[forget].sum() - n_forget * (n_forget - 1) / 2)
-    return ModelTest(round(above), n_couples, 2 * above / n_couples - 1, *tails, RANKS)
+    told_apart = 1 - float((counts * (counts**2 - 1.0)).sum()) / (n * (n**2 - 1.0))
+    return ModelTest(round(above), n_couples, 2 * above / n_couples - 1, *tails, RANKS, told_apart)
 
 
 def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
@@ -124,7 +138,7 @@ def pairs_test(says_forget: Bools, in_forget: Bools, pair: Ints) -> ModelTest:
 def pairs_counted(n_right: int, n_told: int, n_pairs: int) -> ModelTest:
     """The same by the numbers of pairs that were told rightly, told at all, and drawn."""
     advantage = (2 * n_right - n_told) / n_pairs
-    return ModelTest(n_right, n_told, advantage, *_tails(n_right, _log_binomial(n_told)), PAIRS)
+    return ModelTest(n_right, n_told, advantage, *_tails(n_right, _log_binomial(n_told)), PAIRS, n_told / n_pairs)
 
 
 def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
@@ -144,7 +158,8 @@ def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
     values = np.rint(means * _levels(n, n_chosen)).astype(np.int64)
     tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
     right = int((says & forget).sum() + (~says & ~forget).sum())
-    return ModelTest(right, len(says), float(means[chosen].mean() - means[~chosen].mean()), *tails, GROUPS)
+    advantage, told = float(means[chosen].mean() - means[~chosen].mean()), _told_by(float(means.mean()))
+    return ModelTest(right, len(says), advantage, *tails, GROUPS, told)
 
 
 N_ANSWERS = {ANSWERS: 2.0, RANKS: 1.5, TOP: 1.5, PAIRS: 1.0, GROUPS: 2.0}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,9 @@ from forgetgauge.tasks.task import Task
 
 FLOOR = float(np.finfo(np.float32).eps)
 """Probabilities below it count as it: a forest says 0 of most classes, whose logarithm no attack could use."""
+
+N_CHECKED = 200
+"""About so many training points at which the decision function and the predictions are compared."""
 
 
 class FittedEstimator(nn.Module):
@@ -44,6 +48,22 @@ class FittedEstimator(nn.Module):
             return torch.zeros(len(rows), self.n_outputs, device=x.device)
         outputs = self._logits(rows) if self.task.has_classes else self.estimator.predict(rows).reshape(len(rows), 1)
         return torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32)).to(x.device)
+
+    def check_decisions(self, x: Tensor) -> None:
+        """UserError where its decision function has its maximum at another class than it predicts, for most points.
+
+        Probabilities need not: there are classifiers that predict by a threshold of their own.
+        """
+        has = partial(hasattr, self.estimator)
+        if not self.task.has_classes or has("predict_proba") or not has("decision_function"):
+            return
+        rows = _rows(x)
+        n_other = int((self._logits(rows).argmax(axis=1) != self.estimator.predict(rows)).sum())
+        if 2 * n_other > len(rows):
+            raise UserError(
+                f"{type(self.estimator).__name__}: the largest number of its decision_function is of another class "
+                f"than it predicts for {n_other} of {len(rows)} of its training points; it needs one for each class"
+            )
 
     def _logits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Logarithms of probabilities where it has them, else its decision function, else its word alone."""
@@ -108,6 +128,7 @@ class EstimatorLearner:
         drawn = {key: _seed(streams, key) for key in sorted(model.like.get_params(deep=True)) if _is_seed(key)}
         model.estimator.set_params(**drawn)
         model.estimator.fit(_rows(points.x), points.y.cpu().numpy())
+        model.check_decisions(points.x[:: max(1, len(points.x) // N_CHECKED)])
         return model.eval()
 
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
@@ -151,9 +172,10 @@ def is_estimator(thing: Any) -> bool:
 
 
 def _compares_pairs(like: Any) -> bool:
-    """Whether it is an SVC with a number for each pair of classes: of three classes there are three pairs."""
-    last = like.steps[-1][1] if hasattr(like, "steps") else like
-    return getattr(last, "decision_function_shape", None) == "ovo" and not hasattr(last, "predict_proba")
+    """Whether an SVC is in it with a number for each pair of classes: of three classes there are three pairs."""
+    params = like.get_params(deep=True).items()
+    asked = any(key.split("__")[-1] == "decision_function_shape" and value == "ovo" for key, value in params)
+    return asked and not hasattr(like, "predict_proba")
 
 
 def _rows(x: Tensor) -> npt.NDArray[Any]:

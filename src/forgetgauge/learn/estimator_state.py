@@ -1,10 +1,8 @@
 """A fitted scikit-learn estimator as bytes, and back, without pickles.
 
 The state is what `__reduce_ex__` names: numbers, texts, arrays, and objects of classes with a state of their own. It is
-written as JSON with the arrays behind it. Reading makes objects of a few kinds of classes alone: those of scikit-learn,
-of scipy's sparse matrices and numpy's generators, and of the packages of the estimators that the run itself names. A
-name is followed only to where the class is at home: that scikit-learn imports a module gives nobody its classes. No
-function is called that the bytes name, but for the handful of constructors listed here and those that Cython wrote.
+written as JSON with the arrays behind it. Which classes and words it may name, `estimator_classes` says; what compiled
+code takes for granted, `estimator_checks` checks. What is written is held to the same rules as what is read.
 """
 
 from __future__ import annotations
@@ -13,28 +11,18 @@ import copyreg
 import json
 import math
 from collections.abc import Callable, Iterator
-from importlib import import_module
+from types import MemberDescriptorType
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.errors import UserError
+from forgetgauge.learn.estimator_checks import SEARCH_TREES, TREE, check_made, check_tree, searched_again
+from forgetgauge.learn.estimator_classes import CONSTRUCTORS, Known, check_argument, name_of
 
 MOST_DEEP = 100
 """Objects within objects; more is a cycle."""
-PACKAGES = ("sklearn", "scipy.sparse", "numpy.random")
-"""Whose classes may be made again."""
-NEVER = ("sklearn.callback", "sklearn.datasets", "sklearn.externals", "sklearn.utils._testing")
-"""What is in them but in no model: classes that talk to other processes, download, and wrap others' code."""
-CONSTRUCTORS = (
-    "numpy.random._pickle:__bit_generator_ctor",
-    "numpy.random._pickle:__generator_ctor",
-    "numpy.random._pickle:__randomstate_ctor",
-    "sklearn.metrics._dist_metrics:newObj",
-    "sklearn.neighbors._ball_tree:newObj",
-    "sklearn.neighbors._kd_tree:newObj",
-)
 TYPES = {kind.__name__: kind for kind in (bool, int, float, str)}
 Node = Any
 """What JSON can hold; a mapping with one key says what the value is."""
@@ -42,6 +30,11 @@ Node = Any
 
 def state_bytes(estimator: Any, like: Any) -> npt.NDArray[np.uint8]:
     """(n,) all of an estimator; `like` is the one that the run names, not fitted."""
+    if type(estimator) is not type(like):
+        raise UserError(
+            f"model.estimator is a {type(estimator).__name__}, but the run's is a {type(like).__name__}: another one "
+            "must be of the same class"
+        )
     writer = _Writer(like)
     head = json.dumps(writer.node(estimator, 0), allow_nan=False).encode()
     whole = b"".join([len(head).to_bytes(8, "little"), head, *writer.arrays])
@@ -55,44 +48,21 @@ def estimator_of(state: npt.NDArray[np.uint8], like: Any) -> Any:
         n_head = int.from_bytes(whole[:8], "little")
         head = json.loads(whole[8 : 8 + n_head])
         made = _Reader(like, whole[8 + n_head :]).value(head)
-        if not hasattr(made, "predict"):
-            raise TypeError(f"a {type(made).__name__} is no estimator")
+        if type(made) is not type(like):
+            raise TypeError(f"a {type(made).__name__}, but the run's is a {type(like).__name__}")
         return made
     except Exception as error:  # constructors and states of others' classes raise what they like
         raise UserError(f"a stored scikit-learn model cannot be read: {type(error).__name__}: {error}") from None
 
 
-class _Known:
-    """What the run itself names, by key: the parameters of its estimator, and the classes of these."""
-
-    def __init__(self, like: Any) -> None:
-        given = {"": like, **like.get_params(deep=True)}
-        self.given = {key: value for key, value in given.items() if callable(value)}
-        self.classes = {_name(type(value)): type(value) for value in given.values() if hasattr(value, "get_params")}
-        self.packages = (*PACKAGES, *(name.partition(":")[0].partition(".")[0] for name in self.classes))
-
-    def class_named(self, name: str) -> type:
-        """Of an object that is to be made."""
-        if name in self.classes:
-            return self.classes[name]
-        found = _imported(name) if _within(name, self.packages) and not _within(name, NEVER) else None
-        if not isinstance(found, type) or issubclass(found, type):
-            raise TypeError(f"no object of {name} is made from a file")
-        return found
-
-    def maker_named(self, name: str) -> Callable[..., Any]:
-        """Of an object that is made by a call: its class, one of a few functions, or what Cython wrote for a class."""
-        of_cython = name.partition(":")[2].startswith("__pyx_unpickle_") and _within(name, PACKAGES)
-        made: Callable[..., Any] = _imported(name) if of_cython or name in CONSTRUCTORS else self.class_named(name)
-        return made
-
-
 class _Writer:
     def __init__(self, like: Any) -> None:
-        self.known, self.what = _Known(like), type(like).__name__
+        self.known, self.what = Known(like), type(like).__name__
         self.keys = {id(value): key for key, value in self.known.given.items()}
         self.arrays: list[bytes] = []
         self.n_bytes = 0
+        self.around: list[type] = []
+        """Classes of the objects that the one at hand lies in."""
         self.met: dict[int, tuple[int, Any]] = {}
         """Objects that were written, by identity: a thousand trees share one random generator."""
 
@@ -129,9 +99,9 @@ class _Writer:
     def _type(self, value: type) -> Node:
         if value in TYPES.values():
             return {"type": value.__name__}
-        if issubclass(value, np.generic):
+        if issubclass(value, np.number | np.bool_):
             return {"numpy": value.__name__}
-        return {"class": self._allowed(self.known.class_named, value)}
+        raise UserError(f"{self.what}: the class {value.__name__} in its state cannot be kept")
 
     def _array(self, array: npt.NDArray[Any], is_scalar: bool, depth: int) -> Node:
         if array.dtype.hasobject:
@@ -154,32 +124,42 @@ class _Writer:
         if isinstance(reduced, str):
             raise UserError(f"{self.what}: a {type(value).__name__} in its state, {reduced}, cannot be kept")
         make, args, state, items, pairs = (*reduced, None, None, None)[:5]
+        kind, known = "made", self.known.maker_named
         if make is copyreg.__newobj__:  # type: ignore[attr-defined]
-            (cls, *args), kind = args, "new"
-            name = self._allowed(self.known.class_named, cls)
-        else:
-            kind, name = "made", self._allowed(self.known.maker_named, make)
-        parts = [list(args), state, None if items is None else list(items), None if pairs is None else dict(pairs)]
-        node = {kind: [name, *(self.node(part, depth + 1) for part in parts)]}
+            (make, *args), kind, known = args, "new", self.known.plain_named
+        name = self._allowed(make, known)
+        self._allowed(type(value), lambda *_: self.known.check_state(type(value), state))
+        self.around += [make] if isinstance(make, type) else []
+        given = [self._argument(one, depth + 1) for one in args]
+        parts = [state, None if items is None else list(items), None if pairs is None else dict(pairs)]
+        node = {kind: [name, {"list": given}, *(self.node(part, depth + 1) for part in parts)]}
+        del self.around[len(self.around) - isinstance(make, type) :]
         self.met[id(value)] = len(self.met), value
         return node
 
-    def _allowed(self, known: Callable[[str], Any], thing: Any) -> str:
-        name = _name(thing)
+    def _argument(self, value: Any, depth: int) -> Node:
+        """Of a constructor: it may be a class."""
+        if isinstance(value, type) and value not in TYPES.values() and not issubclass(value, np.generic):
+            return {"class": self._allowed(value, self.known.class_named)}
+        return self.node(value, depth)
+
+    def _allowed(self, thing: Any, known: Callable[[str, list[type]], Any]) -> str:
+        name = name_of(thing)
         try:
-            known(name)
-        except (TypeError, ImportError, AttributeError):
+            known(name, self.around)
+        except TypeError as error:
             raise UserError(
-                f"{self.what}: a {name.replace(':', '.')} in its state cannot be kept; models are stored without "
-                "pickles, so only what scikit-learn and the estimator's own package make can be"
+                f"{self.what}: a {name.replace(':', '.')} in its state cannot be kept: {error}; models are stored "
+                "without pickles, so only what scikit-learn and the estimator's own package make can be"
             ) from None
         return name
 
 
 class _Reader:
     def __init__(self, like: Any, data: bytes) -> None:
-        self.known, self.data = _Known(like), data
+        self.known, self.data, self.n_left = Known(like), data, len(data)
         self.made: list[Any] = []
+        self.around: list[type] = []
 
     def value(self, node: Node) -> Any:
         """What was written."""
@@ -204,10 +184,10 @@ class _Reader:
         return TYPES[name]
 
     def read_numpy(self, name: str) -> type:
-        return np.dtype(name).type
-
-    def read_class(self, name: str) -> type:
-        return self.known.class_named(name)
+        found = np.dtype(name).type
+        if not issubclass(found, np.number | np.bool_):
+            raise TypeError(f"{name} is no type of numbers")
+        return found
 
     def read_dtype(self, told: Any) -> np.dtype[Any]:
         return np.lib.format.descr_to_dtype(told)
@@ -215,6 +195,9 @@ class _Reader:
     def read_array(self, told: Any) -> npt.NDArray[Any]:
         dtype, shape, start, order = np.lib.format.descr_to_dtype(told[0]), tuple(told[1]), told[2], told[3]
         n_items = math.prod(shape)
+        self.n_left -= n_items * dtype.itemsize  # each byte is written once, so none is read twice
+        if min(shape, default=0) < 0 or self.n_left < 0:
+            raise ValueError(f"an array of {told[1]} does not fit the file")
         if not n_items:
             return np.empty(shape, dtype=dtype)
         flat = np.frombuffer(self.data, dtype=dtype, count=n_items, offset=start)
@@ -258,27 +241,57 @@ class _Reader:
         return slice(*self._values(told))
 
     def read_new(self, told: list[Any]) -> Any:
-        cls = self.known.class_named(told[0])
-        return self._filled(cls.__new__(cls, *self.value(told[1])), told)
+        cls = self.known.plain_named(told[0], self.around)
+        args, *rest = self._parts(cls, told)
+        return self._filled(cls.__new__(cls, *args), *rest)
 
     def read_made(self, told: list[Any]) -> Any:
-        return self._filled(self.known.maker_named(told[0])(*self.value(told[1])), told)
+        make = self.known.maker_named(told[0], self.around)
+        args, state, *rest = self._parts(make, told)
+        if told[0] in CONSTRUCTORS:
+            check_argument(told[0], args)
+        if told[0] in SEARCH_TREES:
+            return self._kept(searched_again(args[0], state))
+        if told[0] == TREE:
+            check_tree(args, state)
+        return self._filled(make(*args), state, *rest)
 
-    def _filled(self, made: Any, told: list[Any]) -> Any:
+    def _parts(self, make: Any, told: list[Any]) -> list[Any]:
+        """What an object is made of: arguments, which may be classes, its state, and what it contains."""
+        self.around += [make] if isinstance(make, type) else []
+        parts = [[self._argument(one) for one in told[1]["list"]], *self._values(told[2:])]
+        del self.around[len(self.around) - isinstance(make, type) :]
+        return parts
+
+    def _argument(self, node: Node) -> Any:
+        if isinstance(node, dict) and "class" in node:
+            return self.known.class_named(node["class"], self.around)
+        return self.value(node)
+
+    def _filled(self, made: Any, state: Any, items: Any, pairs: Any) -> Any:
         """With its state, as `copy` does it."""
-        state, items, pairs = self._values(told[2:])
+        self.known.check_state(type(made), state)
         if state is not None:
             if hasattr(made, "__setstate__"):
                 made.__setstate__(state)
             else:
                 own, slots = state if isinstance(state, tuple) else (state, None)
-                vars(made).update(own or {})
+                self.known.check_state(type(made), own)
+                vars(made).update(**(own or {}))
                 for name, value in (slots or {}).items():
+                    if not isinstance(getattr(type(made), name, None), MemberDescriptorType):
+                        raise TypeError(f"{name} is no slot of a {type(made).__name__}")
                     setattr(made, name, value)
         for one in items or ():
             made.append(one)
         for key, value in (pairs or {}).items():
+            if callable(value):
+                raise TypeError(f"{key} in a {type(made).__name__} is a function")
             made[key] = value
+        return self._kept(made)
+
+    def _kept(self, made: Any) -> Any:
+        check_made(made)
         self.made.append(made)
         return made
 
@@ -291,21 +304,3 @@ def _without_gaps(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     for name in array.dtype.names:
         clean[name] = array[name]
     return clean
-
-
-def _name(thing: Any) -> str:
-    return f"{thing.__module__}:{thing.__qualname__}"
-
-
-def _within(name: str, packages: tuple[str, ...]) -> bool:
-    return any(name.startswith((f"{package}.", f"{package}:")) for package in packages)
-
-
-def _imported(name: str) -> Any:
-    module, _, qualname = name.partition(":")
-    found: Any = import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    if _name(found) != name:
-        raise TypeError(f"{name} is {_name(found)}")
-    return found

@@ -6,14 +6,11 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scipy.special import ndtri
-
 from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
 from forgetgauge.game.one_model import (
     ANSWERS,
     N_ANSWERS,
     PAIRS,
-    RANKS,
     TOP,
     ModelTest,
     group_epsilon,
@@ -22,12 +19,12 @@ from forgetgauge.game.one_model import (
     top_counted,
 )
 from forgetgauge.records import Record
+from forgetgauge.results.resolution import is_blunt, resolution_of
 from forgetgauge.results.verdict import (
     COARSE,
     INCONCLUSIVE,
     LIKE_RETRAIN,
     NOT_EVALUABLE,
-    POWER_80,
     STILL_VISIBLE,
     VERDICTS,
 )
@@ -80,11 +77,15 @@ class TestResult(Record):
     """Of the two-sided p, before it is corrected for the choice among adversaries: −6 is one in a million."""
     by: str = ANSWERS
     """Of answers, ranks, top (the largest scores alone), pairs or groups: what the law by chance is of."""
+    told: float = 1.0
+    """How much of what so many units could tell is left by their ties; the resolution counts as many."""
 
     def __post_init__(self) -> None:
         _known("by", self.by, N_ANSWERS)
         if not 0 <= self.n_right <= self.n_asked:
             raise ValueError(f"{self.n_right} of {self.n_asked} answers cannot be right")
+        if not 0 <= self.told <= 1:
+            raise ValueError(f"ties cannot leave {self.told} of a test")
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ class ModelResult(Record):
     point_epsilon: float | None
     """The same of each point alone, for matched pairs and δ = 0; None elsewhere, where it would not be valid."""
     resolution: float
-    """The advantage that each adversary's test (but of the top scores alone) would have seen with a power of 80 %; of
-    requests, beyond what `blind` may miss."""
+    """The advantage that each adversary's test would have seen with a power of 80 %, but for those of the top scores
+    alone and those that ties make blunt; of requests, beyond what `blind` may miss."""
     tests: dict[str, TestResult]
     utility: dict[str, float] = field(default_factory=dict)
     """Accuracy on `forget` and `unseen`, where the file has logits."""
@@ -207,6 +208,15 @@ def judged_model(tests: Mapping[str, ModelTest], basis: Basis, utility: dict[str
     return _judged({name: _test_result(test) for name, test in tests.items()}, basis, utility)
 
 
+def blunted(found: ModelResult, basis: Basis) -> list[str]:
+    """The tests that have no part in the resolution because of their ties, where others have one."""
+    tests = found.tests
+    blunt = [
+        name for name, test in tests.items() if is_blunt((test.by, test.told), len(tests), basis.n_units, basis.level)
+    ]
+    return blunt if len(blunt) < sum(test.by != TOP for test in tests.values()) else []
+
+
 def judged_again(found: OneModelResult, name: str) -> ModelResult:
     """What follows from a model's tests as they are stored."""
     model = found.models[name]
@@ -230,7 +240,7 @@ def _judged(tests: Mapping[str, TestResult], basis: Basis, utility: dict[str, fl
     best = min(tests, key=lambda name: (tests[name].log10_p, name))
     log10_p = min(0.0, math.log10(len(tests)) + tests[best].log10_p)
     log_p = log10_p * math.log(10)
-    alone = resolution_of([test.by for test in tests.values()], basis.n_units, level)
+    alone = resolution_of([(test.by, test.told) for test in tests.values()], basis.n_units, level)
     resolution = alone if blind is None else min(1.0, alone + blind.missed)
     verdict, reason = _verdict(log_p, resolution, level), ""
     if blind is not None:
@@ -308,7 +318,7 @@ def _missed(
 
 
 def _test_result(test: ModelTest) -> TestResult:
-    return TestResult(test.n_right, test.n_asked, test.advantage, test.log_p / math.log(10), test.by)
+    return TestResult(test.n_right, test.n_asked, test.advantage, test.log_p / math.log(10), test.by, test.told)
 
 
 def _why_not_evaluable(blind: BlindResult) -> str:
@@ -347,26 +357,6 @@ def _too_weak(blind: BlindResult, tests: Mapping[str, TestResult], best: str, ba
         f"{plain(max(0.0, claimed))} is certain; but the test without the model could have missed a difference between "
         f"F and T of up to {plain(blind.missed)}. More points, fewer columns of features, or the outputs of models "
         "that saw neither F nor T would make it sharper. " + INSTEAD
-    )
-
-
-def resolution_of(tests: Sequence[str], n_units: float, level: float) -> float:
-    """The advantage that each of these tests, by kind, sees with a power of 80 % among so many of them, at most 1.
-
-    The kind that sees least decides, so that it is true of every adversary; tests of the largest scores alone, whose
-    advantage cannot be large, are not asked. By the normal law with the variance of the kind; and since a number of
-    right answers must be whole, half an answer more.
-    """
-    threshold = -ndtri((1 - level) / (2 * len(tests)))
-    kinds = {by for by in tests if by != TOP} or {RANKS}
-    return float(
-        min(
-            1.0,
-            max(
-                (threshold + POWER_80) / math.sqrt(N_ANSWERS[by] * n_units) + (0 if by == RANKS else 1 / n_units)
-                for by in kinds
-            ),
-        )
     )
 
 

@@ -215,7 +215,8 @@ def loop_seconds(how: argparse.Namespace, points: Points, make: Callable[[argpar
     model, loss_of = make(how)
     model = model.to(device).train()
     trained = [p for p in model.parameters() if p.requires_grad]
-    assert all(p.dtype == torch.float32 for p in trained)
+    if any(p.dtype != torch.float32 for p in trained):
+        raise TypeError("the adapters are not float32, as those of the other ways are")
     optimiser = torch.optim.AdamW(trained, lr=RATE, fused=device.type == "cuda")
     batches = [_padded(points, index) for index in drawn(how, len(points), 0, how.steps)]
 

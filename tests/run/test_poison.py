@@ -33,13 +33,31 @@ from pathlib import Path
 
 def exits(model, retain, forget, context): sys.exit(0)
 
-def aborts(model, retain, forget, context): os.abort()
+def is_victim(context):
+    # one model of the pair is enough, however often it is tried: the first that comes
+    name = sys._getframe(1).f_code.co_name
+    try:
+        with open(name + ".victim", "x") as chosen:
+            chosen.write(context.streams.key)
+        return True
+    except FileExistsError:
+        return Path(name + ".victim").read_text() == context.streams.key
 
-def hangs(model, retain, forget, context): time.sleep(1000)
+def aborts(model, retain, forget, context):
+    if is_victim(context):
+        os.abort()
+    return copy.deepcopy(model)
+
+def hangs(model, retain, forget, context):
+    if is_victim(context):
+        time.sleep(1000)
+    return copy.deepcopy(model)
 
 def loses(model, retain, forget, context):
     # as after an illegal access in a kernel: whatever this process asks of its GPU now would fail
     from forgetgauge.run.worker import Worker
+    if not is_victim(context):
+        return copy.deepcopy(model)
     for worker in gc.get_objects():
         if isinstance(worker, Worker):
             worker._has_lost_its_device = lambda: True
@@ -105,7 +123,7 @@ def test_in_worker_processes_each_is_contained_and_the_rest_finishes(poisoned, c
     assert f"the worker process died (killed by signal {int(signal.SIGABRT)})" in err
     assert "RuntimeError: CUDA error: an illegal memory access was encountered" in err
     pids = (tmp_path / "lost.txt").read_text().split()
-    assert len(pids) == len(set(pids)) == 2 * N_LIVES  # two models, each time in another process
+    assert len(pids) == len(set(pids)) == N_LIVES  # each time in another process
     assert "ended after 8 s (limits.job_seconds = 8)" in err or "ended after 16 s (limits.job_seconds = 8)" in err
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir() and path.name != "__pycache__") == ["runs"]
 
@@ -135,7 +153,7 @@ def test_who_deletes_artefacts_is_named_and_the_rest_finishes(poisoned, call):
 def test_the_time_limit_holds_whatever_hangs(poisoned, call):
     path = poisoned("hangs")
     path.write_text(path.read_text().replace("job_seconds = 8", ""))
-    code, out, err = call("run", path, "--executor", "processes", "--no-trial", "--quiet", "--time-limit", "15s")
+    code, out, err = call("run", path, "--executor", "processes", "--no-trial", "--quiet", "--time-limit", "10s")
     assert "time" in (out + err).lower()
     assert "Traceback" not in err
     assert code in (0, 1, 3)
@@ -144,7 +162,7 @@ def test_the_time_limit_holds_whatever_hangs(poisoned, call):
 @pytest.mark.slow
 def test_a_trial_that_hangs_is_ended_and_named(poisoned, call):
     path = poisoned("hangs")
-    path.write_text(path.read_text().replace("job_seconds = 8", "job_seconds = 12"))
+    path.write_text(path.read_text().replace("job_seconds = 8", "job_seconds = 9"))
     code, _, err = call("run", path, "--executor", "processes", "--quiet")
     assert code == 2
     assert "did not end within the time limit" in err

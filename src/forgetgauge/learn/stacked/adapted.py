@@ -42,6 +42,10 @@ class Group:
     """(all columns, in) of the base, one layer's rows below another's."""
     adapted: tuple[Columns, ...]
     """Of the layers that have adapters."""
+    first: int
+    """The place of their first matrices, which are one, among those of all groups."""
+    seconds: slice
+    """The places of their second matrices among those of all layers."""
 
 
 Tables = list[Tensor]
@@ -54,14 +58,12 @@ class AdaptedLlama:
     def __init__(self, body: Llama, model: LoraModel) -> None:
         self.body = body
         self.groups: list[list[Group]] = []
-        self._downs: list[int] = []
-        self._ups: list[int] = []
-        self._shapes: list[tuple[int, ...]] = []
+        self._firsts: list[tuple[int, int]] = []
+        self._seconds: list[tuple[int, int]] = []
         for number, block in enumerate(body.model.layers):
             self.groups.append([self._group(model, f"model.layers.{number}", block, *which) for which in TOGETHER])
-        size_of_downs = sum(self._downs)
-        factor = torch.ones(size_of_downs + sum(self._ups))
-        factor[size_of_downs:] = model.scale
+        sizes = [sum(a * b for a, b in shapes) for shapes in (self._firsts, self._seconds)]
+        factor = torch.cat([torch.ones(sizes[0]), torch.full((sizes[1],), model.scale)])
         self.factor = factor.to(body.head_weight.device)
 
     def _group(self, model: LoraModel, path: str, block: nn.Module, part: str, names: Sequence[str]) -> Group:
@@ -72,12 +74,12 @@ class AdaptedLlama:
             if f"{path}.{part}.{name}" in model.layers:
                 adapted.append(Columns(start, start + len(weight)))
             start += len(weight)
+        first, second = len(self._firsts), len(self._seconds)
         if adapted:
-            width = weights[0].shape[1]
-            self._downs.append(len(adapted) * model.rank * width)
-            self._ups += [(own.stop - own.start) * model.rank for own in adapted]
-            self._shapes += [(len(adapted) * model.rank, width)]
-        return Group(torch.cat(weights) if len(weights) > 1 else weights[0], tuple(adapted))
+            self._firsts.append((len(adapted) * model.rank, weights[0].shape[1]))
+            self._seconds += [(own.stop - own.start, model.rank) for own in adapted]
+        whole = torch.cat(weights) if len(weights) > 1 else weights[0]
+        return Group(whole, tuple(adapted), first, slice(second, len(self._seconds)))
 
     def hidden(self, rows: Tensor, layout: Layout, n_layers: int | None = None) -> Tensor:
         """(K, P) adapters -> (K · slots, hidden): after so many blocks; after all of them, normalised."""
@@ -104,18 +106,12 @@ class AdaptedLlama:
 
     def _tables(self, rows: Tensor, dtype: torch.dtype) -> list[list[Tables]]:
         """Of each block, of each group; the second matrices times α/rank."""
-        parts = iter(torch.split(_Scaled.apply(rows, self.factor, dtype), [*self._downs, *self._ups], dim=1))  # type: ignore[no-untyped-call]
-        shapes = iter(self._shapes)
-        downs = [
-            [next(parts).view(len(rows), *next(shapes)) if g.adapted else None for g in own] for own in self.groups
-        ]
-        return [
-            [
-                [] if down is None else [down, *(next(parts).view(len(rows), c.stop - c.start, -1) for c in g.adapted)]
-                for g, down in zip(own, its, strict=True)
-            ]
-            for own, its in zip(self.groups, downs, strict=True)
-        ]
+        shapes = [*self._firsts, *self._seconds]
+        scaled: Tensor = _Scaled.apply(rows, self.factor, dtype)  # type: ignore[no-untyped-call]
+        parts = torch.split(scaled, [a * b for a, b in shapes], dim=1)
+        tables = [part.view(len(rows), *shape) for part, shape in zip(parts, shapes, strict=True)]
+        firsts, seconds = tables[: len(self._firsts)], tables[len(self._firsts) :]
+        return [[[firsts[g.first], *seconds[g.seconds]] if g.adapted else [] for g in own] for own in self.groups]
 
 
 class _Scaled(torch.autograd.Function):

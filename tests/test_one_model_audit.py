@@ -70,6 +70,65 @@ def test_a_draw_can_be_checked_without_this_program(listed):
     assert read_draw(listed.parent / "draw.json") == found
 
 
+def test_the_commitment_is_what_the_docs_say(listed):
+    found = make(listed, 60)
+    rows = sorted([f"p{i}", f"p{i}"] for i in range(N))
+    spelled = json.dumps({"forget": 60, "kind": "points", "points": rows}, separators=(",", ":"))
+    assert found.commitment == hashlib.sha256(spelled.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("kind", [{}, {"by": "person", "n_forget": 20}, {"pairs": "pair", "n_forget": 60}])
+def test_a_part_of_a_draw_that_somebody_chose_afterwards_is_found_by_the_list(listed, kind):
+    draw = make(listed, seed_from="a beacon", **kind)
+    columns = outputs(draw, 0.0)
+    assert audited(listed, columns, points=listed).list_shown
+    assert not audited(listed, columns).list_shown
+    units = draw.unit_of or {point: point for point in (*draw.forget, *draw.unseen)}
+    n = draw.n_forget // 2
+    kept = [sorted({units[point] for point in side})[:n] for side in (draw.forget, draw.unseen)]
+    sides = [[p for p in side if units[p] in own] for side, own in zip((draw.forget, draw.unseen), kept, strict=True)]
+    part = replace(
+        draw,
+        n_forget=n,
+        forget=sides[0],
+        unseen=sides[1],
+        unit_of=None if draw.unit_of is None else {point: units[point] for side in sides for point in side},
+    )
+    (listed.parent / "draw.json").write_text(part.to_json())
+    assert audited(listed, columns, adversaries=None).n_forget == n  # the file alone does not show it
+    with pytest.raises(UserError, match="it is not the list of points that the draw commits to"):
+        audited(listed, columns, points=listed)
+
+
+def test_another_list_and_a_list_without_a_draw_are_refused(listed):
+    columns = outputs(make(listed), 0.0)
+    other = listed.parent / "other.csv"
+    other.write_text(listed.read_text().replace("p7,", "p700,"))
+    with pytest.raises(UserError, match="not the list of points"):
+        audited(listed, columns, points=other)
+    with pytest.raises(UserError, match="belongs to a draw"):
+        audit_one_model(listed.parent / "file.npz", requests=True, points=listed)
+
+
+@pytest.mark.parametrize("seed_from", [None, "", "  "])
+def test_a_seed_of_nobody_who_is_named_is_the_testers_own(listed, seed_from):
+    assert make(listed, seed_from=seed_from).is_own
+    assert not replace(read_draw(listed.parent / "draw.json"), seed_from="a beacon").is_own
+
+
+def test_what_speaks_against_the_file_is_said(listed):
+    draw = make(listed)
+    turned = outputs(draw, 3.0)
+    turned["score"] = -turned["score"]
+    assert any("F looks less familiar than T" in line for line in audited(listed, turned).warnings)
+    assert audited(listed, outputs(draw, 3.0)).warnings == []
+    rng = np.random.default_rng(0)
+    logits = {"point": turned["point"], "logits": rng.normal(size=(120, 10)), "label": rng.integers(0, 10, 120)}
+    assert any("no better than by chance" in line for line in audited(listed, logits).warnings)
+    logits["logits"][np.arange(120), logits["label"]] += 3
+    assert not any("by chance" in line for line in audited(listed, logits).warnings)
+
+
 def test_groups_stay_together_and_pairs_are_told_apart(listed):
     grouped = make(listed, 20, by="person")
     persons = [{grouped.unit_of[point] for point in side} for side in (grouped.forget, grouped.unseen)]

@@ -37,7 +37,7 @@ def run_with(verdict: str, **changes: Any):
 
 
 def model_with(verdict: str, **changes: Any):
-    return evidence({"mine": dataclasses.replace(SEEN, verdict=verdict)}, **changes)
+    return evidence({"mine": dataclasses.replace(SEEN, verdict=verdict)}, **{"list_shown": True, **changes})
 
 
 def damaged():
@@ -106,6 +106,7 @@ def test_only_what_cannot_be_told_from_retraining_passes(made, verdict):
     [
         (model_with(VERDICTS[2], stated={"training": True}), "everything that the test rests on is stated"),
         (model_with(VERDICTS[2], own_draw=True), "the seed of the draw is somebody else's"),
+        (model_with(VERDICTS[2], list_shown=False), "the forgotten points are all that the seed draws of the list"),
         (model_with(VERDICTS[2], warnings=["doubtful"]), "the result carries no warning"),
         (run_with(VERDICTS[2], failures=[FailureResult("job", "boom", "")]), "no job failed"),
         (

@@ -27,6 +27,7 @@ from forgetgauge.streams import canonical_json
 
 Kind = Literal["points", "groups", "pairs"]
 OWN_SEED = "the tester's own computer"
+UNNAMED = "somebody who is not named"
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ class Draw(Record):
 
     @property
     def is_own(self) -> bool:
-        """Whether the tester drew alone: then nobody else can know that the draw was not repeated until it pleased."""
-        return self.seed_from == OWN_SEED
+        """Whether the tester drew alone, as far as is said: then nobody else can know that the draw was not repeated
+        until it pleased."""
+        return self.seed_from in (OWN_SEED, UNNAMED)
 
 
 def committed(points: Mapping[str, str], n_forget: int, kind: Kind, by: str | None) -> Draw:
@@ -106,7 +108,7 @@ def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: st
         forget = [point for unit in chosen[: made.n_forget] for point in members[unit]]
         unseen = [point for unit in chosen[made.n_forget :] for point in members[unit]]
     units = None if made.kind == "points" else {point: points[point] for point in (*forget, *unseen)}
-    source = seed_from or "somebody who is not named"
+    source = seed_from.strip() if seed_from and seed_from.strip() else UNNAMED
     return Draw(
         made.kind,
         made.commitment,
@@ -226,6 +228,24 @@ def read_draw(path: Path) -> Draw:
     if not _is_drawn(found):
         raise UserError(f"{path}: F and T are not those that the seed draws: the file was changed")
     return found
+
+
+def check_list(path: Path, made: Draw) -> None:
+    """UserError unless F and T are what the seed draws of the very list that the draw commits to: all of it, and not
+    a part that somebody chose afterwards."""
+    points = read_points(path, made.by)
+    try:
+        again = committed(points, made.n_forget, made.kind, made.by)
+    except UserError:  # so many cannot be drawn of it
+        again = None
+    if again is None or again.commitment != made.commitment:
+        raise UserError(
+            f"{path}: it is not the list of points that the draw commits to, or the draw is not of {made.n_forget} of "
+            f"it (SHA-256 {made.commitment[:12]}…)"
+        )
+    whole = drawn(points, again, made.seed, made.seed_from)
+    if (whole.forget, whole.unseen, again.n_units) != (made.forget, made.unseen, made.n_units):
+        raise UserError(f"{path}: F and T are not what the seed draws of this list: the draw was changed")
 
 
 def _is_drawn(found: Draw) -> bool:

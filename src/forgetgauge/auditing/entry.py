@@ -37,6 +37,7 @@ def audit(
     draw: str | Path | None = None,
     *,
     requests: bool = False,
+    points: str | Path | None = None,
     out: str | Path | None = None,
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
@@ -51,6 +52,7 @@ def audit(
     draw: str | Path | None = None,
     *,
     requests: bool = False,
+    points: str | Path | None = None,
     out: str | Path | None = None,
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
@@ -67,6 +69,7 @@ def audit(
             docs/deletion-request.md.
         draw: Tests one model: the `draw.json` by which F and T were drawn before it was trained.
         requests: Tests one model whose F was asked for and not drawn; the file says which points are F and T.
+        points: Of one model: the list that was drawn from, which F and T are then held to.
         out: A folder to keep it in.
         adversaries: Names of those who attack; without it all that can be fitted on what the file has.
         level: Confidence level of all intervals.
@@ -88,8 +91,9 @@ def audit(
         'still visible'
     """
     if draw is None and not requests:
-        if states:
-            raise UserError("states belong to the test of one model, which needs a draw or requests=True")
+        if states or points is not None:
+            what = "states belong" if states else "points belong"
+            raise UserError(f"{what} to the test of one model, which needs a draw or requests=True")
         with watched(progress) as watch:
             return audit_file(
                 path,
@@ -109,6 +113,7 @@ def audit(
             path,
             draw,
             requests=requests,
+            points=points,
             adversaries=adversaries,
             level=level,
             delta=delta,

@@ -21,7 +21,7 @@ from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
 from forgetgauge.auditing.blind import blind_test, digests_of
-from forgetgauge.auditing.draw import Draw, read_draw
+from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
 from forgetgauge.auditing.reading import read_audit_file
@@ -41,6 +41,7 @@ from forgetgauge.results.one_model import (
     judged_model,
     rests_on,
 )
+from forgetgauge.results.verdict import STILL_VISIBLE
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.wording import listed
 
@@ -60,6 +61,7 @@ def audit_one_model(
     draw: str | Path | None = None,
     *,
     requests: bool = False,
+    points: str | Path | None = None,
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
@@ -69,7 +71,8 @@ def audit_one_model(
     """Test the model, or each of several, whose outputs on the points of F and T are in a `.npz` or `.csv` file.
 
     The file has a column `point`, and one of `logits` (with `label`), `score`, `loss`, `decision`. Which points are F
-    and T the draw says; with `requests` in its place, the file's column `set`. `states` are the names of what the
+    and T the draw says; with `requests` in its place, the file's column `set`. `points` is the list that was drawn
+    from, which the draw is then held to. `states` are the names of what the
     tester states that the test may rest on, or `all`.
     """
     if (draw is not None) == requests:
@@ -84,6 +87,10 @@ def audit_one_model(
         if name not in (*statements, "all"):
             raise UserError(unknown_name("statement", name, [*statements, "all"]))
     made = None if draw is None else read_draw(Path(draw))
+    if points is not None:
+        if made is None:
+            raise UserError("the list of points (--points) belongs to a draw (--draw)")
+        check_list(Path(points), made)
     file = read_audit_file(Path(path), made, requests=requests)
     split = made or _requested(file)
     audit = _Audit(file, split, adversaries, level, delta, origin=origin)
@@ -113,6 +120,7 @@ def audit_one_model(
         origin=origin,
         n_unseen=None if made else len(split.unseen or ()),
         blind=audit.blind,
+        list_shown=points is not None,
     )
 
 
@@ -209,11 +217,27 @@ class _Audit:
             self.blind,
         )
         found = judged_model(tests, basis, self._utility(rows, in_forget))
+        self._doubt(method, found)
         self.notes += [
             f"{method}: {name} says the same of so many points that it sees little: the resolution is of the others."
             for name in blunted(found, basis)
         ]
         return found
+
+    def _doubt(self, method: str, found: ModelResult) -> None:
+        """What speaks against the file rather than for the model."""
+        if found.verdict == STILL_VISIBLE and found.tests[found.best].advantage < 0:
+            self.notes.append(
+                f"{method}: F looks less familiar than T, so that it was forgotten too well, or made to be answered "
+                "wrongly; unless the sign of the scores, or the two sets, were exchanged."
+            )
+        logits, unseen = self.file.outputs.logits, found.utility.get("unseen")
+        n_classes = 0 if logits is None else logits.shape[1]
+        if unseen is not None and n_classes and unseen <= (1.2 if n_classes > 2 else 1.0) / n_classes:
+            self.notes.append(
+                f"{method}: of the unseen points {unseen:.0%} are classified rightly, no better than by chance: do "
+                "outputs and labels belong to the points beside them?"
+            )
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.

@@ -27,6 +27,9 @@ def audit(
     draw: Annotated[
         Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
     ] = None,
+    points: Annotated[
+        Path | None, typer.Option(help="With --draw: the list that was drawn from, which F and T are held to.")
+    ] = None,
     requests: Annotated[
         bool,
         typer.Option("--requests", help="Test one model: F is what was asked for, and not drawn; the file says it."),
@@ -35,8 +38,9 @@ def audit(
     states: Annotated[
         list[str] | None,
         typer.Option(
+            callback=one_by_one,
             help="Of one model, what you state to be true: training, shadows, settings, validation (with --requests "
-            "also exchangeable), or all."
+            "also exchangeable), or all.",
         ),
     ] = None,
     quiet: Quiet = False,
@@ -50,8 +54,9 @@ def audit(
     form = asked_for(form, as_json)
     target = out or Path("audits") / file.stem
     if draw is None and not requests:
-        if states:
-            raise UserError("--states belongs to the test of one model, which needs --draw or --requests")
+        for name, given in {"--states": states, "--points": points}.items():
+            if given:
+                raise UserError(f"{name} belongs to the test of one model, which needs --draw or --requests")
         auditing.audit(
             file,
             out=target,
@@ -67,6 +72,7 @@ def audit(
         file,
         draw,
         requests=requests,
+        points=points,
         adversaries=adversary,
         level=level,
         delta=delta,
@@ -102,7 +108,8 @@ def draw(
         return
     say(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
     if made.is_own:
-        say("The seed is this computer's own: others have to take your word that the draw was not repeated.")
+        whose = "this computer's own" if seed is None else "nobody's who is named (--seed-from)"
+        say(f"The seed is {whose}: others have to take your word that the draw was not repeated.")
 
 
 def import_evals(

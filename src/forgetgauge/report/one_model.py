@@ -109,9 +109,10 @@ def _origin(found: OneModelResult) -> str:
     drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
     whose += "" if found.own_draw else found.seed_from
+    shown = "" if found.list_shown else " The list was not shown (--points): this may be a part of the draw."
     return (
         f"Evidence from one model, not Q: F is {found.n_forget} {drawn} drawn at random from a list whose SHA-256 is "
-        f"{found.commitment[:16]}…; the seed is {whose}. p is exact for a model that knows nothing of the draw."
+        f"{found.commitment[:16]}…; the seed is {whose}.{shown} p is exact for a model that knows nothing of the draw."
     )
 
 

@@ -42,6 +42,7 @@ ACCURACY_KEPT = "accuracy is kept"
 ALL_STATED = "everything that the test rests on is stated"
 DRAWN_BY_OTHERS = "the seed of the draw is somebody else's"
 DRAWN = "the forgotten points were drawn at random"
+WHOLE_DRAW = "the forgotten points are all that the seed draws of the list"
 NO_WARNING = "the result carries no warning"
 ALL_DONE = "no job failed"
 LIMITS_OF_PAIRS = (
@@ -266,12 +267,16 @@ def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[Metric]:
 # -- one model, by a draw ----------------------------------------------------------------------------------------------
 
 
+def _of_the_draw(found: OneModelResult) -> dict[str, Outcome]:
+    return {DRAWN_BY_OTHERS: _warned(not found.own_draw), WHOLE_DRAW: _warned(found.list_shown)}
+
+
 def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Tested:
     lacking = unstated(found)
     checks: dict[str, Outcome] = {
         NOT_TOLD_APART: OUTCOMES[model.verdict],
         ALL_STATED: _warned(not lacking),
-        **({DRAWN_BY_OTHERS: _warned(not found.own_draw)} if was_drawn(found) else {DRAWN: "WARNED"}),
+        **(_of_the_draw(found) if was_drawn(found) else {DRAWN: "WARNED"}),
         NO_WARNING: _warned(not found.warnings),
     }
     rests_on = (

@@ -171,6 +171,8 @@ class OneModelResult(Record):
     """Points of T, where they need not be as many as those of F; None of a draw."""
     blind: BlindResult | None = None
     """Of requests: whether F and T differ by themselves. p holds only if they do not."""
+    list_shown: bool = False
+    """Whether the list that was drawn from was there, and F and T are all that the seed draws of it."""
 
     def __post_init__(self) -> None:
         _known("kind", self.kind, ("points", "groups", "pairs"))

@@ -21,7 +21,11 @@ from forgetgauge.run.resolve import resolve, resolve_adversary
 
 from .fences import DOCUMENTS, FENCE, ROOT, blocks_of, commands_in, with_blocks
 
-SMALL = {"pairs=8": "pairs=2, shadows=2, references=4, fraction=0.2, learner={'epochs': 1}"}  # in seconds
+SMALL = {
+    "pairs=8": "pairs=2, shadows=2, references=4, fraction=0.2, learner={'epochs': 1}",
+    '"epochs": 12}': '"epochs": 2}',
+}
+"""What makes examples a matter of seconds."""
 EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)
 QUICK = ("ls", "plan", "validate")  # commands that are run, not only read
 

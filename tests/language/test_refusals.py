@@ -39,6 +39,14 @@ def test_adapters_are_refused_elsewhere():
         forgetgauge.evaluate(data="digits", unlearner="none", learner=TINY, pairs=1)
 
 
+def test_tokens_with_other_numbers_than_the_checkpoint_has_are_refused(tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    learner = {"name": "lora", "model_params": {"checkpoint": str(tmp_path)}}
+    with pytest.raises(UserError, match="name that checkpoint as the tokenizer too"):
+        forgetgauge.evaluate(**PEOPLE, unlearner="none", learner=learner)
+
+
 def test_a_model_of_images_cannot_read_records():
     with pytest.raises(UserError, match="model 'resnet20'"):
         forgetgauge.evaluate(**PEOPLE, unlearner="none", learner={"model": "resnet20", "epochs": 1})

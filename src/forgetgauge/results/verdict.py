@@ -47,10 +47,15 @@ def verdict_on(game: GameResult, name: str) -> str:
 
 
 def resolution_on(game: GameResult, name: str) -> float | None:
-    """The advantage that would have been seen with a power of 80 %: the noise floor, and 0.84 standard errors more."""
+    """The advantage that would have been seen with a power of 80 %: the noise floor, and 0.84 standard errors more.
+
+    Where not even relabelling gives an advantage, since every attacker answers alike on both sides, none would be.
+    """
     method = game.methods[name]
     if method.noise_floor is None or method.adversary is None:
         return None
+    if method.noise_floor == 0:
+        return 1.0
     best = method.by_adversary.get(method.adversary)
     by_pair = [] if best is None else best.by_pair
     error = stdev(by_pair) / math.sqrt(len(by_pair)) if len(by_pair) > 1 else 0.0

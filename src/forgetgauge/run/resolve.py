@@ -24,7 +24,7 @@ from forgetgauge.plan.draws import GROUP, half_sizes
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
-from forgetgauge.plan.spec import PARAMETERS, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
+from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused
 from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import make_adversary, own_code_of
@@ -159,6 +159,13 @@ def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
     return n_groups
 
 
+def _reads_pieces(data: DataSpec) -> bool:
+    """Whether a shipped data set of records numbers its tokens by itself."""
+    load = plugins.data.load(data.name)
+    default = inspect.signature(load).parameters.get("tokenizer") if callable(load) else None
+    return default is not None and data.params.get("tokenizer", default.default) == default.default
+
+
 def _check_task(
     dataset: Dataset,
     spec: RunSpec,
@@ -180,6 +187,12 @@ def _check_task(
                 f"data '{dataset.name}'"
             )
         check_reads(f"adversaries.{name}", adversary, task, of_task)
+    checkpoint = learner.params.get("model_params", {}).get("checkpoint", "")
+    if checkpoint and spec.data.name in plugins.data.entries and _reads_pieces(spec.data):
+        raise UserError(
+            f"data.params.tokenizer = 'pieces' gives tokens other numbers than learner.model_params.checkpoint = "
+            f"'{checkpoint}' knows them by: name that checkpoint as the tokenizer too"
+        )
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [

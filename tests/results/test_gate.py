@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.results.gate import Conditions, check_result, junit, overall
+from forgetgauge.results.gate import Conditions, check_evidence, check_result, junit, overall
 from forgetgauge.results.made import FailureResult
+from tests.report.evidence import CLEAN, SEEN, evidence
 from tests.report.test_html import NO_PAIR, game, method, result
 
 BY_PAIR = [0.95, 0.96, 0.94, 0.95, 0.95, 0.96, 0.95, 0.94]
@@ -20,6 +22,32 @@ def one(quality: float, width: float = 0.01, **changes):
 
 def state(made, **asked) -> str:
     return overall(check_result(result(made), Conditions(**asked), "r"))
+
+
+@pytest.mark.parametrize(
+    ("model", "margin", "expected"),
+    [(SEEN, 0.5, "does not hold"), (CLEAN, 0.5, "holds"), (CLEAN, 0.01, "inconclusive")],
+)
+def test_one_model_is_held_to_chance_as_far_as_its_test_would_have_seen(model, margin, expected):
+    assert overall(check_evidence(evidence({"mine": model}), Conditions(chance_margin=margin), "e")) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "--at-chance is what can be asked"),
+        ({"chance_margin": 0.1, "min_quality": 0.9}, "--at-chance is what can be asked"),
+        ({"chance_margin": 2.0}, "--margin 2 is not between 0 and 1"),
+        ({"chance_margin": 0.1, "methods": ["other"]}, "unknown model 'other'"),
+        ({"chance_margin": 0.1, "adversaries": ["lira"]}, "lira did not take part"),
+    ],
+)
+def test_what_cannot_be_asked_of_one_model_is_refused(asked, said):
+    with pytest.raises(UserError, match=said):
+        check_evidence(evidence({"mine": CLEAN}), Conditions(**asked), "e")
+    not_evaluable = replace(CLEAN, verdict="not evaluable")
+    with pytest.raises(UserError, match="not evaluable, so it is not judged"):
+        check_evidence(evidence({"mine": not_evaluable}), Conditions(chance_margin=0.5), "e")
 
 
 @pytest.mark.parametrize(

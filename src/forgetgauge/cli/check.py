@@ -16,7 +16,7 @@ from forgetgauge.plugins.catalogue import CodeNamed, no_code
 
 
 def check(
-    result: Annotated[Path, typer.Argument(help="A result.json, or the folder that has one.")],
+    result: Annotated[Path, typer.Argument(help="A result.json or evidence.json, or the folder that has one.")],
     min_q: Annotated[float | None, typer.Option(help="Q must be at least this.")] = None,
     at_chance: Annotated[bool, typer.Option("--at-chance", help="Attackers must do no better than chance.")] = False,
     margin: Annotated[float, typer.Option(help="With --at-chance: this advantage still counts as chance.")] = 0.05,
@@ -42,15 +42,14 @@ def check(
     from forgetgauge.results.record import Result
 
     path, stored = read_either(result, verified=not unverified)
-    if not isinstance(stored, Result):
-        raise UserError(
-            f"{path}: evidence from one model has no Q to hold to conditions; `report` and `record` read it"
-        )
     asked = gate.Conditions(
         min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ())
     )
     with at_its_word(path):
-        findings = gate.check_result(stored, asked, str(path))
+        if isinstance(stored, Result):
+            findings = gate.check_result(stored, asked, str(path))
+        else:
+            findings = gate.check_evidence(stored, asked, str(path))
         verdict, on = gate.overall(findings), gate.basis(stored)
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
     say(f"{verdict}\n\n{align(rows)}\n\n{on}")

@@ -14,8 +14,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import loss_interval
+from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
@@ -47,8 +49,45 @@ class Finding:
     evidence: str
 
 
+def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -> list[Finding]:
+    """What --at-chance comes to for one model, or each of several; UserError where one cannot be judged.
+
+    It does not hold where the model is still visible, and holds where an advantage above the margin would have been
+    seen (with a power of 80 %).
+    """
+    _check_ranges(conditions)
+    margin = conditions.chance_margin
+    if margin is None or conditions.min_quality is not None or conditions.max_utility_loss is not None:
+        raise UserError(f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked")
+    played = {name for model in found.models.values() for name in model.tests}
+    if absent := [name for name in conditions.adversaries if name not in played]:
+        raise UserError(f"{source}: {listed(absent)} did not take part; audit it with them")
+    findings = []
+    for name in conditions.methods or found.models:
+        if name not in found.models:
+            raise UserError(f"{source}: {unknown_name('model', name, found.models)}")
+        model = found.models[name]
+        if model.verdict == NOT_EVALUABLE:
+            raise UserError(f"{source}: {name} is not evaluable, so it is not judged")
+        is_seen = model.verdict == STILL_VISIBLE
+        state = _state(not is_seen and model.resolution <= margin, is_seen)
+        what = f"attackers do at most {margin:g} better than chance"
+        seen = f"an advantage of {plain(model.resolution)} would have been seen"
+        findings.append(Finding(name, what, state, f"{model.verdict.split(' at this')[0]}; {seen}"))
+    return findings
+
+
 def check_result(result: Result, conditions: Conditions, source: str) -> list[Finding]:
     """What each condition comes to; UserError where the result cannot be judged."""
+    _check_ranges(conditions)
+    if conditions.min_quality is None and conditions.chance_margin is None and conditions.max_utility_loss is None:
+        raise UserError("check: nothing is asked: give --min-q, --at-chance or --max-accuracy-loss")
+    if result.failures:
+        raise UserError(f"{source}: {counted(len(result.failures), 'job')} failed, so it is not judged")
+    return [found for game in result.games for found in _check_game(game, result.sweep, conditions, source)]
+
+
+def _check_ranges(conditions: Conditions) -> None:
     for name, value, least, most in (
         ("--min-q", conditions.min_quality, 0, 1),
         ("--margin", conditions.chance_margin, 0, 1),
@@ -56,11 +95,6 @@ def check_result(result: Result, conditions: Conditions, source: str) -> list[Fi
     ):
         if value is not None and not least <= value <= most:
             raise UserError(f"check: {name} {value:g} is not between {least} and {most}")
-    if conditions.min_quality is None and conditions.chance_margin is None and conditions.max_utility_loss is None:
-        raise UserError("check: nothing is asked: give --min-q, --at-chance or --max-accuracy-loss")
-    if result.failures:
-        raise UserError(f"{source}: {counted(len(result.failures), 'job')} failed, so it is not judged")
-    return [found for game in result.games for found in _check_game(game, result.sweep, conditions, source)]
 
 
 def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: str) -> list[Finding]:
@@ -123,8 +157,11 @@ def overall(findings: Sequence[Finding]) -> State:
 EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 3}
 
 
-def basis(result: Result) -> str:
+def basis(result: Result | OneModelResult) -> str:
     """Against whom and on how much: one line for each game."""
+    if isinstance(result, OneModelResult):
+        players = list(dict.fromkeys(name for model in result.models.values() for name in model.tests))
+        return f"one model, {counted(result.n_forget, result.kind.rstrip('s'))} of F; tests {listed(players)}"
     lines = []
     for game in result.games:
         floor = "" if game.noise_floor is None else f"; by chance alone Q ≥ {plain(1 - game.noise_floor.q95)}"

@@ -159,11 +159,13 @@ def _check_draw(dataset: Dataset, spec: RunSpec) -> int:
     return n_groups
 
 
-def _reads_pieces(data: DataSpec) -> bool:
-    """Whether a shipped data set of records numbers its tokens by itself."""
-    load = plugins.data.load(data.name)
-    default = inspect.signature(load).parameters.get("tokenizer") if callable(load) else None
-    return default is not None and data.params.get("tokenizer", default.default) == default.default
+def _own_tokens(data: DataSpec) -> str | None:
+    """The tokeniser of a shipped data set of texts, where it numbers tokens by itself: `pieces`, `words`."""
+    if data.name not in plugins.data.entries:
+        return None
+    declared = inspect.signature(plugins.data.load(data.name)).parameters.get("tokenizer")
+    is_own = declared is not None and data.params.get("tokenizer", declared.default) == declared.default
+    return str(declared.default) if declared is not None and is_own else None
 
 
 def _check_task(
@@ -188,9 +190,9 @@ def _check_task(
             )
         check_reads(f"adversaries.{name}", adversary, task, of_task)
     checkpoint = learner.params.get("model_params", {}).get("checkpoint", "")
-    if checkpoint and spec.data.name in plugins.data.entries and _reads_pieces(spec.data):
+    if checkpoint and (tokeniser := _own_tokens(spec.data)) is not None:
         raise UserError(
-            f"data.params.tokenizer = 'pieces' gives tokens other numbers than learner.model_params.checkpoint = "
+            f"data.params.tokenizer = '{tokeniser}' gives tokens other numbers than learner.model_params.checkpoint = "
             f"'{checkpoint}' knows them by: name that checkpoint as the tokenizer too"
         )
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):

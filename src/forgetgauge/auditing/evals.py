@@ -12,6 +12,7 @@ by themselves is tested first, by the retrained models, and without them nothing
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,12 +105,20 @@ def _persons(scores: Scores, per_person: int, source: str) -> Array:
             if not index.isdecimal():
                 raise UserError(f"{source}: sample {index} of {name} has no whole number for an index, so nobody's")
             persons.append(f"{name} {int(index) // per_person}")
+    for person, n in Counter(persons).items():
+        if n != per_person:
+            raise UserError(
+                f"{source}: by {per_person} samples a person, person {person} has {n}: another number is right, or "
+                "samples are missing"
+            )
     return np.array(persons)
 
 
 def _reference(path: Path, metric: str, scores: Scores, which: int) -> Mapping[str, Array]:
     """The same samples as a retrained model scores them."""
     own = read_scores(path, metric)
+    if own == scores:
+        raise UserError(f"{path}: it is the evaluation that is tested; that of a retrained model has other scores")
     for name, each in scores.items():
         odd = sorted(set(each) ^ set(own[name]))
         if odd:

@@ -11,7 +11,14 @@ from scipy import stats
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import RETRAINED, UNTREATED
 from forgetgauge.plan.strength import Strength, Tuning
-from forgetgauge.results.tuning import best_strength, loss_and_bound, tried_strengths, tuning_result, worth_playing
+from forgetgauge.results.tuning import (
+    best_strength,
+    loss_and_bound,
+    price_doubts,
+    tried_strengths,
+    tuning_result,
+    worth_playing,
+)
 
 TRIED = Strength("lr", 1e-3, 1.0).values(4)
 
@@ -105,6 +112,16 @@ def test_where_the_weakest_failed_and_none_is_known_to_hold_none_is_chosen():
     enough = view_of(utilities(around(0.92), around(0.92), around(0.5), around(0.5)))
     enough.run.has = lambda key: key != f"{TRIED[0]} 1"
     assert best_strength(enough, "m") == TRIED[1]
+
+
+def test_a_price_that_is_most_of_what_a_model_is_worth_is_doubted():
+    low = utilities(*[around(0.015)] * 4, retrained=0.014, untreated=0.016)
+    view = view_of(low, chosen=TRIED[3])
+    view.game.utility_name = "token probability"
+    (said,) = price_doubts(view)
+    assert said.startswith("The price, 0.01, is more than half of what the models of m are worth at all (token prob")
+    fine = view_of(utilities(*[around(0.92)] * 4), chosen=TRIED[3])
+    assert price_doubts(fine) == price_doubts(view_of(low)) == []  # while it is looked for nothing is said
 
 
 def test_the_evidence_is_in_the_result():

@@ -150,6 +150,26 @@ def strengths_left_out(view: GameView) -> list[str]:
     return said
 
 
+TOO_MUCH = 0.5
+"""Of a model's utility: a price above it keeps nobody from ruining the model."""
+
+
+def price_doubts(view: GameView) -> list[str]:
+    """That the price is most of what a model is worth, where it is: then strengths were not chosen by it."""
+    tuned = [
+        name for name, one in view.game.methods.items() if one.tuning is not None and one.tuning.chosen is not None
+    ]
+    worth = {name: fmean(usual) for name in tuned if (usual := _yardstick(view, name)[1]) is not None}
+    names = [name for name, value in worth.items() if _rule(view, name)[1] > TOO_MUCH * value]
+    if not names:
+        return []
+    least, price = min(worth[name] for name in names), _rule(view, names[0])[1]
+    return [
+        f"The price, {price:g}, is more than half of what the models of {listed(names)} are worth at all "
+        f"({view.game.utility_name} {least:.2g}): a strength that ruins them keeps it; set a smaller tuning.price."
+    ]
+
+
 def _failures(view: GameView, method: str, value: Value | str) -> Iterator[str]:
     """Why what a strength costs is not known, for each shadow model of which it is not."""
     jobs, failed = view.graph.jobs, view.run.state.failed

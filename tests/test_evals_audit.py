@@ -154,7 +154,7 @@ def test_what_is_no_such_evaluation_is_refused_in_one_line(tmp_path, change, how
 def test_persons_are_whole_and_a_retrained_model_is_another_one(tmp_path):
     path = tmp_path / "eval.json"
     write(path, evaluation(scores(np.random.default_rng(0))))
-    with pytest.raises(UserError, match="by 21 samples a person, person forget 19 has 1"):
+    with pytest.raises(UserError, match="by 21 samples a person, person forget 19 has 1 and others 21"):
         write_from_evals(path, tmp_path / "out.csv", per_person=21)
     with pytest.raises(UserError, match="it is the evaluation that is tested"):
         write_from_evals(path, tmp_path / "out.csv", retrained=[path])

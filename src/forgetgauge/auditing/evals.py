@@ -105,12 +105,13 @@ def _persons(scores: Scores, per_person: int, source: str) -> Array:
             if not index.isdecimal():
                 raise UserError(f"{source}: sample {index} of {name} has no whole number for an index, so nobody's")
             persons.append(f"{name} {int(index) // per_person}")
-    for person, n in Counter(persons).items():
-        if n != per_person:
-            raise UserError(
-                f"{source}: by {per_person} samples a person, person {person} has {n}: another number is right, or "
-                "samples are missing"
-            )
+    sizes = Counter(persons)
+    odd = next((person for person, n in sizes.items() if n != max(sizes.values())), None)
+    if odd is not None:
+        raise UserError(
+            f"{source}: by {per_person} samples a person, person {odd} has {sizes[odd]} and others "
+            f"{max(sizes.values())}: another number is right, or samples are missing"
+        )
     return np.array(persons)
 
 

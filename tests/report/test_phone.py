@@ -125,10 +125,12 @@ def test_the_data_behind_a_picture_is_downloaded_by_a_click_under_the_page_s_pol
         browser.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(kept))
         target = browser.ask("Target.createTarget", url=page.as_uri())["result"]["targetId"]
         session = browser.ask("Target.attachToTarget", targetId=target, flatten=True)["result"]["sessionId"]
-        asked = {"expression": "document.querySelectorAll('a[download]').length"}
+        asked = {
+            "expression": "document.readyState == 'complete' ? document.querySelectorAll('a[download]').length : 0"
+        }
         for _ in range(100):
             n_links = browser.ask("Runtime.evaluate", session, **asked)["result"]["result"].get("value", 0)
-            if n_links >= 4:  # fewer may be there while the page is still being read
+            if n_links:
                 break
             time.sleep(0.1)
         assert n_links >= 4

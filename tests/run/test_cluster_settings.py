@@ -18,10 +18,11 @@ import typer
 from forgetgauge.cli import app
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import Named
-from forgetgauge.run.assignments import Sources
+from forgetgauge.run.assignments import Assignment, Sources
 from forgetgauge.run.cluster import asked, connection, nodes
 from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.environment import SOURCE, differences, environment, source_digest
+from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import NODE, Nodes
 from forgetgauge.run.cluster.sending import gathered
 from forgetgauge.run.cluster.serving import Received
@@ -258,3 +259,13 @@ def test_the_folder_of_a_killed_process_is_deleted_and_that_of_a_living_one_is_n
     assert sorted(tmp_path.iterdir()) == sorted([used, new, strange])
     held.close()
     other.close()
+
+
+def test_what_waits_to_be_sent_out_again_is_not_being_worked_on():
+    """Or the seconds of its pause would count against the job's limit of time."""
+    flight = Flight(
+        Assignment((), frozenset()), {}, Demand(1.0, 0.0, 0), node=("id", "name"), arrived=1.0, begun=2.0, n_lost=1
+    )
+    paused = Paused()
+    paused.add(flight)
+    assert (flight.node, flight.arrived, flight.begun) == (None, None, None)

@@ -227,6 +227,24 @@ def test_where_a_trial_loses_the_gpu_nothing_else_is_to_blame():
     assert tried.device_lost
 
 
+def test_a_lost_gpu_is_charged_to_the_job_that_ran_and_not_to_those_behind_it(tmp_path, monkeypatch):
+    jobs = tuple(MadeUp("decide", {"i": i}) for i in range(4))
+
+    def made(those, *_):
+        if those[0] is jobs[1]:
+            raise RuntimeError("CUDA error")
+        return [Artefact({"decisions": np.zeros(2, dtype=bool)}, {})]
+
+    monkeypatch.setattr(worker, "_made", made)
+    monkeypatch.setattr(worker, "refuse_wrong_output", lambda *_: None)
+    monkeypatch.setattr(worker.Worker, "_has_lost_its_device", lambda self: True)
+    done = worker.Worker(tmp_path, Sources({})).perform(Assignment(jobs, frozenset(job.key for job in jobs)), {})
+    assert done.device_lost
+    assert (list(done.receipts), list(done.failures)) == ([jobs[0].key], [jobs[1].key])
+    assert done.failures[jobs[1].key].tries == N_LIVES
+    assert done.seconds > 0
+
+
 def raised(error: BaseException) -> None:
     raise error
 

@@ -319,7 +319,6 @@ class LosesOneOfMany(InThisProcess):
 
     def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
         assignment, _ = self.waiting[-1]
-        self.sizes = [*getattr(self, "sizes", []), (assignment.jobs[0].kind, len(assignment.jobs))]
         names = [job.label for job in assignment.jobs]
         if "signals 1" not in names:
             return super().next(timeout)

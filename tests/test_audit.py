@@ -32,6 +32,9 @@ WRITE = {".npz": write_npz, ".csv": write_csv}
 K, N_CLASSES = 6, 3
 
 
+PAGE_CHANGED = "report.html was changed after it was written, or not finished: `report` writes it again\n"
+
+
 def made_up(*, pairs=2, seeds=1, methods=("model",), seed=0, memory=2.0) -> dict[str, np.ndarray]:
     """The columns of a valid file: what is forgotten keeps a higher true logit; shadows likewise."""
     rng = np.random.default_rng(seed)
@@ -147,6 +150,20 @@ def test_what_is_written_to_a_folder_is_a_result_with_a_report(run, tmp_path):
     assert "neg-grad" in render_table(again)
     assert "neg-grad" in render_report(again)
     assert "torch" not in result.environment
+
+
+def test_another_audit_in_the_same_folder_does_not_take_the_place_of_the_first(tmp_path, call):
+    told = []
+    for seed in (0, 0, 1):
+        write_npz(tmp_path / "scores.npz", made_up(seed=seed))
+        code, _, err = call("audit", tmp_path / "scores.npz", "--out", tmp_path / "out", "-q")
+        told.append((code, "held another audit" in err))
+    assert told == [(0, False), (0, False), (0, True)]
+    names = ["report-1.html", "report.html", "result-1.json", "result.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    assert call("verify", tmp_path / "out/result-1.json")[0] == 0
+    (tmp_path / "out/report.html").write_text("Q = 1")
+    assert call("verify", tmp_path / "out")[:2] == (1, PAGE_CHANGED)
 
 
 def test_a_folder_that_keeps_a_run_is_not_overwritten(run, tmp_path):

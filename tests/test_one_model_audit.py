@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+import forgetgauge
 from forgetgauge.auditing import audit_one_model, make_draw
 from forgetgauge.auditing.draw import OWN_SEED, Draw, read_draw
 from forgetgauge.auditing.one_model import _Audit
@@ -496,6 +497,47 @@ def test_the_command_draws(listed, call):
     assert "have to take your word" in text
     assert json.loads(out.read_text())["kind"] == "points"
     assert call("draw", listed, "--forget", 10, "--out", out)[0] == 2
+
+
+@pytest.mark.parametrize("by", ["command", "function"])
+def test_another_audit_in_the_same_folder_does_not_take_the_place_of_the_first(listed, call, by):
+    draw, folder, kept = make(listed), listed.parent / "out", []
+    for strength in (1.5, 1.5, 0.0, 0.5):
+        np.savez(listed.parent / "file.npz", **outputs(draw, strength))
+        if by == "command":
+            code, _, err = call(
+                "audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--out", folder
+            )
+            kept += [line.rpartition("/")[2] for line in err.splitlines() if "held another audit" in line]
+            assert code == 0
+        else:
+            forgetgauge.audit(listed.parent / "file.npz", listed.parent / "draw.json", out=folder, progress=False)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        f"evidence{number}.{suffix}" for number in ("", "-1", "-2") for suffix in ("html", "json")
+    )
+    assert kept == (["evidence-1.json", "evidence-2.json"] if by == "command" else [])
+    stored = [read_record(folder / f"evidence{n}.json", OneModelResult) for n in ("-1", "-2")]
+    assert [model.verdict for found in stored for model in found.models.values()] == [
+        "still visible",
+        "not distinguishable from retraining at this resolution",
+    ]
+    assert call("verify", folder / "evidence-1.json")[0] == 0
+
+
+def test_a_page_of_evidence_that_was_changed_is_found_beside_it(listed, call):
+    folder = listed.parent / "out"
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 1.5))
+    call("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--out", folder)
+    assert call("verify", folder)[0] == 0
+    page = folder / "evidence.html"
+    page.write_text(page.read_text().replace("still visible", "not distinguishable"))
+    code, out, _ = call("verify", folder)
+    assert (code, out) == (
+        1,
+        "evidence.html was changed after it was written, or not finished: `report` writes it again\n",
+    )
+    assert call("report", folder)[0] == 0
+    assert call("verify", folder)[0] == 0
 
 
 def test_evidence_that_was_changed_is_refused_and_verify_says_where(listed, call):

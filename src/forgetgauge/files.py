@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import math
 import os
@@ -150,3 +151,31 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file, whole or not at all."""
     with written_whole(path) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def set_aside(path: Path, content: str, *beside: Path) -> Path | None:
+    """Rename a record that says something else than the one that is to be written there, and what belongs to it; where
+    it is now, or None. `evidence.json` becomes `evidence-1.json`, or the first number that is free."""
+    with writing(path):
+        if not path.is_file() or _said(path.read_bytes()) == _said(content.encode("utf-8")):
+            return None
+        number = next(n for n in itertools.count(1) if not _numbered(path, n).exists())
+        for each in (path, *beside):
+            if each.is_file():
+                os.replace(each, _numbered(each, number))
+        return _numbered(path, number)
+
+
+def _said(text: bytes) -> Any:
+    """A record without when and where it was made; what is none, as it is."""
+    try:
+        record = parse_json(text)
+    except ValueError:
+        return text
+    if not isinstance(record, dict):
+        return text
+    return {key: value for key, value in record.items() if key not in ("environment", "sha256")}
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")

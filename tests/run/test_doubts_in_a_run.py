@@ -67,6 +67,15 @@ def test_over_forgetting_and_copied_models_are_named_and_plain_methods_are_not()
     assert len(result.games[0].warnings) == 2  # none of them on retrain and none
 
 
+@pytest.mark.parametrize(("by", "n_words"), [("point", 1), ("group", 0)])
+def test_a_game_that_cuts_groups_says_so(by, n_words):
+    learner = {"model": "causal-lm", "model_params": {"vocab": 256}, "optimiser": "adamw", "lr": 5e-3, "epochs": 1}
+    how = {"pairs": 1, "shadows": 2, "adversaries": ["loss"], "learner": learner, "alpha": 0.5}
+    result = evaluate(unlearner="none", data="people", data_params={"people": 24, "vocab": 256}, by=by, **how)
+    said = "belong to 24 groups, but the game draws points one by one"
+    assert " ".join(result.games[0].warnings).count(said) == n_words
+
+
 def test_one_retrained_model_for_both_sides_is_no_copy():
     result = evaluate(unlearner="retrain", data=blobs(), share_retrain=True, **HOW)
     assert result.methods["retrain"].quality == 1

@@ -21,6 +21,7 @@ from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
 from forgetgauge.errors import DoubtfulResult, UserError, unknown_name
+from forgetgauge.files import set_aside
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.direction import rank_differences
 from forgetgauge.game.intervals import IntervalKind
@@ -75,12 +76,20 @@ def audit_file(
     for line in result.games[0].warnings:
         warnings.warn(line, DoubtfulResult, stacklevel=3)
     if out is not None:
-        folder = RunFolder(Path(out))
-        if folder.run_file.exists():
-            raise UserError(f"{out}: a run is kept in this folder; name another one for the audit")
-        folder.create()
-        folder.write_text(folder.result, result.to_json())
+        keep_audit(result, Path(out))
     return result
+
+
+def keep_audit(result: Result, out: Path) -> Path | None:
+    """Write `result.json` to a folder; where another audit's stood there, it stays under the name that is returned."""
+    folder = RunFolder(out)
+    if folder.run_file.exists():
+        raise UserError(f"{out}: a run is kept in this folder; name another one for the audit")
+    folder.create()
+    text = result.to_json()
+    earlier = set_aside(folder.result, text, folder.report)
+    folder.write_text(folder.result, text)
+    return earlier
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from forgetgauge.cli.options import Json, Quiet, one_by_one, say
-from forgetgauge.cli.showing import TABLE, Form, asked_for, show, show_evidence
+from forgetgauge.cli.showing import TABLE, Form, asked_for, say_set_aside, show, show_evidence
 from forgetgauge.errors import UserError
 
 
@@ -49,6 +49,7 @@ def audit(
 ) -> None:
     """Judge your own models by their outputs: those of swap pairs or, with --draw or --requests, the one you have."""
     from forgetgauge import auditing
+    from forgetgauge.auditing.playing import keep_audit
     from forgetgauge.store.runfolder import RunFolder
 
     form = asked_for(form, as_json)
@@ -57,16 +58,17 @@ def audit(
         for name, given in {"--states": states, "--points": points}.items():
             if given:
                 raise UserError(f"{name} belongs to the test of one model, which needs --draw or --requests")
-        auditing.audit(
+        judged = auditing.audit(
             file,
-            out=target,
             adversaries=adversary,
             level=level,
             delta=delta,
             interval=interval,
             progress=not quiet,
         )
+        earlier = keep_audit(judged, target)
         show(RunFolder(target), form)
+        say_set_aside(earlier)
         return
     found = auditing.audit(
         file,

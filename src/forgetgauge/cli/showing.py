@@ -19,7 +19,7 @@ import typer
 
 from forgetgauge.cli.options import Json, say
 from forgetgauge.errors import UserError
-from forgetgauge.files import write_whole
+from forgetgauge.files import set_aside, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.report.watching import shown_progress
 
@@ -105,12 +105,20 @@ def show_evidence(found: OneModelResult, target: Path, form: str = TABLE) -> Non
 
     folder = RunFolder(target)
     folder.create()
-    evidence, page = target / "evidence.json", target / "evidence.html"
-    folder.write_text(evidence, found.to_json())
+    evidence, page, text = target / "evidence.json", target / "evidence.html", found.to_json()
+    earlier = set_aside(evidence, text, page)
+    folder.write_text(evidence, text)
     folder.write_text(page, render_evidence_page(found))
     print_evidence(found, form)
     where = f"evidence: {evidence}\nreport: {page}"
     say(f"\n{where}" if form == TABLE else where, err=form != TABLE)
+    say_set_aside(earlier)
+
+
+def say_set_aside(earlier: Path | None) -> None:
+    """That another audit's numbers stood in the folder, and where they are now."""
+    if earlier is not None:
+        say(f"this folder held another audit, which is kept: {earlier}", err=True)
 
 
 def print_evidence(found: OneModelResult, form: str) -> None:

@@ -1,4 +1,5 @@
-"""What makes a data set doubtful although it can be read: classes without points, inputs that stand there twice."""
+"""What makes a data set doubtful although it can be read: classes without points, inputs that stand there twice, groups
+that a game cuts."""
 
 from __future__ import annotations
 
@@ -23,6 +24,18 @@ def doubts_of(dataset: Dataset) -> list[str]:
     return [
         *label_gaps(np.unique(dataset.points.host_classes), what),
         *copied_inputs(dataset.points.whole_inputs.cpu().numpy(), what),
+    ]
+
+
+def cut_groups(groups: Ints | None, what: str) -> list[str]:
+    """Of a game that draws points one by one: whether the points belong to groups, which it then cuts."""
+    n_groups = 0 if groups is None else len(np.unique(groups))
+    if groups is None or n_groups == len(groups):
+        return []
+    return [
+        f"{what}: its {len(groups)} points belong to {n_groups} groups, but the game draws points one by one. What a "
+        "model forgets of a group it may still know from the group's other points, so Q does not say what is left of a "
+        'forgotten group; game.by = "group" draws whole groups.'
     ]
 
 

@@ -5,7 +5,7 @@ It loads nothing, runs nothing, and the same evidence gives the same bytes; ever
 
 from __future__ import annotations
 
-from forgetgauge.report.html import template
+from forgetgauge.report.html import template, with_digest
 from forgetgauge.report.meaning import meaning
 from forgetgauge.report.one_model import chance, looked_for
 from forgetgauge.results.one_model import (
@@ -36,9 +36,9 @@ LIMIT_OF_REQUESTS = (
 
 
 def render_evidence_page(found: OneModelResult) -> str:
-    """The whole page."""
+    """The whole page. Its last line is the digest of the others."""
     lacking = unstated(found)
-    return template("evidence.html.j2").render(
+    page = template("evidence.html.j2").render(
         found=found,
         models=[(name, model, _tests(model)) for name, model in found.models.items()],
         meaning=meaning,
@@ -51,6 +51,7 @@ def render_evidence_page(found: OneModelResult) -> str:
         rests_on=[(sentence, sentence not in lacking) for sentence in rests_on(found.origin).values()],
         limits=limits(found),
     )
+    return with_digest(page)
 
 
 def was_drawn(found: OneModelResult) -> bool:

@@ -108,11 +108,16 @@ def render_report(result: Result, points: Mapping[int, list[ShownPoints]] = Mapp
         on_order=on_order(result),
         reading=reading,
     )
+    return with_digest(page)
+
+
+def with_digest(page: str) -> str:
+    """The page and, as its last line, the digest of the others."""
     return f"{page}{DIGEST}{hashlib.sha256(page.encode()).hexdigest()} -->\n"
 
 
 def is_unchanged(page: bytes) -> bool:
-    """Whether a report is as it was written."""
+    """Whether a page is as it was written."""
     before, seal, after = page.rpartition(DIGEST.encode())
     return bool(seal) and after == f"{hashlib.sha256(before).hexdigest()} -->\n".encode()
 

@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.files import write_whole
+from forgetgauge.files import set_aside, write_whole
 from forgetgauge.report.comparison import (
     compared_table,
     differences_of,
@@ -181,7 +181,10 @@ class Result(Shown, record.Result):
         return drawn(frontier_chart(self), ax)
 
     def save(self, path: str | Path) -> None:
-        """Write it: to a name that ends in .json the result, in .html the report; to any other, a folder with both."""
+        """Write it: to a name that ends in .json the result, in .html the report; to any other, a folder with both.
+
+        A folder keeps another result that it holds, under a number.
+        """
         from forgetgauge.report.html import render_report
 
         _save(Path(path), "result.json", self.to_json, "report.html", lambda: render_report(self))
@@ -250,7 +253,10 @@ class Evidence(Shown, one_model.OneModelResult):
         return drawn(evidence_chart(self), ax)
 
     def save(self, path: str | Path) -> None:
-        """Write it: to a name that ends in .json the evidence, in .html the page; to any other, a folder with both."""
+        """Write it: to a name that ends in .json the evidence, in .html the page; to any other, a folder with both.
+
+        A folder keeps other evidence that it holds, under a number.
+        """
         from forgetgauge.report.evidence_html import render_evidence_page
 
         _save(Path(path), "evidence.json", self.to_json, "evidence.html", lambda: render_evidence_page(self))
@@ -379,7 +385,9 @@ def _save(path: Path, name: str, record_text: Any, page: str, page_text: Any) ->
     if one_file is not None:
         write_whole(path, one_file())
     else:
-        write_whole(path / name, record_text())
+        text = record_text()
+        set_aside(path / name, text, path / page)
+        write_whole(path / name, text)
         write_whole(path / page, page_text())
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Role
 from forgetgauge.attack.memorisation import hardest, memorisation
-from forgetgauge.data.doubts import doubts_of
+from forgetgauge.data.doubts import cut_groups, doubts_of
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity
 from forgetgauge.game.arrays import Ints
@@ -275,7 +275,8 @@ def initialise(job: InitialiseJob, inputs: Mapping[str, Artefact], data: WorkerD
     columns = {name: column for name in job.columns if (column := coded(dataset.columns[name])) is not None}
     arrays |= {f"column {name}": codes[target] for name, (_, codes) in columns.items()}
     named = {"columns": {name: values for name, (values, _) in columns.items()}} if columns else {}
-    return Artefact(arrays, {"doubts": doubts_of(dataset), **named})
+    cut = cut_groups(dataset.points.groups, f"data '{dataset.name}'") if groups is None else []
+    return Artefact(arrays, {"doubts": [*doubts_of(dataset), *cut], **named})
 
 
 def sensitivity_weights(

@@ -9,6 +9,7 @@ were trained as the run file says, cannot be verified.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from forgetgauge.errors import UserError, line_of, unknown_name
@@ -28,6 +29,8 @@ from forgetgauge.store.transfer import import_run
 
 SOURCES = ("decisions", "signals")
 """What a result is computed from again."""
+AUDITS = {"result.json": "report.html", "evidence.json": "evidence.html"}
+"""What an audit leaves in its folder, and the page of it."""
 
 
 def verify(path: Path, source: str = "decisions") -> Verified:
@@ -37,12 +40,12 @@ def verify(path: Path, source: str = "decisions") -> Verified:
     """
     if source not in SOURCES:
         raise UserError(unknown_name("source", source, SOURCES))
-    if path.is_dir() and not (path / "run.json").exists() and (path / "result.json").exists():
-        path = path / "result.json"  # of an audit
-    if path.is_dir() and not (path / "run.json").exists() and (path / "evidence.json").exists():
-        path = path / "evidence.json"
     if path.is_dir():
-        return _verify_folder(RunFolder.at(path), source)
+        audit = None if (path / "run.json").exists() else next((one for one in AUDITS if (path / one).exists()), None)
+        if audit is None:
+            return _verify_folder(RunFolder.at(path), source)
+        found = verify(path / audit, source)
+        return replace(found, problems=(*found.problems, *_changed_page(path / AUDITS[audit])))
     if path.suffix == ".json":
         if source == "signals":
             raise UserError(f"{path}: a result carries decisions alone; its run folder or export has the signals")
@@ -56,6 +59,12 @@ def verify(path: Path, source: str = "decisions") -> Verified:
         except UserError as error:
             return Verified(0, 0, (str(error),))
         return _verify_folder(folder, source)
+
+
+def _changed_page(path: Path) -> list[str]:
+    if not path.exists() or is_unchanged(path.read_bytes()):
+        return []
+    return [f"{path.name} was changed after it was written, or not finished: `report` writes it again"]
 
 
 def _is_evidence(path: Path) -> bool:
@@ -89,8 +98,7 @@ def _verify_folder(folder: RunFolder, source: str) -> Verified:
     except Exception as error:  # an artefact with a right digest may hold anything
         return Verified(kept, 0, (f"an artefact holds what no job makes: {type(error).__name__}: {error}",))
     alone = verify_result(folder.result)
-    if folder.report.exists() and not is_unchanged(folder.report.read_bytes()):
-        problems.append("report.html was changed after it was written, or not finished: `report` writes it again")
+    problems += _changed_page(folder.report)
     try:
         stored = read_result(folder.result, sealed=False)
     except UserError:

@@ -6,6 +6,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,25 @@ count = 2
 
 ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "results", "store"))
 """Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any):
+    """Tests of a file that makes something once for all of them run in one process: else every process makes it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsShared(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return path if makes_once(config.rootpath / path) else nodeid
+
+    return ByWhatIsShared(config, log)
+
+
+@functools.cache
+def makes_once(path: Path) -> bool:
+    """Whether a file of tests has a fixture that is made once."""
+    return 'scope="module"' in path.read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(wrapper=True)

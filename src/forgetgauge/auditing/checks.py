@@ -206,7 +206,7 @@ def _copies_of_points(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
         return []
     return [
         f"{len(alike)} of {len(models[0])} points of the shadow models have outputs that another one has, too, under "
-        f"two models, row {models[0][alike[0]]} for example: {what}, and perhaps in yours. {harm}"
+        f"two models, number {models[0][alike[0]] + 1} of their rows for example: {what}, and perhaps in yours. {harm}"
     ]
 
 

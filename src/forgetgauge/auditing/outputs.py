@@ -348,8 +348,14 @@ class Reader:
         finite = np.isfinite(column).reshape(len(column), -1).all(axis=1)
         if not finite.all():
             first, n = int(np.flatnonzero(~finite)[0]), int((~finite).sum())
-            self._refuse(f"{name}: NaN or infinite in {n} of {len(column)} rows, the first is row {first}")
+            self._refuse(f"{name}: NaN or infinite in {n} of {len(column)} rows, {self._place(name, first)} first")
         return column
+
+    def _place(self, name: str, row: int) -> str:
+        """Where a row is: its point has a name in every format; rows of a table are counted over all sets."""
+        block = next((block for block in ("shadow_", "reference_") if name.startswith(block)), "")
+        points = self.raw.get(f"{block}point")
+        return f"number {row + 1} (counted from 1)" if points is None else f"that of point {points[row]}"
 
     def _without_log_zero(self, name: str, column: Array) -> Array:
         """−∞ is the logarithm of a probability of 0: clipped, unless a row has nothing else."""

@@ -27,7 +27,7 @@ from forgetgauge.records import read_record
 from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.resolution import resolution_of
-from forgetgauge.results.verdict import COARSE, INCONCLUSIVE
+from forgetgauge.results.verdict import COARSE, INCONCLUSIVE, STILL_VISIBLE
 from forgetgauge.seal import with_seal
 
 N = 240
@@ -470,6 +470,38 @@ def test_what_it_rests_on_is_recorded_and_what_is_not_stated_is_told(listed, cal
 def test_a_file_that_does_not_fit_the_draw_is_refused(listed, change, why):
     with pytest.raises(UserError, match=why):
         audited(listed, change(outputs(make(listed), 0.0)))
+
+
+@pytest.mark.parametrize("kind", ["points", "groups", "pairs"])
+def test_a_reference_model_that_knows_f_by_itself_is_refused_by_name(listed, kind):
+    """The original model, say: calibrated by it, an honest model's answers would show every point of F."""
+    how = {"points": {}, "groups": {"n_forget": 20, "by": "person"}, "pairs": {"n_forget": 0, "pairs": "pair"}}[kind]
+    draw = make(listed, **how)
+    honest = outputs(draw, 0.0)
+    n, in_forget = len(honest["point"]), np.isin(honest["point"], draw.forget)
+    said = np.random.default_rng(5).normal(size=(3, n))
+    block = {"reference_model": np.repeat(["a", "b", "original"], n), "reference_point": np.tile(honest["point"], 3)}
+    found = audited(listed, {**honest, **block, "reference_score": said.ravel()})
+    assert found.models["model"].verdict != STILL_VISIBLE
+    said[2] += 3.0 * in_forget
+    with pytest.raises(UserError, match="reference model original tells points of F from points of T by itself"):
+        audited(listed, {**honest, **block, "reference_score": said.ravel()})
+
+
+def test_reference_models_that_ignore_the_draw_are_seldom_refused(listed):
+    draw, refused = make(listed), 0
+    for seed in range(300):
+        said = np.random.default_rng(seed).normal(size=(4, len(draw.forget) + len(draw.unseen)))
+        columns = outputs(draw, 0.0, seed=seed)
+        block = {
+            "reference_model": np.repeat(np.arange(4), said.shape[1]),
+            "reference_point": np.tile(columns["point"], 4),
+        }
+        try:
+            audited(listed, {**columns, **block, "reference_score": said.ravel()})
+        except UserError:
+            refused += 1
+    assert refused <= 3  # 0.3 are expected
 
 
 def test_points_that_were_not_drawn_are_left_out(listed):

@@ -78,10 +78,11 @@ def audited(tmp_path, columns, **how) -> OneModelResult:
 
 def told(tmp_path, call, columns, *options):
     """(first line, all, record) of the command."""
+    folder = tmp_path / f"out-{len(list(tmp_path.glob('out-*')))}"
     np.savez(tmp_path / "file.npz", **columns)
-    code, out, err = call("audit", tmp_path / "file.npz", "--requests", "--out", tmp_path / "out", *options)
+    code, out, err = call("audit", tmp_path / "file.npz", "--requests", "--out", folder, *options)
     assert (code, err) == (0, "")
-    return out.splitlines()[0], out, read_record(tmp_path / "out/evidence.json", OneModelResult)
+    return out.splitlines()[0], out, read_record(folder / "evidence.json", OneModelResult)
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def test_what_follows_from_the_tests_without_the_model_is_computed_again(tmp_pat
         columns = {name: one for name, one in columns.items() if not name.startswith("reference")}
         columns["features"] = rng.normal(size=(160, 3))
     _, _, found = told(tmp_path, call, columns)
-    path = tmp_path / "out/evidence.json"
+    path = tmp_path / "out-0/evidence.json"
     assert call("verify", path)[0] == 0
     forgeries = {"missed": 0.001, "told_apart": True, "log10_p": -9.0, "by": []}
     for name, value in forgeries.items():

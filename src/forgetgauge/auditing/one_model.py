@@ -25,7 +25,7 @@ from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
 from forgetgauge.auditing.reading import read_audit_file
-from forgetgauge.auditing.reference_scores import reference_scores, refuse_followers
+from forgetgauge.auditing.reference_scores import reference_scores, refuse_followers, refuse_knowing
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
@@ -165,6 +165,9 @@ class _Audit:
         first = self._rows(str(file.outputs.method[0]))
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
+        if origin == DRAWN:  # of requests, that references tell F from T is what the blind test finds
+            units = self._units(first)
+            refuse_knowing(file, first, lambda score: self._test(None, score, in_forget, units))
         scored = [*self._scores(first)]
         fitted = None if adversaries is None else [name for name in adversaries if name not in scored]
         if file.shadows is None and fitted:

@@ -7,7 +7,7 @@ as the ratio itself does; tests by ranks see the order alone, so the ratio is th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.references import References
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Bools, Floats, Ints
-from forgetgauge.game.one_model import ranks_test
+from forgetgauge.game.one_model import ModelTest, ranks_test
 
 UNFITTED_A = 0.3
 """RMIA's a, its guess of how far models that saw a point are above others: no model is here to fit it on."""
@@ -108,6 +108,26 @@ def refuse_followers(file: AuditFile, rows: Ints, in_forget: Bools, group: Ints 
             f"{file.source}: reference models were trained on points of F {more} often than on points of T; they must "
             "ignore which points are in F, or their outputs tell it"
         )
+
+
+def refuse_knowing(file: AuditFile, rows: Ints, test: Callable[[Floats], ModelTest]) -> None:
+    """A reference model that tells F, which was drawn at random, from T by itself was trained on it, whatever is said
+    of it: compared with it, any model's answers would tell F."""
+    references = file.references
+    if references is None:
+        return
+    at = references.places(file.outputs.point[rows])
+    said = dict(references.scores)
+    if references.logits is not None:
+        said["loss of the logits"] = panel_values(references.panel(), NEGATIVE_LOSS)
+    limit = np.log(FOLLOWS_F / max(1, sum(len(scores) for scores in said.values())))
+    for scores in said.values():
+        for model, score in zip(references.models.tolist(), scores, strict=True):
+            if np.ptp(score[at]) > 0 and test(score[at]).log_p <= limit:
+                raise UserError(
+                    f"{file.source}: reference model {model} tells points of F from points of T by itself: it was "
+                    "trained on F, or on T, as the original model was, or was made from one that was; leave it out"
+                )
 
 
 def _mean_reading(references: References, reading: Reading) -> Floats:

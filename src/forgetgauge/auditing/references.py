@@ -28,6 +28,8 @@ REFERENCE = (
 class References:
     """Models and points: every model shows every point once."""
 
+    models: npt.NDArray[np.str_]
+    """(n_models,) their names, in ascending order."""
     points: npt.NDArray[np.str_]
     """(n_points,) their ids, in ascending order."""
     labels: Ints
@@ -98,6 +100,7 @@ def arranged(
         return column.reshape(len(ids), len(names), *column.shape[1:])
 
     return References(
+        models=ids,
         points=names,
         labels=label[first],
         member=table("member"),

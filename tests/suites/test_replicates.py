@@ -119,8 +119,9 @@ def test_a_record_with_holes_is_refused(tmp_path):
 
 
 def test_a_run_goes_with_replicates_alone(call, tmp_path):
-    code, _, err = call("reproduce", "table1", "--run", tmp_path)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--run goes with replicates alone" in err
+    for name in ("table1", "list", "page"):
+        code, out, err = call("reproduce", name, "--run", tmp_path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "--run goes with replicates alone" in err
     code, _, err = call("reproduce", "replicates", "--run", tmp_path / "nowhere")
     assert (code, err.count("\n")) == (2, 1)

@@ -111,13 +111,14 @@ def reproduce(
     options = RunOptions(executor, device, settings=settings_of(address, resources, shared_store))
     wanted = _chosen(names)
     if column:
-        _refuse_columns(wanted)
-    if replicates > 1:
-        _refuse_replicates(wanted)
+        _refuse_columns(wanted, column, scale.value)
+    for option, is_given in (("--replicates", replicates > 1), ("--missing", missing), ("--together", together)):
+        if is_given:
+            _refuse_others_than_tables(wanted, option)
+    if run is not None and wanted != [REPLICATES]:
+        raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
     if results is not None and not next(path for path in (results, *results.parents) if path.exists()).is_dir():
         raise UserError(f"--results {results}: not a folder")
-    if (missing or together) and wanted in ([LIST], [PAGE]):
-        raise UserError(f"--{'missing' if missing else 'together'} goes with tables: {wanted[0]} plays nothing")
     if wanted == [LIST]:
         say(_listing())
         return
@@ -125,8 +126,6 @@ def reproduce(
         _write_pages(results or RESULTS, out or PAGE_FILE)
         return
     if run is not None:
-        if wanted != [REPLICATES]:
-            raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
         _replicates_of(run, results)
         return
     limit = seconds_of(time_limit)
@@ -167,21 +166,26 @@ def _chosen(names: list[str]) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def _refuse_columns(wanted: list[str]) -> None:
-    """Rather than play all where a part is asked for."""
+def _refuse_columns(wanted: list[str], asked: list[str], scale: str) -> None:
+    """Rather than play all where a part is asked for, or one table before it shows that the next has no such column."""
+    from forgetgauge.suites.accuracy import KINDS
+    from forgetgauge.suites.tables import suite
+
+    _refuse_others_than_tables(wanted, "--column", ACCURACY)
+    for name in wanted:
+        labels = list(KINDS) if name == ACCURACY else [column.label for column in suite(name, scale).columns]
+        for label in asked:
+            if label not in labels:
+                raise UserError(f"{name}: {unknown_name('column', label, labels)}")
+
+
+def _refuse_others_than_tables(wanted: list[str], option: str, *also: str) -> None:
+    """UserError where an option would have no effect."""
     from forgetgauge.suites.tables import OUTLINES
 
     for name in wanted:
-        if name not in {*OUTLINES, ACCURACY}:
-            raise UserError(f"--column goes with tables and {ACCURACY}: {name} has no columns")
-
-
-def _refuse_replicates(wanted: list[str]) -> None:
-    from forgetgauge.suites.tables import OUTLINES
-
-    for name in wanted:
-        if name not in OUTLINES:
-            raise UserError(f"--replicates goes with tables: {name} has trainings of its own")
+        if name not in {*OUTLINES, *also}:
+            raise UserError(f"{option} goes with {' and '.join(['tables', *also])}, not with {name}")
 
 
 @dataclass(frozen=True)
@@ -204,14 +208,12 @@ class Asked:
 def _those_missing(every: list[Asked], results: Path | None, column: list[str] | None) -> list[Asked]:
     """What is asked, less the columns that are kept; tables of which nothing is missing are named and left out."""
     from forgetgauge.suites.slices import missing_columns
-    from forgetgauge.suites.tables import OUTLINES, suite
+    from forgetgauge.suites.tables import suite
 
     if results is None or column:
         raise UserError("--missing looks for what --results has: give that, and no --column")
     found = []
     for asked in every:
-        if asked.name not in OUTLINES:
-            raise UserError(f"--missing goes with tables: {asked.name} has no columns")
         made = suite(asked.name, asked.scale, asked.replicates)
         labels = missing_columns(made, results / "reproduce" / asked.scale / asked.folder)
         if labels:
@@ -226,11 +228,8 @@ def _play_together(every: list[Asked], folder: Path, options: RunOptions, quiet:
     from forgetgauge.provenance import command_line
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.suites.invocation import play_together
-    from forgetgauge.suites.tables import OUTLINES, suite
+    from forgetgauge.suites.tables import suite
 
-    for asked in every:
-        if asked.name not in OUTLINES:
-            raise UserError(f"--together goes with tables: {asked.name} is none")
     if len(every) < 2:
         return
     suites = [suite(asked.name, asked.scale, asked.replicates) for asked in every]
@@ -361,6 +360,8 @@ def _write_pages(results: Path, target: Path) -> None:
 
     if not results.is_dir():
         raise UserError(f"{results}: {'not a folder' if results.exists() else 'no such folder'}: nothing to write up")
+    if target.is_dir():
+        raise UserError(f"--out {target}: a folder: name the Markdown page")
     if target.suffix.lower() in (".html", ".htm"):
         raise UserError(f"--out {target}: name the Markdown page; the HTML page is written beside it, as .html")
     found = read_findings(results)

@@ -42,14 +42,7 @@ FURTHER = {
     SPLITTING: "how far Q scatters for swap pairs and for random splits",
 }
 """What is no table of the paper -> what it is."""
-KEPT = (
-    "result.json",
-    "strengths.json",
-    "replicates.json",
-    "accuracy.json",
-    f"{SPLITTING}.json",
-    "invocations.jsonl",
-)
+KEPT = ("result.json", "strengths.json", "replicates.json", f"{SPLITTING}.json", "invocations.jsonl")
 PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
 
@@ -136,16 +129,19 @@ def reproduce(
         every = _those_missing(every, results, column)
     if together:
         _play_together(every, folder, replace(options, time_limit_s=limit), quiet, verbose)
-    failed = False
+    any_failed = False
     for asked in every:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             say(f"{asked.name}: not run: the time was up; the same command continues")
             continue
-        failed |= _one(asked, folder, replace(options, time_limit_s=left), quiet, verbose)
-        if results is not None:
+        has_failed, is_found = _one(asked, folder, replace(options, time_limit_s=left), quiet, verbose)
+        any_failed |= has_failed
+        if results is not None and is_found:
             _keep_one(asked, folder / asked.folder, results / "reproduce" / scale.value / asked.folder)
-    if failed:
+        elif results is not None:  # of an earlier command a record may lie there, perhaps by other settings
+            say(f"{asked.name}: not finished; what is kept stays as it is", err=True)
+    if any_failed:
         raise typer.Exit(1)
 
 
@@ -239,16 +235,16 @@ def _play_together(every: list[Asked], folder: Path, options: RunOptions, quiet:
         play_together(suites, folder, only=only, options=how, command=command_line())
 
 
-def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> bool:
-    """Run one and show it; True where jobs failed."""
+def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> tuple[bool, bool]:
+    """Run one and show it: (whether jobs failed, whether there is something to keep)."""
     from forgetgauge.provenance import command_line
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
 
     if asked.name == TOY:
-        return _toy(folder)
+        return _toy(folder), True
     if asked.name == ACCURACY:
-        return _accuracy(asked, folder, options, quiet)
+        return False, _accuracy(asked, folder, options, quiet)
     with started_ahead(options), shown_progress(quiet, verbose) as progress:
         play, text = _how_to_run(asked)
         invoked, found = play(asked.scale, folder, options=replace(options, progress=progress), command=command_line())
@@ -259,7 +255,7 @@ def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: 
         say(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
         say(line, err=True)
-    return bool(ending.failed)
+    return bool(ending.failed), found is not None
 
 
 def _how_to_run(asked: Asked) -> tuple[Callable[..., Any], Callable[[Any], str]]:
@@ -298,7 +294,7 @@ def _replicates_of(run: Path, results: Path | None) -> None:
 
 
 def _accuracy(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> bool:
-    """Nothing fails one by one here; what is missing says so."""
+    """Whether any models are trained; nothing fails one by one here, and what is missing says so."""
     from forgetgauge.provenance import command_line
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
 
@@ -308,10 +304,11 @@ def _accuracy(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> b
     say(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         say(f"stopped at the time limit: {KINDS[kind]}; the same command continues")
-    return False
+    return bool(found.kinds)
 
 
 def _toy(folder: Path) -> bool:
+    """Whether a number is not the paper's."""
     from forgetgauge.store.runfolder import RunFolder
     from forgetgauge.suites.toy import toy, toy_record, toy_table
 
@@ -334,12 +331,15 @@ def _listing() -> str:
 
 
 def _keep_one(asked: Asked, source: Path, target: Path) -> None:
-    """What the page is made from; the columns of a table join those that are kept already."""
+    """What the page is made from; columns join those that are kept already."""
+    from forgetgauge.suites.accuracy import keep_accuracy
     from forgetgauge.suites.slices import keep_table
     from forgetgauge.suites.tables import OUTLINES, suite
 
     if asked.name in OUTLINES:
         keep_table(suite(asked.name, asked.scale, asked.replicates), source, target, partial(say, err=True))
+    elif asked.name == ACCURACY:
+        keep_accuracy(source, target)
     else:
         _keep(source, target)
 

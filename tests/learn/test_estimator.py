@@ -155,6 +155,30 @@ def test_values_come_back_as_what_they_were(tmp_path):
     assert np.array_equal(again[5], mapped)
 
 
+def test_objects_in_a_set_stay_the_objects_that_they_are_elsewhere():
+    one = Counted().fit(X, Y)
+    tallies = [Tally() for _ in range(20)]
+    for n, tally in enumerate(tallies):
+        tally.n = n
+    one.some_, one.all_ = set(tallies), tallies
+    again = estimator_of(state_bytes(one, Counted()), Counted())
+    assert [tally.n for tally in again.all_] == list(range(20))
+    assert again.some_ == set(again.all_)
+
+
+class Branch:
+    """Of a tree that is an object in an object in an object."""
+
+
+def test_what_lies_too_deep_is_not_called_a_cycle():
+    one = Counted().fit(X, Y)
+    for _ in range(60):
+        branch, branch.below = Branch(), getattr(one, "root_", None)
+        one.root_ = branch
+    with pytest.raises(UserError, match="refers to itself, or lies more than 100 deep, and cannot be kept"):
+        state_bytes(one, Counted())
+
+
 class Connection:
     """What cannot be kept."""
 

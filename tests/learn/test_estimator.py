@@ -30,6 +30,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 import forgetgauge
@@ -153,6 +154,40 @@ def test_values_come_back_as_what_they_were(tmp_path):
     assert again[:5] == one.kept_[:5]
     assert type(again[5]) is np.ndarray
     assert np.array_equal(again[5], mapped)
+
+
+class Sharded(Own):
+    """Trees that see some columns each, in a list or an array; it does not say how many columns there are."""
+
+    def __init__(self, kind=list):
+        self.kind = kind
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        trees = [DecisionTreeClassifier(random_state=0).fit(X[:, :n], y) for n in (2, 3)]
+        self.estimators_ = self.kind(trees)
+        return self
+
+    def predict(self, X):
+        return self.estimators_[1].predict(X[:, :3])
+
+
+class OwnTree(Own):
+    """Calls things of its own what scikit-learn calls its own."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.tree_ = {"column": 0, "leaves": [0, 2]}
+        self._fit_X = self.indptr = self._dual_coef_ = self._predictors = X
+        return self
+
+
+@pytest.mark.parametrize("like", [Sharded(), Sharded(np.array), OwnTree()], ids=lambda like: repr(like))
+def test_an_own_estimator_may_use_the_names_of_scikit_learns(like):
+    one = clone(like).fit(X, Y)
+    again = estimator_of(state_bytes(one, like), like)
+    assert vars(again).keys() == vars(one).keys()
+    assert np.array_equal(again.predict(X), one.predict(X))
 
 
 def test_objects_in_a_set_stay_the_objects_that_they_are_elsewhere():

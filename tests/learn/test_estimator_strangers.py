@@ -12,6 +12,7 @@ import sklearn
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
+    IsolationForest,
     RandomForestClassifier,
     StackingClassifier,
 )
@@ -207,6 +208,17 @@ UNFIT = {
     "a tree's columns": (DecisionTreeClassifier(), set_to("tree_", WIDE.tree_), "columns of its tree"),
     "a forest's columns": (RandomForestClassifier(3), set_to("estimators_", [WIDE]), "columns of its trees"),
     "a forest without columns": (RandomForestClassifier(2), lambda one: delattr(one, "n_features_in_"), "n_features"),
+    "isolated trees' columns": (IsolationForest(n_estimators=1), put("estimators_", 0, WIDE), "columns of its trees"),
+    "isolated trees' share of columns": (
+        IsolationForest(n_estimators=1, max_features=2),
+        put("estimators_", 0, DecisionTreeClassifier().fit(X, Y)),
+        "columns of its trees",
+    ),
+    "columns of isolated trees": (
+        IsolationForest(n_estimators=1, max_features=2),
+        set_to("_max_features", 5),
+        "columns of its trees",
+    ),
     "no trees in a step": (
         GradientBoostingClassifier(n_estimators=2),
         put("estimators_", (1, 1), Bunch(tree_=None)),

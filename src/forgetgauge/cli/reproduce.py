@@ -203,7 +203,7 @@ class Asked:
 
 def _those_missing(every: list[Asked], results: Path | None, column: list[str] | None) -> list[Asked]:
     """What is asked, less the columns that are kept; tables of which nothing is missing are named and left out."""
-    from forgetgauge.suites.slices import missing_columns
+    from forgetgauge.suites.slices import missing_columns, take_from_others
     from forgetgauge.suites.tables import suite
 
     if results is None or column:
@@ -211,11 +211,13 @@ def _those_missing(every: list[Asked], results: Path | None, column: list[str] |
     found = []
     for asked in every:
         made = suite(asked.name, asked.scale, asked.replicates)
-        labels = missing_columns(made, results / "reproduce" / asked.scale / asked.folder)
+        target = results / "reproduce" / asked.scale / asked.folder
+        labels = missing_columns(made, target)
         if labels:
             found.append(replace(asked, columns=tuple(labels)))
-        else:
-            say(f"{asked.name}: nothing is missing")
+            continue
+        taken = ": its columns are taken from other tables" if take_from_others(made, target) else ""
+        say(f"{asked.name}: nothing is missing{taken}")
     return found
 
 

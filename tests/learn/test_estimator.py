@@ -232,6 +232,9 @@ def test_what_is_not_scikit_learns_is_refused_by_name():
     one.log_ = Connection()
     with pytest.raises(UserError, match=r"LogisticRegression: a tests.learn.test_estimator.Connection in its state"):
         state_bytes(one, LogisticRegression())
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [0.1]}, cv=2, scoring="accuracy")
+    with pytest.raises(UserError, match=r"GridSearchCV: the function accuracy_score in its state cannot be kept: only"):
+        state_bytes(fitted(search), search)
     one.log_ = [one]
     with pytest.raises(UserError, match="refers to itself"):
         state_bytes(one, LogisticRegression())

@@ -11,7 +11,7 @@ import copyreg
 import json
 import math
 from collections.abc import Callable, Iterator
-from types import MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Literal
 
 import numpy as np
@@ -119,6 +119,9 @@ class _Writer:
     def _object(self, value: Any, depth: int) -> Node:
         if id(value) in self.met:
             return {"again": self.met[id(value)][0]}
+        if isinstance(value, FunctionType):
+            why = "cannot be kept: only those among the estimator's parameters can"
+            raise UserError(f"{self.what}: the function {value.__qualname__} in its state {why}")
         try:
             reduced = value.__reduce_ex__(2)
         except Exception as error:

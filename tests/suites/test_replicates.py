@@ -102,6 +102,11 @@ def test_a_finished_run_tells_the_same_through_the_command_line(played, call, tm
     assert code == 0
     assert "Q over 3 replicates: digits, small-cnn, α = 0.1." in out
     assert read_replicates(tmp_path / "kept/run/replicates.json") == found
+    values = [{**run["games"][0], "value": value} for value in (0.1, 0.2)]
+    RunFolder(tmp_path / "run").write_run({**run, "games": values, "sweep": "game.alpha"})
+    code, _, err = call("reproduce", "replicates", "--run", tmp_path / "run")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "run: a sweep of 2 games; replicates are of one" in err
     run["games"][0]["seeds"] = 2
     RunFolder(tmp_path / "run").write_run(run)
     with pytest.raises(UserError, match="2 replicates of a split"):

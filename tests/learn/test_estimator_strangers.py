@@ -12,6 +12,7 @@ import sklearn
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
+    IsolationForest,
     RandomForestClassifier,
     StackingClassifier,
 )
@@ -70,11 +71,43 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize("name", INSIDE)
-def test_nothing_else_is_made_inside_an_estimator(name):
+POPEN = {"list": [{"list": ["true"]}]}
+CALLS = [
+    made("os:system", "true"),
+    made("builtins:eval", "1"),
+    made("numpy.testing._private.utils:runstring", "1", {"dict": []}),
+    made("sklearn.utils.parallel:joblib.externals.loky.backend.utils.subprocess.Popen", POPEN),
+    made("sklearn._loss._loss:CyHalfSquaredError.__class__", 0),
+    made("sklearn.tree._tree:__pyx_unpickle_Enum.__class__", 0),
+    {"new": ["sklearn.callback._transport:ListenerHandle", {"list": ["a", "b"]}, None, None, None]},
+    made("sklearn.utils:check_random_state", 0),
+    {"new": ["subprocess:Popen", {"list": []}, None, None, None]},
+]
+DAMAGED = [
+    {"class": "builtins:object"},
+    {"given": "nothing"},
+    {"array": ["<f8", [10**6], 0, "C"]},
+    {"array": ["|O", [1], 0, "C"]},
+    {"array": ["<f8", [10**30], 0, "C"]},
+    {"unknown": 0},
+    {"_getattribute__": "known"},
+    {"again": 7},
+    {},
+]
+
+
+@pytest.mark.parametrize("node", [*INSIDE.values(), *CALLS, *DAMAGED], ids=lambda node: json.dumps(node)[:60])
+def test_nothing_else_is_made_inside_an_estimator(node):
     assert estimator_of(packed(holding(3)), LogisticRegression()).coef_ == 3
     with pytest.raises(UserError, match="a stored scikit-learn model cannot be read"):
-        estimator_of(packed(holding(INSIDE[name])), LogisticRegression())
+        estimator_of(packed(holding(node)), LogisticRegression())
+
+
+@pytest.mark.parametrize("node", [[1], {"list": []}, None, 3])
+def test_what_may_lie_in_an_estimator_is_none(node):
+    assert estimator_of(packed(holding(node)), LogisticRegression()).coef_ == (node if node != {"list": []} else [])
+    with pytest.raises(UserError, match="but the run's is a LogisticRegression"):
+        estimator_of(packed(node), LogisticRegression())
 
 
 def test_the_whole_is_of_the_runs_own_class():
@@ -207,6 +240,17 @@ UNFIT = {
     "a tree's columns": (DecisionTreeClassifier(), set_to("tree_", WIDE.tree_), "columns of its tree"),
     "a forest's columns": (RandomForestClassifier(3), set_to("estimators_", [WIDE]), "columns of its trees"),
     "a forest without columns": (RandomForestClassifier(2), lambda one: delattr(one, "n_features_in_"), "n_features"),
+    "isolated trees' columns": (IsolationForest(n_estimators=1), put("estimators_", 0, WIDE), "columns of its trees"),
+    "isolated trees' share of columns": (
+        IsolationForest(n_estimators=1, max_features=2),
+        put("estimators_", 0, DecisionTreeClassifier().fit(X, Y)),
+        "columns of its trees",
+    ),
+    "columns of isolated trees": (
+        IsolationForest(n_estimators=1, max_features=2),
+        set_to("_max_features", 5),
+        "columns of its trees",
+    ),
     "no trees in a step": (
         GradientBoostingClassifier(n_estimators=2),
         put("estimators_", (1, 1), Bunch(tree_=None)),

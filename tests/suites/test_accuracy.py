@@ -76,6 +76,25 @@ def test_a_kind_is_not_begun_where_the_other_took_longer_than_is_left(quick, tmp
     assert play_accuracy("smoke", tmp_path, device="cpu", time_limit_s=480)[1] == []
 
 
+def test_a_kind_that_was_kept_of_another_machine_stays_where_the_recipe_is_the_same(quick, call, tmp_path, monkeypatch):
+    kept = tmp_path / "kept/reproduce/smoke/accuracy/accuracy.json"
+
+    def play(machine, kind):
+        how = ("--out", tmp_path / machine, "--results", tmp_path / "kept", "--device", "cpu", "--quiet")
+        assert call("reproduce", "accuracy", "--column", kind, *how)[0] == 0
+        return read_accuracy(kept)
+
+    first = play("one", "flip-crop")
+    both = play("other", "none")
+    assert list(both.kinds) == ["none", "flip-crop"]
+    assert both.kinds["flip-crop"] == first.kinds["flip-crop"]
+    monkeypatch.setitem(RECIPES, "smoke", Recipe("digits", {"model": "mlp", "epochs": 2}, 2))
+    assert list(play("third", "none").kinds) == ["none"]
+    kept.write_text("{")
+    code, _, err = call("reproduce", "accuracy", "--out", tmp_path / "third", "--results", tmp_path / "kept", "--quiet")
+    assert (code, err.count("\n"), kept.read_text()) == (2, 1, "{")
+
+
 @pytest.mark.filterwarnings("error")
 def test_one_model_has_no_deviation_and_a_learner_may_not_tell_its_epochs(tmp_path):
     record = FullData("paper", "cifar10", "0", 9, 9, {}, 1, {"none": Trained([0.85], 1.0, "cpu", "solo", "", "")})

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
+from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import frontier, replicates, tables
+from forgetgauge.suites.accuracy import FullData
 from forgetgauge.suites.frontier import frontier_text, read_frontiers
 from forgetgauge.suites.replicates import read_replicates, replicates_of, replicates_of_run, replicates_text
 
@@ -99,6 +102,11 @@ def test_a_finished_run_tells_the_same_through_the_command_line(played, call, tm
     assert code == 0
     assert "Q over 3 replicates: digits, small-cnn, α = 0.1." in out
     assert read_replicates(tmp_path / "kept/run/replicates.json") == found
+    values = [{**run["games"][0], "value": value} for value in (0.1, 0.2)]
+    RunFolder(tmp_path / "run").write_run({**run, "games": values, "sweep": "game.alpha"})
+    code, _, err = call("reproduce", "replicates", "--run", tmp_path / "run")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "run: a sweep of 2 games; replicates are of one" in err
     run["games"][0]["seeds"] = 2
     RunFolder(tmp_path / "run").write_run(run)
     with pytest.raises(UserError, match="2 replicates of a split"):
@@ -119,8 +127,26 @@ def test_a_record_with_holes_is_refused(tmp_path):
 
 
 def test_a_run_goes_with_replicates_alone(call, tmp_path):
-    code, _, err = call("reproduce", "table1", "--run", tmp_path)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--run goes with replicates alone" in err
+    for name in ("table1", "list", "page"):
+        code, out, err = call("reproduce", name, "--run", tmp_path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "--run goes with replicates alone" in err
     code, _, err = call("reproduce", "replicates", "--run", tmp_path / "nowhere")
     assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("name", ["strengths", "replicates", "swap-vs-random", "accuracy"])
+def test_a_record_of_an_earlier_command_is_not_kept_for_one_that_found_nothing(name, call, tmp_path, monkeypatch):
+    """Perhaps it is of other settings."""
+    (tmp_path / "out" / name).mkdir(parents=True)
+    (tmp_path / "out" / name / f"{name}.json").write_text("old")
+    ending = Ending(n_run=3, n_missing=4, failed={}, out_of_time=True)
+    for play in ("frontier.play_frontiers", "replicates.play_replicates", "swap_vs_random.play_splitting"):
+        monkeypatch.setattr(f"forgetgauge.suites.{play}", lambda *_, **__: (SimpleNamespace(ending=ending), None))
+    nothing = FullData("smoke", "digits", "0", 9, 9, {}, 2, {})
+    monkeypatch.setattr("forgetgauge.suites.accuracy.play_accuracy", lambda *_, **__: (nothing, ["none"]))
+    how = ("--out", tmp_path / "out", "--results", tmp_path / "kept", "--executor", "inline", "--quiet")
+    code, out, err = call("reproduce", name, *how)
+    assert (code, err) == (0, f"{name}: not finished; what is kept stays as it is\n")
+    assert "stopped at the time limit" in out
+    assert not (tmp_path / "kept").exists()

@@ -15,7 +15,10 @@ from forgetgauge.results.record import Result, read_result
 from forgetgauge.results.verified import verify_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import slices as keeping
+from forgetgauge.suites import tables
+from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.invocation import NOT_ASKED, play_suite, play_together
+from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.records import read_comparison
 from forgetgauge.suites.slices import OTHER_SETTINGS, Finished, _joined, _made_of, keep_table, missing_columns
 from forgetgauge.suites.spent import spent_on_tables, totals
@@ -362,12 +365,12 @@ def test_columns_of_older_results_share_their_time_and_have_failures_where_pairs
     result = result_of({"0.1": {"ssd": method(0.5, None)}, "1.0": {"ssd": short}})
     games = [replace(game, spec={"pairs": 6}) for game in result.games]
     older = replace(result, games=games, failures=[FailureResult("job", "", "")])
-    made = [_made_of(older, game, "") for game in games]
-    assert [one.failures for one in made] == [[], older.failures]
-    column = few("table1").columns[0]
-    joined = _joined(older, [Finished(column, *both) for both in zip(games, made, strict=True)])
-    assert joined.total_seconds == older.total_seconds
-    assert _joined(older, [Finished(column, games[0], made[0])]).total_seconds == older.total_seconds  # never lost
+    how = [_made_of(older, game, "") for game in games]
+    assert [one.failures for one in how] == [[], older.failures]
+    made, column = few("table1"), few("table1").columns[0]
+    every = [Finished(column, *both) for both in zip(games, how, strict=True)]
+    for columns in (every, every[:1]):
+        assert _joined(made, columns).total_seconds == older.total_seconds  # never lost
 
 
 @pytest.mark.slow
@@ -393,15 +396,42 @@ def test_only_what_is_missing_is_asked_for(slices, tmp_path):
     assert missing_columns(few("table1", epochs=1), target) == ["0.1", "0.4", "0.8", "1.0"]  # other settings
 
 
+@pytest.mark.slow
+def test_a_table_whose_columns_other_tables_have_is_written_from_there(slices, table1, tmp_path, call, monkeypatch):
+    """It would be missing from the page, or of yesterday's settings, though nothing is missing."""
+    shared = [column for column in few("table2").columns if column.label == "0.1"]
+    monkeypatch.setattr(tables, "suite", lambda *_: replace(few("table2"), columns=tuple(shared)))
+    results, target = tmp_path / "kept-by-command", tmp_path / "kept-by-command/reproduce/smoke/table2"
+    shutil.copytree(table1, target.with_name("table1"))
+    yesterday = tmp_path / "yesterday"
+    play_suite(few("table2", epochs=1), yesterday, only=["0.1"], command="play with one epoch")
+    keep_table(few("table2", epochs=1), yesterday / "table2", target)
+    for taken in (": its columns are taken from other tables", ""):
+        code, out, err = call("reproduce", "table2", "--missing", "--results", results)
+        assert (code, out, err) == (0, f"table2: nothing is missing{taken}\n", "")
+        found = read_comparison(target / "comparison.json")
+        assert (found.not_run, found.invocations, found.work_s) == ({}, [], 0.0)
+        assert TAKEN in " ".join(found.notes)
+    (original,), (copy,) = (read_result(one / "result.json").games for one in (table1, target))
+    assert copy.methods == original.methods
+    assert verify_result(target / "result.json").problems == ()
+    assert TAKEN in render_markdown(read_findings(results))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("table1", "--missing"), "--missing looks for what --results has"),
         (("table1", "--missing", "--results", "kept", "--column", "0.1"), "and no --column"),
-        (("toy", "--missing", "--results", "kept"), "--missing goes with tables: toy has no columns"),
-        (("table1", "accuracy", "--together"), "--together goes with tables: accuracy is none"),
-        (("list", "--missing", "--results", "kept"), "--missing goes with tables: list plays nothing"),
-        (("page", "--together"), "--together goes with tables: page plays nothing"),
+        (("toy", "--missing", "--results", "kept"), "--missing goes with tables, not with toy"),
+        (("table1", "accuracy", "--together"), "--together goes with tables, not with accuracy"),
+        (("list", "--missing", "--results", "kept"), "--missing goes with tables, not with list"),
+        (("page", "--together"), "--together goes with tables, not with page"),
+        (("replicates", "--run", "run", "--together"), "--together goes with tables, not with replicates"),
+        (("table1", "table2", "--column", "1.0"), "table2: unknown column '1.0'"),
+        (("table1", "accuracy", "--column", "1.0"), "accuracy: unknown column '1.0'"),
+        (("page", "--results", ".", "--out", "."), "--out .: a folder: name the Markdown page"),
+        (("page", "--results", ".", "--out", ""), "--out .: a folder: name the Markdown page"),
         (("toy", "--results", "a-file"), "--results a-file: not a folder"),
         (("toy", "--results", "a-file/within"), "--results a-file/within: not a folder"),
         (("page", "--results", "a-file"), "--results a-file: not a folder"),

@@ -6,11 +6,10 @@ import copy
 
 import pytest
 
-from forgetgauge.data.files import KNOWN
+from forgetgauge.data.files import KNOWN, PART_OF
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
-from forgetgauge.suites.asked import READ_FROM
 from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.paper import KEYS, PRINTED, paper_table
 from forgetgauge.suites.strengths import CLIP_NORMS
@@ -57,7 +56,7 @@ def test_games_resolve_where_their_data_are(name, scale):
 
 
 def _is_here(data: str) -> bool:
-    known = KNOWN.get(READ_FROM.get(data, data))
+    known = KNOWN.get(PART_OF.get(data, data))
     return known is None or find(known, data_folder()) is not None
 
 

@@ -91,9 +91,11 @@ def test_what_was_not_used_for_longest_makes_room_and_what_is_too_large_is_not_k
     view = torch.zeros(1000)[:2]  # all of what it is a part of stays in memory with it
     memory.room = 100
     calls = []
+    n_before = find("a")
     for _ in range(2):
         recalled("view", [request_of(world, memory)], lambda: calls.append(1) or view)
     assert len(calls) == 2
+    assert find("a") == n_before  # nothing makes room for what is not kept
 
 
 class Noisy(nn.Module):

@@ -42,14 +42,7 @@ FURTHER = {
     SPLITTING: "how far Q scatters for swap pairs and for random splits",
 }
 """What is no table of the paper -> what it is."""
-KEPT = (
-    "result.json",
-    "strengths.json",
-    "replicates.json",
-    "accuracy.json",
-    f"{SPLITTING}.json",
-    "invocations.jsonl",
-)
+KEPT = ("result.json", "strengths.json", "replicates.json", f"{SPLITTING}.json", "invocations.jsonl")
 PAGE_FILE, RESULTS = Path("docs/reproduction.md"), Path("results")
 
 
@@ -111,13 +104,14 @@ def reproduce(
     options = RunOptions(executor, device, settings=settings_of(address, resources, shared_store))
     wanted = _chosen(names)
     if column:
-        _refuse_columns(wanted)
-    if replicates > 1:
-        _refuse_replicates(wanted)
+        _refuse_columns(wanted, column, scale.value)
+    for option, is_given in (("--replicates", replicates > 1), ("--missing", missing), ("--together", together)):
+        if is_given:
+            _refuse_others_than_tables(wanted, option)
+    if run is not None and wanted != [REPLICATES]:
+        raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
     if results is not None and not next(path for path in (results, *results.parents) if path.exists()).is_dir():
         raise UserError(f"--results {results}: not a folder")
-    if (missing or together) and wanted in ([LIST], [PAGE]):
-        raise UserError(f"--{'missing' if missing else 'together'} goes with tables: {wanted[0]} plays nothing")
     if wanted == [LIST]:
         say(_listing())
         return
@@ -125,8 +119,6 @@ def reproduce(
         _write_pages(results or RESULTS, out or PAGE_FILE)
         return
     if run is not None:
-        if wanted != [REPLICATES]:
-            raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
         _replicates_of(run, results)
         return
     limit = seconds_of(time_limit)
@@ -137,16 +129,19 @@ def reproduce(
         every = _those_missing(every, results, column)
     if together:
         _play_together(every, folder, replace(options, time_limit_s=limit), quiet, verbose)
-    failed = False
+    any_failed = False
     for asked in every:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             say(f"{asked.name}: not run: the time was up; the same command continues")
             continue
-        failed |= _one(asked, folder, replace(options, time_limit_s=left), quiet, verbose)
-        if results is not None:
+        has_failed, is_found = _one(asked, folder, replace(options, time_limit_s=left), quiet, verbose)
+        any_failed |= has_failed
+        if results is not None and is_found:
             _keep_one(asked, folder / asked.folder, results / "reproduce" / scale.value / asked.folder)
-    if failed:
+        elif results is not None:  # of an earlier command a record may lie there, perhaps by other settings
+            say(f"{asked.name}: not finished; what is kept stays as it is", err=True)
+    if any_failed:
         raise typer.Exit(1)
 
 
@@ -167,21 +162,26 @@ def _chosen(names: list[str]) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def _refuse_columns(wanted: list[str]) -> None:
-    """Rather than play all where a part is asked for."""
+def _refuse_columns(wanted: list[str], asked: list[str], scale: str) -> None:
+    """Rather than play all where a part is asked for, or one table before it shows that the next has no such column."""
+    from forgetgauge.suites.accuracy import KINDS
+    from forgetgauge.suites.tables import suite
+
+    _refuse_others_than_tables(wanted, "--column", ACCURACY)
+    for name in wanted:
+        labels = list(KINDS) if name == ACCURACY else [column.label for column in suite(name, scale).columns]
+        for label in asked:
+            if label not in labels:
+                raise UserError(f"{name}: {unknown_name('column', label, labels)}")
+
+
+def _refuse_others_than_tables(wanted: list[str], option: str, *also: str) -> None:
+    """UserError where an option would have no effect."""
     from forgetgauge.suites.tables import OUTLINES
 
     for name in wanted:
-        if name not in {*OUTLINES, ACCURACY}:
-            raise UserError(f"--column goes with tables and {ACCURACY}: {name} has no columns")
-
-
-def _refuse_replicates(wanted: list[str]) -> None:
-    from forgetgauge.suites.tables import OUTLINES
-
-    for name in wanted:
-        if name not in OUTLINES:
-            raise UserError(f"--replicates goes with tables: {name} has trainings of its own")
+        if name not in {*OUTLINES, *also}:
+            raise UserError(f"{option} goes with {' and '.join(['tables', *also])}, not with {name}")
 
 
 @dataclass(frozen=True)
@@ -203,21 +203,21 @@ class Asked:
 
 def _those_missing(every: list[Asked], results: Path | None, column: list[str] | None) -> list[Asked]:
     """What is asked, less the columns that are kept; tables of which nothing is missing are named and left out."""
-    from forgetgauge.suites.slices import missing_columns
-    from forgetgauge.suites.tables import OUTLINES, suite
+    from forgetgauge.suites.slices import missing_columns, take_from_others
+    from forgetgauge.suites.tables import suite
 
     if results is None or column:
         raise UserError("--missing looks for what --results has: give that, and no --column")
     found = []
     for asked in every:
-        if asked.name not in OUTLINES:
-            raise UserError(f"--missing goes with tables: {asked.name} has no columns")
         made = suite(asked.name, asked.scale, asked.replicates)
-        labels = missing_columns(made, results / "reproduce" / asked.scale / asked.folder)
+        target = results / "reproduce" / asked.scale / asked.folder
+        labels = missing_columns(made, target)
         if labels:
             found.append(replace(asked, columns=tuple(labels)))
-        else:
-            say(f"{asked.name}: nothing is missing")
+            continue
+        taken = ": its columns are taken from other tables" if take_from_others(made, target) else ""
+        say(f"{asked.name}: nothing is missing{taken}")
     return found
 
 
@@ -226,11 +226,8 @@ def _play_together(every: list[Asked], folder: Path, options: RunOptions, quiet:
     from forgetgauge.provenance import command_line
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.suites.invocation import play_together
-    from forgetgauge.suites.tables import OUTLINES, suite
+    from forgetgauge.suites.tables import suite
 
-    for asked in every:
-        if asked.name not in OUTLINES:
-            raise UserError(f"--together goes with tables: {asked.name} is none")
     if len(every) < 2:
         return
     suites = [suite(asked.name, asked.scale, asked.replicates) for asked in every]
@@ -240,16 +237,16 @@ def _play_together(every: list[Asked], folder: Path, options: RunOptions, quiet:
         play_together(suites, folder, only=only, options=how, command=command_line())
 
 
-def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> bool:
-    """Run one and show it; True where jobs failed."""
+def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: bool) -> tuple[bool, bool]:
+    """Run one and show it: (whether jobs failed, whether there is something to keep)."""
     from forgetgauge.provenance import command_line
     from forgetgauge.report.table import causes
     from forgetgauge.run.campaign import started_ahead
 
     if asked.name == TOY:
-        return _toy(folder)
+        return _toy(folder), True
     if asked.name == ACCURACY:
-        return _accuracy(asked, folder, options, quiet)
+        return False, _accuracy(asked, folder, options, quiet)
     with started_ahead(options), shown_progress(quiet, verbose) as progress:
         play, text = _how_to_run(asked)
         invoked, found = play(asked.scale, folder, options=replace(options, progress=progress), command=command_line())
@@ -260,7 +257,7 @@ def _one(asked: Asked, folder: Path, options: RunOptions, quiet: bool, verbose: 
         say(f"stopped at the time limit: {ending.n_missing} jobs are left; the same command continues")
     for line in causes([(failure.job, failure.line) for failure in ending.failed.values()]):
         say(line, err=True)
-    return bool(ending.failed)
+    return bool(ending.failed), found is not None
 
 
 def _how_to_run(asked: Asked) -> tuple[Callable[..., Any], Callable[[Any], str]]:
@@ -299,7 +296,7 @@ def _replicates_of(run: Path, results: Path | None) -> None:
 
 
 def _accuracy(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> bool:
-    """Nothing fails one by one here; what is missing says so."""
+    """Whether any models are trained; nothing fails one by one here, and what is missing says so."""
     from forgetgauge.provenance import command_line
     from forgetgauge.suites.accuracy import KINDS, accuracy_text, play_accuracy
 
@@ -309,10 +306,11 @@ def _accuracy(asked: Asked, folder: Path, options: RunOptions, quiet: bool) -> b
     say(f"{accuracy_text(found)}\n\nresult: {folder / ACCURACY}\n")
     for kind in missing:
         say(f"stopped at the time limit: {KINDS[kind]}; the same command continues")
-    return False
+    return bool(found.kinds)
 
 
 def _toy(folder: Path) -> bool:
+    """Whether a number is not the paper's."""
     from forgetgauge.store.runfolder import RunFolder
     from forgetgauge.suites.toy import toy, toy_record, toy_table
 
@@ -335,12 +333,15 @@ def _listing() -> str:
 
 
 def _keep_one(asked: Asked, source: Path, target: Path) -> None:
-    """What the page is made from; the columns of a table join those that are kept already."""
+    """What the page is made from; columns join those that are kept already."""
+    from forgetgauge.suites.accuracy import keep_accuracy
     from forgetgauge.suites.slices import keep_table
     from forgetgauge.suites.tables import OUTLINES, suite
 
     if asked.name in OUTLINES:
         keep_table(suite(asked.name, asked.scale, asked.replicates), source, target, partial(say, err=True))
+    elif asked.name == ACCURACY:
+        keep_accuracy(source, target)
     else:
         _keep(source, target)
 
@@ -361,6 +362,8 @@ def _write_pages(results: Path, target: Path) -> None:
 
     if not results.is_dir():
         raise UserError(f"{results}: {'not a folder' if results.exists() else 'no such folder'}: nothing to write up")
+    if target.is_dir():
+        raise UserError(f"--out {target}: a folder: name the Markdown page")
     if target.suffix.lower() in (".html", ".htm"):
         raise UserError(f"--out {target}: name the Markdown page; the HTML page is written beside it, as .html")
     found = read_findings(results)

@@ -6,6 +6,8 @@ numbers from a stranger's file could read or write anywhere in memory, or go rou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -43,11 +45,12 @@ def _check_nodes(left: Ints, right: Ints, is_leaf: Bools, feature: Ints, n_featu
 
 def check_made(made: Any) -> None:
     """ValueError where parts of an object that was read do not fit together."""
-    state = getattr(made, "__dict__", {})
-    if "indptr" in state:
+    state, bases = getattr(made, "__dict__", {}), type(made).__mro__
+    if any(base.__module__.startswith("scipy.sparse.") for base in bases):
         made.check_format(full_check=True)
-    for check, sign in CHECKS.items():
-        if sign in state:
+    names = {base.__name__ for base in bases if base.__module__.startswith("sklearn.")}
+    for (name, sign), check in CHECKS.items():
+        if name in names and sign in state:
             check(made)
 
 
@@ -55,16 +58,29 @@ def _check_own_tree(made: Any) -> None:
     _refuse_unless(made.tree_.n_features == made.n_features_in_, "columns of its tree")
 
 
-def _check_trees(made: Any) -> None:
-    """Those of a forest are asked without a look at the points. Bagging shows each some columns, and looks."""
-    parts = made.estimators_.ravel() if isinstance(made.estimators_, np.ndarray) else made.estimators_
-    trees = [one for one in parts if "tree_" in getattr(one, "__dict__", {})]
-    if "estimators_features_" not in vars(made):
-        _refuse_unless(all(one.n_features_in_ == made.n_features_in_ for one in trees), "columns of its trees")
-    if isinstance(made.estimators_, np.ndarray):  # of boosting, whose trees add to what it begins with
-        begun = made._raw_predict_init(np.zeros((1, made.n_features_in_), dtype=np.float32))
-        fits = begun.shape == (1, *made.estimators_.shape[1:]) and len(trees) == made.estimators_.size
-        _refuse_unless(fits, "trees in each step")
+def _check_columns(trees: Iterable[Any], n_columns: Iterable[int]) -> None:
+    """Trees that are asked without a look at how many columns they are shown."""
+    fit = (one.n_features_in_ == n for one, n in zip(trees, n_columns, strict=False))
+    _refuse_unless(all(fit), "columns of its trees")
+
+
+def _check_forest(made: Any) -> None:
+    _check_columns(made.estimators_, repeat(made.n_features_in_))
+
+
+def _check_isolation(made: Any) -> None:
+    """Each tree is shown a share of the columns, unless that is as many as there are."""
+    is_all = made._max_features == made.n_features_in_
+    _check_columns(made.estimators_, [made.n_features_in_ if is_all else len(one) for one in made.estimators_features_])
+
+
+def _check_boosting(made: Any) -> None:
+    """Its trees add to what it begins with."""
+    trees = [one for one in made.estimators_.ravel() if "tree_" in getattr(one, "__dict__", {})]
+    _check_columns(trees, repeat(made.n_features_in_))
+    begun = made._raw_predict_init(np.zeros((1, made.n_features_in_), dtype=np.float32))
+    fits = begun.shape == (1, *made.estimators_.shape[1:]) and len(trees) == made.estimators_.size
+    _refuse_unless(fits, "trees in each step")
 
 
 def _check_predictors(made: Any) -> None:
@@ -111,10 +127,13 @@ def _refuse_unless(fits: bool, what: str) -> None:
 
 
 CHECKS = {
-    _check_own_tree: "tree_",
-    _check_trees: "estimators_",
-    _check_predictors: "_predictors",
-    _check_vectors: "_dual_coef_",
-    _check_neighbours: "_fit_X",
+    ("BaseDecisionTree", "tree_"): _check_own_tree,
+    ("BaseForest", "estimators_"): _check_forest,
+    ("IsolationForest", "estimators_"): _check_isolation,
+    ("BaseGradientBoosting", "estimators_"): _check_boosting,
+    ("BaseHistGradientBoosting", "_predictors"): _check_predictors,
+    ("BaseLibSVM", "_dual_coef_"): _check_vectors,
+    ("NeighborsBase", "_fit_X"): _check_neighbours,
 }
-"""By the attribute that shows what it is."""
+"""By scikit-learn's class, of whose kind others' estimators may be too, and the attribute that shows that it is fitted,
+whose name others' estimators may have for something else."""

@@ -11,7 +11,7 @@ import copyreg
 import json
 import math
 from collections.abc import Callable, Iterator
-from types import MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from forgetgauge.learn.estimator_checks import SEARCH_TREES, TREE, check_made, c
 from forgetgauge.learn.estimator_classes import CONSTRUCTORS, Known, check_argument, name_of
 
 MOST_DEEP = 100
-"""Objects within objects; more is a cycle."""
+"""Objects, lists and tables within each other; more is a cycle, most likely."""
 TYPES = {kind.__name__: kind for kind in (bool, int, float, str)}
 Node = Any
 """What JSON can hold; a mapping with one key says what the value is."""
@@ -69,7 +69,9 @@ class _Writer:
     def node(self, value: Any, depth: int) -> Node:
         """A value of any sort."""
         if depth > MOST_DEEP:
-            raise UserError(f"{self.what}: its state refers to itself, and cannot be kept")
+            raise UserError(
+                f"{self.what}: its state refers to itself, or lies more than {MOST_DEEP} deep, and cannot be kept"
+            )
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
@@ -89,7 +91,7 @@ class _Writer:
         if type(value) in (list, tuple):
             return {type(value).__name__: [self.node(one, depth + 1) for one in value]}
         if type(value) in (set, frozenset):  # whose order is another one in every process
-            return {type(value).__name__: sorted((self.node(one, depth + 1) for one in value), key=json.dumps)}
+            return {type(value).__name__: [self.node(one, depth + 1) for one in sorted(value, key=repr)]}
         if type(value) is dict:
             return {"dict": [[self.node(part, depth + 1) for part in pair] for pair in value.items()]}
         if type(value) is slice:
@@ -117,6 +119,9 @@ class _Writer:
     def _object(self, value: Any, depth: int) -> Node:
         if id(value) in self.met:
             return {"again": self.met[id(value)][0]}
+        if isinstance(value, FunctionType):
+            why = "cannot be kept: only those among the estimator's parameters can"
+            raise UserError(f"{self.what}: the function {value.__qualname__} in its state {why}")
         try:
             reduced = value.__reduce_ex__(2)
         except Exception as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.files import write_whole, writing
 from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.provenance import commit
 from forgetgauge.records import Record
@@ -164,17 +165,33 @@ def play_accuracy(
     folder.create()
     train, test, empty = _points_of(scale, recipe)
     with folder.locked():
-        before = read_accuracy(path) if path.exists() else empty
-        found = before if replace(before, kinds={}) == empty else empty
+        found = _joined(empty, path)
         for kind in only or KINDS:
             if kind in found.kinds or not _fits(found, time_limit_s, time.monotonic() - start):
                 continue
             say(f"training {recipe.n_models} models: {KINDS[kind]}")
             trained = _train(kind, recipe, train, test, device, command)
-            found = replace(found, kinds={k: v for k in KINDS if (v := {**found.kinds, kind: trained}.get(k))})
+            found = _joined(replace(found, kinds={kind: trained}), path)
             folder.write_text(path, found.to_json())
         folder.write_text(out / NAME / "table.txt", accuracy_text(found) + "\n")
     return found, [kind for kind in only or KINDS if kind not in found.kinds]
+
+
+def keep_accuracy(source: Path, target: Path) -> None:
+    """Put what was trained in the folder `source` beside the kinds that `target` has of the same recipe."""
+    found = _joined(read_accuracy(source / FILE), target / FILE)
+    with writing(target):
+        target.mkdir(parents=True, exist_ok=True)
+    write_whole(target / FILE, found.to_json())
+
+
+def _joined(found: FullData, path: Path) -> FullData:
+    """With the kinds that it lacks and the file has, if that is there and of the same recipe."""
+    before = read_accuracy(path) if path.exists() else found
+    if replace(before, kinds={}) != replace(found, kinds={}):
+        return found
+    both = {**before.kinds, **found.kinds}
+    return replace(found, kinds={kind: both[kind] for kind in KINDS if kind in both})
 
 
 def _fits(found: FullData, time_limit_s: float | None, passed_s: float) -> bool:

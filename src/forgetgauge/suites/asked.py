@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forgetgauge.data.files import KNOWN
+from forgetgauge.data.files import KNOWN, PART_OF
 from forgetgauge.data.folders import data_folder, find
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import Game, game_to_json
 from forgetgauge.run.resolve import decided
 from forgetgauge.suites.tables import TableColumn
 
-READ_FROM = {"mnist-3-8": "mnist"}
-"""Data that are a part of others."""
-
 
 def refuse_download(name: str) -> None:
     """A run never fetches hundreds of megabytes unasked."""
-    known = KNOWN.get(READ_FROM.get(name, name))
+    known = KNOWN.get(PART_OF.get(name, name))
     if known is not None and find(known, data_folder()) is None:
         raise UserError(f"the data '{known.name}' are not here; 'forgetgauge data get {known.name}' downloads them")
 

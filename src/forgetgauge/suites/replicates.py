@@ -137,7 +137,9 @@ def play_replicates(scale: str, out: Path, **how: Any) -> tuple[Invoked, Replica
 def replicates_of_run(path: Path) -> Replicates:
     """Of a finished run; `replicates.json` is left in its folder."""
     folder = RunFolder(path)
-    graph = Campaign.read(folder).graphs[0]
+    graph, *others = Campaign.read(folder).graphs
+    if others:
+        raise UserError(f"{path}: a sweep of {1 + len(others)} games; replicates are of one")
     if graph.game.seeds < LEAST:
         has = counted(graph.game.seeds, "replicate")
         raise UserError(f"{path}: {has} of a split, but their spread takes at least {LEAST} (game.seeds)")

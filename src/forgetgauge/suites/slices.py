@@ -71,18 +71,42 @@ def keep_table(
     if new is None or new.digests != comparison.digests:  # of an earlier invocation, perhaps by other settings
         tell(f"{made.name}: no column is finished; what is kept stays as it is")
         return comparison
-    before = _kept(made, target)
+    before = _kept(made, target, _stored(made, target))
     columns = _chosen(made, new, before, tell)
     if all(columns.get(str(game.value)) is before.get(str(game.value)) for game in new.games):
         return comparison
+    return _written(made, columns, before, target, comparison, new.games)
+
+
+def take_from_others(made: Suite, target: Path) -> bool:
+    """Write a table with the columns that only the tables next to it have; whether there are any."""
+    own = _stored(made, target)
+    before = _kept(made, target, own)
+    if before.keys() <= own.keys():
+        return False
+    _written(made, _in_order(made, before), before, target)
+    return True
+
+
+def _written(
+    made: Suite,
+    columns: Columns,
+    before: Columns,
+    target: Path,
+    now: TableComparison | None = None,
+    games: Sequence[GameResult] = (),
+) -> TableComparison:
+    """The table of these columns, written to `target`, where those of `before` were kept; `now` and `games` are of the
+    invocation that played, if one did."""
     is_before = any(one is before.get(label) and not one.made.taken_from for label, one in columns.items())
     earlier = read_invocations(target / INVOCATIONS) if is_before else []
-    invocations = list(dict.fromkeys([*earlier, *comparison.invocations]))
+    invocations = list(dict.fromkeys([*earlier, *(now.invocations if now else [])]))
     missing = [column.label for column in made.columns if column.label not in columns]
-    not_run = {label: comparison.not_run.get(label, NOT_ASKED) for label in missing}
+    why = now.not_run if now else {}
     stored = read_result(target / RESULT).games if (target / RESULT).exists() else []
-    not_run |= {str(game.value): OTHER_SETTINGS for game in (*stored, *new.games) if str(game.value) in missing}
-    result = _joined(new, list(columns.values()))
+    others = {str(game.value) for game in (*stored, *games)}
+    not_run = {label: OTHER_SETTINGS if label in others else why.get(label, NOT_ASKED) for label in missing}
+    result = _joined(made, list(columns.values()))
     joined = compare_suite(made, [one.column for one in columns.values()], result, not_run, invocations)
     written = {
         INVOCATIONS: "".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in invocations),
@@ -109,18 +133,22 @@ def _chosen(made: Suite, new: Result, before: Columns, tell: Callable[[str], Non
                 f"{name} stays as it was kept, with {then.n_pairs} completed pairs of all methods; what was played now "
                 f"has {now.n_pairs}"
             )
+    return _in_order(made, columns)
+
+
+def _in_order(made: Suite, columns: Columns) -> Columns:
     return {column.label: columns[column.label] for column in made.columns if column.label in columns}
 
 
 def missing_columns(made: Suite, target: Path) -> list[str]:
     """The columns of a table, as it is played today, of which neither `target` nor the tables next to it have a Q."""
-    kept = _kept(made, target)
+    kept = _kept(made, target, _stored(made, target))
     return [c.label for c in made.columns if c.label not in kept or not kept[c.label].is_judged]
 
 
-def _kept(made: Suite, target: Path) -> Columns:
-    """What is kept of a table: what was played for it, then for others; last, copies whose original is gone."""
-    own = _stored(made, target)
+def _kept(made: Suite, target: Path, own: Columns) -> Columns:
+    """What is kept of a table: what was played for it, then for others; last, copies whose original is gone. `own` is
+    what its own folder has."""
     names = [folder_of(name, made.replicates) for name in OUTLINES]
     others = [_stored(made, target.with_name(name), taken_from=name) for name in names if name != made.folder]
     played, copies = (
@@ -195,17 +223,17 @@ def _made_of(result: Result, game: GameResult, taken_from: str) -> MadeResult:
     return replace(made, environment=made.environment or result.environment, taken_from=made.taken_from or taken_from)
 
 
-def _joined(new: Result, columns: Sequence[Finished]) -> Result:
+def _joined(suite: Suite, columns: Sequence[Finished]) -> Result:
     """One result of all; time and models are of those that were played for this table, each run once."""
     every = [one.made for one in columns]
     own = list({one.digests["decisions"]: one for one in every if not one.taken_from}.values())
-    return replace(
-        new,
+    return Result(
         environment=_each([one.environment for one in every], " and "),
         digests=_each([one.digests for one in every], "+"),
         games=[one.game for one in columns],
         failures=list(dict.fromkeys(failure for one in every for failure in one.failures)),
         stacks=_added(own),
+        sweep=suite.variable or None,
         total_seconds=round(sum(one.total_seconds for one in own), 3),
     )
 

@@ -51,7 +51,10 @@ class Memory:
 
     def keep(self, key: str, data: Sequence[Tensor], found: Found) -> None:
         """Keep it, if there is room for it at all."""
-        self._entries[key] = _Entry(found, tuple(weakref.ref(own) for own in data), _n_bytes(found))
+        entry = _Entry(found, tuple(weakref.ref(own) for own in data), _n_bytes(found))
+        if entry.n_bytes > self.room:
+            return
+        self._entries[key] = entry
         while sum(entry.n_bytes for entry in self._entries.values()) > self.room:
             del self._entries[next(iter(self._entries))]
 

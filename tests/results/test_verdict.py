@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, resolution_on, verdict_on
 from tests.suites.conftest import method, result_of
 
@@ -17,3 +19,14 @@ def test_where_both_sides_are_answered_alike_nothing_would_have_been_seen():
         found[floor] = verdict_on(game, "mine"), resolution_on(game, "mine")
     assert found[0.0] == (INCONCLUSIVE, 1.0)
     assert found[0.05][0] == LIKE_RETRAIN
+
+
+@pytest.mark.parametrize(("floor", "resolution"), [(0.001, 0.08), (0.039, 0.08), (0.041, 0.041), (0.1, 0.1)])
+def test_attackers_who_hardly_speak_are_not_said_to_see_more_than_those_of_retrain(floor, resolution):
+    retrain = replace(method(1.0, (0.9, 1.0)), noise_floor=0.08)
+    mine = replace(method(1.0, (1.0, 1.0)), noise_floor=floor, p_value=1.0, adversary="loss")
+    with_it, without = (
+        result_of({"all": known}).games[0] for known in ({"retrain": retrain, "mine": mine}, {"mine": mine})
+    )
+    assert resolution_on(with_it, "mine") == pytest.approx(resolution)
+    assert resolution_on(without, "mine") == pytest.approx(floor)

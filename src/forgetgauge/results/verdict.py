@@ -17,6 +17,8 @@ from forgetgauge.wording import JOINED, NARROW, bracket, listed, plain, setting,
 
 COARSE = 0.5
 """A resolution above this says nothing: three quarters of all answers could be right without being seen."""
+NEARLY_SILENT = 0.5
+"""Of Retrain's noise floor; methods whose attackers answer as freely have nine tenths of it or more."""
 POWER_80 = 0.8416
 """Standard errors above the noise floor at which four of five runs lie above it."""
 
@@ -50,6 +52,7 @@ def resolution_on(game: GameResult, name: str) -> float | None:
     """The advantage that would have been seen with a power of 80 %: the noise floor, and 0.84 standard errors more.
 
     Where not even relabelling gives an advantage, since every attacker answers alike on both sides, none would be.
+    Attackers who answer nearly alike see no more than those of Retrain's models, though chance gives them less.
     """
     method = game.methods[name]
     if method.noise_floor is None or method.adversary is None:
@@ -59,7 +62,11 @@ def resolution_on(game: GameResult, name: str) -> float | None:
     best = method.by_adversary.get(method.adversary)
     by_pair = [] if best is None else best.by_pair
     error = stdev(by_pair) / math.sqrt(len(by_pair)) if len(by_pair) > 1 else 0.0
-    return min(1.0, method.noise_floor + POWER_80 * error)
+    usual = max(
+        (game.methods[one].noise_floor or 0.0 for one in game.methods if role_of(game, one) == "retrain"), default=0.0
+    )
+    floor = usual if method.noise_floor < NEARLY_SILENT * usual else method.noise_floor
+    return min(1.0, floor + POWER_80 * error)
 
 
 def with_verdicts(game: GameResult) -> GameResult:

@@ -53,6 +53,17 @@ def test_evidence_gives_every_file_where_everything_is_stated(folder, call):
     assert own["predicate"]["stated"] == {"asked": "Erase <b>them</b>.", "by": "Me"}
 
 
+def test_another_record_in_the_same_folder_does_not_take_the_place_of_the_first(folder, call):
+    out, whole = folder / "record", ("--by", "Me", "--model-id", "a/b", "--relationship", "first_party")
+    assert call("record", folder / "evidence.json", "--out", out, *whole)[0] == 0
+    first = {path.name: path.read_text() for path in out.iterdir()}
+    code, _, err = call("record", folder / "evidence.json", "--out", out, "--asked", "Something else.")
+    assert (code, f"this folder held another record, which is kept: {out / 'earlier-1'}" in err) == (0, True)
+    assert {path.name: path.read_text() for path in (out / "earlier-1").iterdir()} == first
+    assert set(first) == FILES | {"every-eval-ever.json"}
+    assert {path.name for path in out.iterdir()} == FILES | {"earlier-1"}
+
+
 def test_two_files_of_one_name_keep_their_paths_apart(folder, call):
     (folder / "b").mkdir()
     (folder / "b/model.pt").write_bytes(b"others")

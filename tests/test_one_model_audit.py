@@ -155,8 +155,13 @@ def test_a_list_is_committed_to_before_the_seed_is_known_and_cannot_be_changed_a
     assert first.forget is None
     with pytest.raises(UserError, match="nothing is drawn yet"):
         read_draw(listed.parent / "draw.json")
-    with pytest.raises(UserError, match="commits to another list"):
+    with pytest.raises(UserError, match="it commits to 60 to forget, not to 50"):
         make(listed, 50)
+    points = listed.read_text()
+    listed.write_text(points.replace("p7,", "q7,"))
+    with pytest.raises(UserError, match="commits to another list"):
+        make(listed)
+    listed.write_text(points)
     assert make(listed).commitment == first.commitment
     with pytest.raises(UserError, match="a draw was made there already"):
         make(listed)
@@ -486,6 +491,72 @@ def test_a_reference_model_that_knows_f_by_itself_is_refused_by_name(listed, kin
     said[2] += 3.0 * in_forget
     with pytest.raises(UserError, match="reference model original tells points of F from points of T by itself"):
         audited(listed, {**honest, **block, "reference_score": said.ravel()})
+
+
+def with_references(draw, said, names, **columns) -> dict[str, np.ndarray]:
+    """Of losses: the model's own, in the order of the draw, and those of reference models (n_models, n)."""
+    points = np.array([*draw.forget, *draw.unseen])
+    block = {"reference_model": np.repeat(names, len(points)), "reference_point": np.tile(points, len(names))}
+    return {"point": points, "reference_loss": np.concatenate(said), **block, **columns}
+
+
+def test_a_reference_model_that_is_the_model_itself_or_another_is_refused_by_name(listed):
+    """Compared with itself a model that ignored the request shows rounding alone."""
+    draw, rng = make(listed), np.random.default_rng(3)
+    own, others = rng.normal(size=120) - 0.4 * (np.arange(120) < 60), rng.normal(size=(2, 120))
+    copies = {
+        "reference model b is 'model' itself": [others[0], own.astype(np.float32).astype(float)],
+        "reference models a and b are one model": [others[0], others[0] + 1e-9],
+    }
+    for why, said in copies.items():
+        with pytest.raises(UserError, match=why):
+            audited(listed, with_references(draw, said, ["a", "b"], loss=own))
+    audited(listed, with_references(draw, list(others), ["a", "b"], loss=own))
+    coarse = np.round(own)  # outputs of few values may agree by chance
+    audited(listed, with_references(draw, [coarse, np.roll(coarse, 1)], ["a", "b"], loss=coarse))
+
+
+def test_members_and_others_of_a_reference_model_must_not_be_exchanged(listed):
+    draw, rng = make(listed), np.random.default_rng(4)
+    member = rng.permuted(np.arange(120) < 60)
+    said = rng.normal(size=120) - 3.0 * member
+    audited(listed, with_references(draw, [said], ["a"], loss=rng.normal(size=120), reference_member=member))
+    with pytest.raises(UserError, match="to reference model a points that it was trained on are less familiar"):
+        audited(listed, with_references(draw, [said], ["a"], loss=rng.normal(size=120), reference_member=~member))
+
+
+@pytest.mark.parametrize("kind", ["other ids", "no rows"])
+def test_reference_models_of_other_points_are_refused_in_one_line(listed, kind):
+    columns = with_references(make(listed), np.zeros((1, 120)), ["a"], loss=np.arange(120.0))
+    block = [name for name in columns if name.startswith("reference_")]
+    if kind == "no rows":
+        columns |= {name: columns[name][:0] for name in block}
+    else:
+        columns["reference_point"] = np.char.add("x", columns["reference_point"])
+    with pytest.raises(UserError, match="no row of a reference model is of a point under audit"):
+        audited(listed, columns)
+
+
+def test_ids_in_another_spelling_are_named(tmp_path, call):
+    (tmp_path / "list.csv").write_text("point\n" + "\n".join(f"{i:03d}" for i in range(1, 91)))
+    call("draw", tmp_path / "list.csv", "--forget", 40, "--out", tmp_path / "draw.json")
+    drawn = read_draw(tmp_path / "draw.json")
+    rows = [f"{int(p)},{i}" if i == 7 else f"{p},{i}" for i, p in enumerate([*drawn.forget, *drawn.unseen])]
+    (tmp_path / "file.csv").write_text("\n".join(["point,score", *rows]))
+    code, _, err = call("audit", tmp_path / "file.csv", "--draw", tmp_path / "draw.json")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert f"point '{drawn.forget[7]}' of the draw is missing, but there is '{int(drawn.forget[7])}'" in err
+
+
+@pytest.mark.parametrize(
+    ("names", "is_told"),
+    [(["José", "Jose\u0301"], True), (["Person 3", "person 3"], True), (["007", "7"], True), (["a1", "a2"], False)],
+)
+def test_names_that_differ_by_their_spelling_alone_are_told_by_the_draw(tmp_path, call, names, is_told):
+    rows = [f"{i},{names[i] if i < 2 else f'someone {i}'}" for i in range(10)]
+    (tmp_path / "list.csv").write_text("\n".join(["point,person", *rows]))
+    code, _, err = call("draw", tmp_path / "list.csv", "--forget", 2, "--by", "person", "--out", tmp_path / "draw.json")
+    assert (code, "if they are one, write both alike" in err) == (0, is_told)
 
 
 def test_reference_models_that_ignore_the_draw_are_seldom_refused(listed):

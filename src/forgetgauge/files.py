@@ -153,6 +153,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
+def refuse_other_kind(path: Path | None, *suffixes: str) -> None:
+    """UserError where a file is there already and its name is of another kind: it is somebody's, and no earlier one."""
+    if path is not None and path.is_file() and path.suffix.lower() not in suffixes:
+        raise UserError(
+            f"{path}: there is such a file already, and its name does not end in {suffixes[0]}: name another"
+        )
+
+
 def set_aside(path: Path, content: str, *beside: Path) -> Path | None:
     """Rename a record that says something else than the one that is to be written there, and what belongs to it; where
     it is now, or None. `evidence.json` becomes `evidence-1.json`, or the first number that is free."""

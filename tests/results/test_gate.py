@@ -109,6 +109,42 @@ def test_junit_counts_failures_and_errors():
     assert [case.get("classname") for case in suite if case.find("failure") is not None] == ["a<b"]
 
 
+@pytest.mark.parametrize("kind", ["warning", "ruined", "clean"])
+def test_what_speaks_against_a_result_that_holds_is_told_and_with_strict_it_is_inconclusive(tmp_path, call, kind):
+    found = one(0.97, 0.01)
+    if kind == "warning":
+        found = replace(found, warnings=["mine: the pairs contradict each other."])
+    if kind == "ruined":
+        ruined = {"retrain": 0.9, "none": 0.9, "mine": 0.1}
+        methods = {name: replace(method, utility={"test": ruined[name]}) for name, method in found.methods.items()}
+        found = replace(found, methods=methods)
+    result(found).save(tmp_path / "result.json")
+    asked = ("check", tmp_path, "--min-q", "0.95", "--unverified")
+    said = {"warning": "contradict each other", "ruined": "mine by 80.0 points", "clean": ""}[kind]
+    code, _, err = call(*asked)
+    assert (code, said in err, bool(err)) == (0, True, kind != "clean")
+    assert call(*asked, "--strict")[0] == (0 if kind == "clean" else 3)
+
+
+def test_of_one_model_what_nobody_stated_is_told(tmp_path, call):
+    path = tmp_path / "evidence.json"
+    path.write_text(replace(evidence({"mine": CLEAN}), stated={}).to_json())
+    code, _, err = call("check", path, "--at-chance", "--margin", "0.5", "--unverified")
+    assert (code, err.count("nobody has stated: ")) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "command", [("check", "--min-q", "0.9", "--unverified", "--junit"), ("report", "--unverified", "--to")]
+)
+def test_a_file_of_another_kind_is_not_written_over(tmp_path, call, command):
+    result(one(0.97, 0.01)).save(tmp_path / "result.json")
+    (tmp_path / "draw.json").write_text("the only one")
+    name, *options = command
+    code, _, err = call(name, tmp_path, *options, tmp_path / "draw.json")
+    assert (code, len(err.splitlines()), "name another" in err) == (2, 1, True)
+    assert (tmp_path / "draw.json").read_text() == "the only one"
+
+
 @pytest.mark.parametrize(
     ("quality", "width", "code"), [(0.97, 0.01, 0), (0.9, 0.01, 1), (0.95, 0.02, 3), (0.9, 0.01, 2)]
 )

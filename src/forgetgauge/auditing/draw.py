@@ -13,6 +13,7 @@ import csv
 import hashlib
 import io
 import secrets
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -207,6 +208,8 @@ def make_draw(
     if before is not None and before.forget is not None:
         raise UserError(f"{out}: a draw was made there already; another try would not be random any more")
     if before is not None and before.commitment != made.commitment:
+        if before.n_forget != made.n_forget:
+            raise UserError(f"{out}: it commits to {before.n_forget} to forget, not to {made.n_forget}")
         raise UserError(f"{out}: it commits to another list of points (SHA-256 {before.commitment[:12]}…)")
     if commit:
         if seed is not None:
@@ -216,6 +219,21 @@ def make_draw(
         found = drawn(points, made, seed, seed_from)
     write_whole(out, found.to_json())
     return found
+
+
+def plain_name(name: str) -> str:
+    """Without what people write now so, now so: capitals, the encoding of accents, zeros and blanks at the ends."""
+    return unicodedata.normalize("NFKC", name).casefold().strip().lstrip("0")
+
+
+def spelled_twice(path: Path, by: str | None) -> tuple[str, str] | None:
+    """The first two points, groups or pairs of a list whose names differ by their spelling alone."""
+    seen: dict[str, str] = {}
+    for unit in read_points(path, by).values():
+        other = seen.setdefault(plain_name(unit), unit)
+        if other != unit:
+            return other, unit
+    return None
 
 
 def read_draw(path: Path) -> Draw:

@@ -25,7 +25,8 @@ from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
 from forgetgauge.auditing.reading import read_audit_file
-from forgetgauge.auditing.reference_scores import reference_scores, refuse_followers, refuse_knowing
+from forgetgauge.auditing.reference_checks import refuse_copies, refuse_followers, refuse_knowing, refuse_reversed
+from forgetgauge.auditing.reference_scores import reference_scores
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
@@ -165,6 +166,9 @@ class _Audit:
         first = self._rows(str(file.outputs.method[0]))
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
+        refuse_reversed(file)
+        for method in dict.fromkeys(file.outputs.method.tolist()):
+            refuse_copies(file, method, self._rows(method))
         if origin == DRAWN:  # of requests, that references tell F from T is what the blind test finds
             units = self._units(first)
             refuse_knowing(file, first, lambda score: self._test(None, score, in_forget, units))
@@ -232,7 +236,8 @@ class _Audit:
         if found.verdict == STILL_VISIBLE and found.tests[found.best].advantage < 0:
             self.notes.append(
                 f"{method}: F looks less familiar than T, so that it was forgotten too well, or made to be answered "
-                "wrongly; unless the sign of the scores, or the two sets, were exchanged."
+                "wrongly; unless the sign of the scores, or the two sets, were exchanged"
+                f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
         logits, unseen = self.file.outputs.logits, found.utility.get("unseen")
         n_classes = 0 if logits is None else logits.shape[1]

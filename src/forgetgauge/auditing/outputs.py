@@ -176,6 +176,8 @@ class Reader:
             if name not in self.raw:
                 self._refuse(f"reference_{name} has nothing to be compared with: the column {name} is missing")
         n, member = len(self.raw["reference_point"]), self._bools("reference_member")
+        if n == 0:
+            self._refuse("no row of a reference model is of a point under audit: do both name the points alike?")
         columns: dict[str, Array] = {
             "point": self._ids("reference_point"),
             "model": self._ids("reference_model") if "reference_model" in self.raw else np.zeros(n, dtype=np.int64),
@@ -345,7 +347,7 @@ class Reader:
             column = column.astype(dtype)
         if log_zero:
             column = self._without_log_zero(name, column)
-        finite = np.isfinite(column).reshape(len(column), -1).all(axis=1)
+        finite = np.isfinite(column).all(axis=tuple(range(1, column.ndim)))
         if not finite.all():
             first, n = int(np.flatnonzero(~finite)[0]), int((~finite).sum())
             self._refuse(f"{name}: NaN or infinite in {n} of {len(column)} rows, {self._place(name, first)} first")

@@ -7,7 +7,7 @@ as the ratio itself does; tests by ranks see the order alone, so the ratio is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -18,14 +18,10 @@ from forgetgauge.attack.rmia import log_ratio, offline_probability, online_proba
 from forgetgauge.attack.signals import CONFIDENCE, NEGATIVE_LOSS, STATISTIC, Reading
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.references import References
-from forgetgauge.errors import UserError
-from forgetgauge.game.arrays import Bools, Floats, Ints
-from forgetgauge.game.one_model import ModelTest, ranks_test
+from forgetgauge.game.arrays import Floats, Ints
 
 UNFITTED_A = 0.3
 """RMIA's a, its guess of how far models that saw a point are above others: no model is here to fit it on."""
-FOLLOWS_F = 1e-3
-"""Reference models that were trained on F more often than on T, at this chance, did not ignore which is which."""
 
 
 def reference_scores(file: AuditFile, rows: Ints) -> dict[str, Floats]:
@@ -39,7 +35,7 @@ def reference_scores(file: AuditFile, rows: Ints) -> dict[str, Floats]:
         found |= _of_logits(file, references, rows, at)
     if references.is_outside:
         found |= {
-            f"calibrated own {name}": _sign(name)
+            f"calibrated own {name}": sign_of(name)
             * (file.outputs.scores[name][rows] - unseeing_mean(references, own)[at])
             for name, own in references.scores.items()
         }
@@ -75,7 +71,7 @@ def unseeing_scores(file: AuditFile, rows: Ints, readings: Mapping[str, Reading]
     if references.logits is not None:
         found |= {name: _mean_reading(references, reading)[at] for name, reading in readings.items()}
     return found | {
-        f"own {name}": _sign(name) * unseeing_mean(references, own)[at] for name, own in references.scores.items()
+        f"own {name}": sign_of(name) * unseeing_mean(references, own)[at] for name, own in references.scores.items()
     }
 
 
@@ -85,7 +81,7 @@ def own_scores(file: AuditFile, rows: Ints, readings: Mapping[str, Reading]) -> 
     if outputs.logits is not None:
         seen = outputs.signals(rows)
         found |= {name: reading(seen) for name, reading in readings.items()}
-    return found | {f"own {name}": _sign(name) * own[rows] for name, own in outputs.scores.items()}
+    return found | {f"own {name}": sign_of(name) * own[rows] for name, own in outputs.scores.items()}
 
 
 def unseeing_mean(references: References, values: Floats) -> Floats:
@@ -93,46 +89,10 @@ def unseeing_mean(references: References, values: Floats) -> Floats:
     return mean_where(values, ~references.member)[0]
 
 
-def refuse_followers(file: AuditFile, rows: Ints, in_forget: Bools, group: Ints | None = None) -> None:
-    """Reference models whose training followed which points, or groups of points, are in F would tell every score."""
-    references = file.references
-    if references is None or not references.sees_points:
-        return
-    times = references.member.sum(axis=0)[references.places(file.outputs.point[rows])].astype(np.float64)
-    if group is not None:
-        sizes = np.bincount(group)
-        times, in_forget = np.bincount(group, times) / sizes, np.bincount(group, in_forget) > 0
-    if ranks_test(times, in_forget).log_p <= np.log(FOLLOWS_F):
-        more = "more" if times[in_forget].mean() > times[~in_forget].mean() else "less"
-        raise UserError(
-            f"{file.source}: reference models were trained on points of F {more} often than on points of T; they must "
-            "ignore which points are in F, or their outputs tell it"
-        )
-
-
-def refuse_knowing(file: AuditFile, rows: Ints, test: Callable[[Floats], ModelTest]) -> None:
-    """A reference model that tells F, which was drawn at random, from T by itself was trained on it, whatever is said
-    of it: compared with it, any model's answers would tell F."""
-    references = file.references
-    if references is None:
-        return
-    at = references.places(file.outputs.point[rows])
-    said = dict(references.scores)
-    if references.logits is not None:
-        said["loss of the logits"] = panel_values(references.panel(), NEGATIVE_LOSS)
-    limit = np.log(FOLLOWS_F / max(1, sum(len(scores) for scores in said.values())))
-    for scores in said.values():
-        for model, score in zip(references.models.tolist(), scores, strict=True):
-            if np.ptp(score[at]) > 0 and test(score[at]).log_p <= limit:
-                raise UserError(
-                    f"{file.source}: reference model {model} tells points of F from points of T by itself: it was "
-                    "trained on F, or on T, as the original model was, or was made from one that was; leave it out"
-                )
-
-
 def _mean_reading(references: References, reading: Reading) -> Floats:
     return unseeing_mean(references, panel_values(references.panel(), reading))
 
 
-def _sign(name: str) -> int:
+def sign_of(name: str) -> int:
+    """−1 of a loss, which is smaller where a point is familiar."""
     return -1 if name == "loss" else 1

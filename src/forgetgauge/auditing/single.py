@@ -6,7 +6,7 @@ from collections.abc import Container
 
 import numpy as np
 
-from forgetgauge.auditing.draw import Draw
+from forgetgauge.auditing.draw import Draw, plain_name
 from forgetgauge.auditing.outputs import Array, Raw
 from forgetgauge.auditing.references import REFERENCE
 from forgetgauge.errors import UserError
@@ -25,12 +25,24 @@ def of_the_draw(raw: Raw, draw: Draw, source: str) -> Raw:
     names = raw["point"].astype(str)
     sets = {**dict.fromkeys(draw.forget or (), "forget"), **dict.fromkeys(draw.unseen or (), "unseen")}
     kept = np.array([name in sets for name in names.tolist()])
+    if len(names) == 0:
+        raise UserError(f"{source}: it has no rows of the model under audit")
     if not kept.any():
-        raise UserError(f"{source}: none of its points is in the draw; it has '{names[0] if len(names) else ''}'")
+        raise UserError(f"{source}: none of its points is in the draw; it has '{names[0]}'")
+    _refuse_other_spelling(set(sets) - set(names.tolist()), names[~kept].tolist(), source)
     of_points = {name: column[kept] for name, column in raw.items() if not name.startswith(_OTHER_ROWS) and column.ndim}
     return _with_a_split(
         {**raw, **of_points, **_references_of(raw, sets)}, np.array([sets[name] for name in names[kept].tolist()])
     )
+
+
+def _refuse_other_spelling(missing: set[str], others: list[str], source: str) -> None:
+    """UserError where a point of the draw is missing that the file has in another spelling."""
+    given = {plain_name(name): name for name in others}
+    for name in sorted(missing):
+        if plain_name(name) in given:
+            other = given[plain_name(name)]
+            raise UserError(f"{source}: point '{name}' of the draw is missing, but there is '{other}': write ids alike")
 
 
 def of_requests(raw: Raw, source: str) -> Raw:

@@ -56,7 +56,7 @@ from forgetgauge.cli.showing import (
     show,
 )
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
-from forgetgauge.files import refuse_deleted_folder, write_whole
+from forgetgauge.files import refuse_deleted_folder, refuse_other_kind, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.version import VERSION
 
@@ -186,6 +186,7 @@ def report(
     opened = existing(folder)
     if not points and report_evidence(folder, to, form, unverified=unverified):
         return
+    refuse_other_kind(to, ".html", ".htm")
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)
     shown = shown_points(opened, result, allow_code=allow_code) if points else {}

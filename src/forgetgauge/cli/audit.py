@@ -55,9 +55,9 @@ def audit(
     form = asked_for(form, as_json)
     target = out or Path("audits") / file.stem
     if draw is None and not requests:
-        for name, given in {"--states": states, "--points": points}.items():
+        for name, given, needs in (("--states", states, "--draw or --requests"), ("--points", points, "--draw")):
             if given:
-                raise UserError(f"{name} belongs to the test of one model, which needs --draw or --requests")
+                raise UserError(f"{name} belongs to the test of one model, which needs {needs}")
         judged = auditing.audit(
             file,
             adversaries=adversary,
@@ -102,8 +102,11 @@ def draw(
 ) -> None:
     """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
     from forgetgauge.auditing import make_draw
+    from forgetgauge.auditing.draw import spelled_twice
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
+    if twice := spelled_twice(points, by or pairs):
+        say(f"'{twice[0]}' and '{twice[1]}' are two {made.kind} here: if they are one, write both alike", err=True)
     say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
     if made.forget is None or made.unseen is None:
         say(f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before")

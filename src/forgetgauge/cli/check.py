@@ -11,7 +11,7 @@ import typer
 
 from forgetgauge.cli.options import AllowCode, one_by_one, say
 from forgetgauge.errors import UserError
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import refuse_other_kind, write_whole, writing
 from forgetgauge.plugins.catalogue import CodeNamed, no_code
 
 
@@ -30,6 +30,9 @@ def check(
         list[str] | None,
         typer.Option("--adversaries", callback=one_by_one, help="Adversaries that must have taken part: a,b,c."),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A warning, or a statement that nobody made, is inconclusive.")
+    ] = False,
     junit: Annotated[Path | None, typer.Option(help="Also write the findings here, as JUnit XML.")] = None,
     unverified: Annotated[
         bool, typer.Option("--unverified", help="Also of a result that carries no decisions to compute it from again.")
@@ -41,6 +44,7 @@ def check(
     from forgetgauge.results.reading import at_its_word, read_either
     from forgetgauge.results.record import Result
 
+    refuse_other_kind(junit, ".xml")
     path, stored = read_either(result, verified=not unverified)
     asked = gate.Conditions(
         min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ())
@@ -50,9 +54,13 @@ def check(
             findings = gate.check_result(stored, asked, str(path))
         else:
             findings = gate.check_evidence(stored, asked, str(path))
+        doubts = gate.doubts(stored)
+        findings += [gate.Finding("", "nothing speaks against it", "inconclusive", line) for line in doubts if strict]
         verdict, on = gate.overall(findings), gate.basis(stored)
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
     say(f"{verdict}\n\n{align(rows)}\n\n{on}")
+    for line in doubts:
+        say(f"warning: {line}", err=True)
     if junit is not None:
         write_whole(junit, gate.junit(findings, str(path)))
     if os.environ.get("GITHUB_STEP_SUMMARY"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import typer
 
 from forgetgauge.cli.options import say
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.files import write_whole
+from forgetgauge.files import write_whole, writing
 
 
 def record(
@@ -56,11 +57,29 @@ def record(
         test = what_was_tested(found, method, str(path))
         files, remarks = record_files(test, path.name, digest, models, stated, time.time())
     RunFolder(out).create()
+    earlier = _set_aside(out)
     for name, text in files.items():
         write_whole(out / name, text)
     say(f"{test.name}: {test.verdict} ({test.outcome})\n" + "\n".join(str(out / name) for name in files))
     for line in remarks:
         say(line, err=True)
+    if earlier is not None:
+        say(f"this folder held another record, which is kept: {earlier}", err=True)
+
+
+def _set_aside(out: Path) -> Path | None:
+    """Move the files of an earlier record, which may be signed, to a folder of their own inside; where that is."""
+    from forgetgauge.report.erasure_record import FILES
+
+    held = [out / name for name in FILES if (out / name).is_file()]
+    if not held:
+        return None
+    earlier = next(path for n in itertools.count(1) if not (path := out / f"earlier-{n}").exists())
+    with writing(earlier):
+        earlier.mkdir()
+        for path in held:
+            path.rename(earlier / path.name)
+    return earlier
 
 
 def _readable(text: str | None) -> str | None:

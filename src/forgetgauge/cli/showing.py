@@ -19,7 +19,7 @@ import typer
 
 from forgetgauge.cli.options import Json, say
 from forgetgauge.errors import UserError
-from forgetgauge.files import set_aside, write_whole
+from forgetgauge.files import refuse_other_kind, set_aside, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.report.watching import shown_progress
 
@@ -143,6 +143,7 @@ def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverifi
     if (folder / "result.json").exists() or not path.exists():
         return False
     found = read_record(path, OneModelResult, sealed=False) if unverified else refuse_unverified_evidence(path)
+    refuse_other_kind(to, ".html", ".htm")
     target = to or folder / "evidence.html"
     with at_its_word(path):
         write_whole(target, render_evidence_page(found))
@@ -167,6 +168,7 @@ def compare(
     from forgetgauge.results.reading import at_its_word, read_either
 
     named = [(str(path), read_either(path, verified=False)[1]) for path in results]
+    refuse_other_kind(to, ".html", ".htm")
     target = to or (Path("comparison.html") if form == TABLE else None)
     if target is not None and to is None and target.exists():
         comparison.refuse_foreign_page(str(target), target.read_bytes())

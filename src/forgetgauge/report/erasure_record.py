@@ -51,6 +51,10 @@ class Stated:
                 )
 
 
+FILES = ("record.html", "statement.json", "statement-forgetgauge.json", "model-card.md", "every-eval-ever.json")
+"""What a record may have; the last one only where all is known that it asks for."""
+
+
 def record_files(
     test: Tested, source: str, sha256: str, models: Mapping[str, str], stated: Stated, made_at: float
 ) -> tuple[dict[str, str], list[str]]:

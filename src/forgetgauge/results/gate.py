@@ -14,9 +14,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.results.one_model import OneModelResult
+from forgetgauge.results.one_model import OneModelResult, unstated
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
-from forgetgauge.results.utility import loss_interval
+from forgetgauge.results.utility import damage, loss_interval
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import counted, listed, outward, plain
 
@@ -155,6 +155,14 @@ def overall(findings: Sequence[Finding]) -> State:
 
 
 EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 3}
+
+
+def doubts(result: Result | OneModelResult) -> list[str]:
+    """What speaks against a result, whatever it says: its warnings, who lost accuracy, and of one model what nobody has
+    stated."""
+    if isinstance(result, OneModelResult):
+        return [*result.warnings, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
+    return [line for game in result.games for line in (*game.warnings, damage(game)) if line is not None]
 
 
 def basis(result: Result | OneModelResult) -> str:

@@ -1,0 +1,114 @@
+"""Which reference models are refused: those that know F, those that are the model under audit, and reversed ones.
+
+Whoever is compared with such a model looks as if it remembered, or as if it had forgotten, whatever it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetgauge.attack.reference import panel_values
+from forgetgauge.attack.signals import NEGATIVE_LOSS
+from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.reference_scores import sign_of
+from forgetgauge.errors import UserError
+from forgetgauge.game.arrays import Bools, Floats, Ints
+from forgetgauge.game.likeness import is_one_model
+from forgetgauge.game.one_model import ModelTest, ranks_test
+
+FOLLOWS_F = 1e-3
+"""What reference models that ignore which points are in F do at this chance is not put down to chance."""
+
+MOST_TWINS = 64
+"""Reference models, each of which is compared with all before it; of more, the first so many."""
+
+
+def refuse_followers(file: AuditFile, rows: Ints, in_forget: Bools, group: Ints | None = None) -> None:
+    """Reference models whose training followed which points, or groups of points, are in F would tell every score."""
+    references = file.references
+    if references is None or not references.sees_points:
+        return
+    times = references.member.sum(axis=0)[references.places(file.outputs.point[rows])].astype(np.float64)
+    if group is not None:
+        sizes = np.bincount(group)
+        times, in_forget = np.bincount(group, times) / sizes, np.bincount(group, in_forget) > 0
+    if ranks_test(times, in_forget).log_p <= np.log(FOLLOWS_F):
+        more = "more" if times[in_forget].mean() > times[~in_forget].mean() else "less"
+        raise UserError(
+            f"{file.source}: reference models were trained on points of F {more} often than on points of T; they must "
+            "ignore which points are in F, or their outputs tell it"
+        )
+
+
+def refuse_knowing(file: AuditFile, rows: Ints, test: Callable[[Floats], ModelTest]) -> None:
+    """A reference model that tells F, which was drawn at random, from T by itself was trained on it, whatever is said
+    of it: compared with it, any model's answers would tell F."""
+    references = file.references
+    if references is None:
+        return
+    at = references.places(file.outputs.point[rows])
+    said = dict(references.scores)
+    if references.logits is not None:
+        said["loss of the logits"] = panel_values(references.panel(), NEGATIVE_LOSS)
+    limit = np.log(FOLLOWS_F / max(1, sum(len(scores) for scores in said.values())))
+    for scores in said.values():
+        for model, score in zip(references.models.tolist(), scores, strict=True):
+            if np.ptp(score[at]) > 0 and test(score[at]).log_p <= limit:
+                raise UserError(
+                    f"{file.source}: reference model {model} tells points of F from points of T by itself: it was "
+                    "trained on F, or on T, as the original model was, or was made from one that was; leave it out"
+                )
+
+
+def refuse_copies(file: AuditFile, method: str, rows: Ints) -> None:
+    """A reference model that is the model under audit, or another reference model, shows nothing: what is left of a
+    comparison is rounding."""
+    references = file.references
+    if references is None:
+        return
+    at, names = references.places(file.outputs.point[rows]), references.models.tolist()
+    said: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {
+        name: (file.outputs.scores[name][rows], own[:, at]) for name, own in references.scores.items()
+    }
+    if references.logits is not None and file.outputs.logits is not None:
+        said["logits"] = file.outputs.logits[rows], references.logits[:, at]
+    for what, (mine, theirs) in said.items():
+        for place, name in enumerate(names):
+            if not _is_fine(theirs[place]):
+                continue
+            if is_one_model(mine, theirs[place]):
+                raise UserError(f"{file.source}: reference model {name} is '{method}' itself: the same {what}")
+            earlier = range(place) if place < MOST_TWINS else ()
+            twin = next((i for i in earlier if is_one_model(theirs[i], theirs[place])), None)
+            if twin is not None:
+                twins = f"{names[twin]} and {name}"
+                raise UserError(f"{file.source}: reference models {twins} are one model: the same {what}")
+
+
+def _is_fine(values: Floats) -> bool:
+    """Whether hardly any two points have the same outputs: those of coarse ones may agree by chance."""
+    return len(np.unique(values, axis=0)) > 0.9 * len(values)
+
+
+def refuse_reversed(file: AuditFile) -> None:
+    """A reference model to which points that it was trained on are less familiar than the others."""
+    references = file.references
+    if references is None or not references.sees_points:
+        return
+    scores = {name: sign_of(name) * own for name, own in references.scores.items()}
+    if references.logits is not None:
+        scores["logits"] = panel_values(references.panel(), NEGATIVE_LOSS)
+    for own in scores.values():
+        for model, member, score in zip(references.models.tolist(), references.member, own, strict=True):
+            if not 0 < member.sum() < len(member) or np.ptp(score) == 0:
+                continue
+            test = ranks_test(score, member)
+            if test.advantage < 0 and test.log_p <= np.log(FOLLOWS_F / len(references.models)):
+                raise UserError(
+                    f"{file.source}: to reference model {model} points that it was trained on are less familiar than "
+                    "others: is reference_member (reference-in, reference-out) reversed?"
+                )

@@ -16,8 +16,7 @@ from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn import certified_removal, removal_path
 from forgetgauge.unlearn.certified_removal import CertifiedRemoval
-from forgetgauge.unlearn.removal_budget import removal_budget, worst_bound
-from forgetgauge.unlearn.removal_path import walk
+from forgetgauge.unlearn.removal_path import removal_budget, walk, worst_bound
 from forgetgauge.unlearn.unlearner import Context, Unlearner
 from tests.learn.test_certified_linear import cloud
 

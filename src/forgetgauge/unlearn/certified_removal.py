@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.certified_linear import CertifiedLinear, Logistic, signed_rows
-from forgetgauge.unlearn.removal_budget import removal_budget
-from forgetgauge.unlearn.removal_path import Bound, Order, RemovalPath, walk
+from forgetgauge.unlearn.removal_path import Bound, Order, RemovalPath, removal_budget, walk
 from forgetgauge.unlearn.unlearner import Context
 
 N_PATHS = 1024

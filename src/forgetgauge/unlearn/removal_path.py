@@ -1,4 +1,5 @@
-"""Newton steps away from forgotten points, one by one or in a batch, and a bound on the gradient they leave.
+"""Newton steps away from forgotten points (Guo et al. 2020), one by one or in a batch, a bound on the gradient they
+leave, and how much of it ε pays for.
 
 Removing the points M from a model at w, the rest having signed rows X (q = |M|, n − q rows):
 
@@ -14,6 +15,7 @@ handful of products with X. ‖X‖₂ only shrinks as rows go, so the value at 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +25,6 @@ import torch
 from torch import Tensor
 
 from forgetgauge.learn.certified_linear import LOSSES, CertifiedLinear, Logistic
-from forgetgauge.unlearn.removal_budget import data_bound, worst_bound
 
 Order = Literal["one-by-one", "batch"]
 Bound = Literal["data", "worst"]
@@ -31,6 +32,25 @@ Bound = Literal["data", "worst"]
 REFRESH = 64
 RELATIVE_TOLERANCE = 1e-10
 MAX_ITERATIONS = 200
+
+
+def removal_budget(epsilon: float, delta: float, sigma: float) -> float:
+    """σε / √(2 ln(1.5/δ)): gradients of no larger norm are hidden by the perturbation, up to (ε, δ)."""
+    return sigma * epsilon / math.sqrt(2 * math.log(1.5 / delta))
+
+
+def data_bound(lipschitz: float, spectral_norm: float, step_norm: float, seen_step_norm: float) -> float:
+    """γ‖X‖₂‖s‖‖Xs‖: the gradient that the step s leaves at most, X the points that stay."""
+    return lipschitz * spectral_norm * step_norm * seen_step_norm
+
+
+def worst_bound(lipschitz: float, lam: float, n_left: int, n_removed: int, weight_norm: float) -> float:
+    """4γC²q² / (λ²(n − q)) with C = 1, as published, whatever the points are.
+
+    It takes ‖Δ‖ ≤ q(C + λ‖w‖) ≤ 2qC, but the perturbation can pull ‖w‖ beyond C/λ; then the middle term is used.
+    """
+    pull = n_removed * (1 + max(1.0, lam * weight_norm))
+    return lipschitz * pull**2 / (lam**2 * n_left)
 
 
 @dataclass(frozen=True)

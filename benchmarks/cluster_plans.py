@@ -15,7 +15,7 @@ from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.plan.graph import Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, Job, UnlearnJob
 from forgetgauge.run.assignments import Assignment
-from forgetgauge.run.disk import artefact_bytes
+from forgetgauge.run.standing import artefact_bytes
 
 RESULTS = Path(__file__).parents[1] / "results"
 PACE = {6: 398_000.0, 10: 414_000.0, 16: 497_780.0, 64: 564_199.0}

@@ -154,11 +154,11 @@ def stein_report(
     target, rows = 1 - np.abs(truth).max(), []
     for _ in range(repetitions):
         pilot = draw_pairs(truth, correlation, (n_pilot,), rng)
-        budget = pairs_needed(pilot, half_width)
-        by_pair = np.concatenate([pilot, draw_pairs(truth, correlation, (budget.n_pairs - n_pilot,), rng)])
+        n_pairs = pairs_needed(pilot, half_width)
+        by_pair = np.concatenate([pilot, draw_pairs(truth, correlation, (n_pairs - n_pilot,), rng)])
         whole, signed = stein_quality_interval(by_pair, n_pilot), stein_intervals(by_pair, n_pilot)
         holds = all(i.low <= t <= i.high for i, t in zip(signed, truth, strict=True))
-        rows.append((whole.low <= target <= whole.high, holds, budget.n_pairs, (whole.high - whole.low) / 2))
+        rows.append((whole.low <= target <= whole.high, holds, n_pairs, (whole.high - whole.low) / 2))
     table = np.array(rows)
     return SteinReport(*(float(value) for value in table[:, :3].mean(axis=0)), float(table[:, 3].max()))
 

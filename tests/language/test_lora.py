@@ -12,7 +12,7 @@ import torch
 from forgetgauge.errors import UserError
 from forgetgauge.learn.lora import Lora
 from forgetgauge.learn.predict import outputs_of
-from forgetgauge.learn.stacked import frozen_head
+from forgetgauge.learn.stacked import records
 from forgetgauge.models import llama
 from forgetgauge.models.causal_lm import Base, base_of
 from forgetgauge.models.llama import Llama, sizes_in
@@ -129,11 +129,11 @@ def test_a_frozen_norm_is_the_one_that_can_be_trained():
 @pytest.mark.parametrize("kept", [2**28, 192 * 7])
 def test_losses_under_a_frozen_head_and_their_gradient_are_those_of_autograd(kept, monkeypatch):
     """Also where not all logits are there at once."""
-    monkeypatch.setattr(frozen_head, "LOGITS_KEPT", kept)
+    monkeypatch.setattr(records, "LOGITS_KEPT", kept)
     torch.manual_seed(0)
     states, head, targets = torch.randn(40, 16, requires_grad=True), torch.randn(192, 16), torch.randint(0, 192, (40,))
     plain = torch.nn.functional.cross_entropy(states @ head.T, targets, reduction="none")
-    found = frozen_head.losses_under_frozen_head(states, head, targets)
+    found = records.losses_under_frozen_head(states, head, targets)
     weight = torch.linspace(-2, 1, 40)
     (wanted,) = torch.autograd.grad((plain * weight).sum(), states)
     (gradient,) = torch.autograd.grad((found * weight).sum(), states)

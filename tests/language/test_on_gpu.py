@@ -13,7 +13,7 @@ from forgetgauge import plugins
 from forgetgauge.learn.descent import Steps
 from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.predict import outputs_of, outputs_of_many
-from forgetgauge.learn.stacked import adapted, frozen_head
+from forgetgauge.learn.stacked import adapted, records
 from forgetgauge.learn.stacked.records import LoraStack
 from forgetgauge.learn.stacked.trainer import Descent
 from forgetgauge.models.causal_lm import Base
@@ -93,13 +93,13 @@ def test_kernels_between_products_are_plain_torch(dtype, monkeypatch):
         made = [
             adapted.turned_heads(given[0], turn, 12),
             adapted.gated(given[1]),
-            frozen_head.losses_under_frozen_head(given[2] / 24, head, targets),
+            records.losses_under_frozen_head(given[2] / 24, head, targets),
         ]
         gradients = torch.autograd.grad([part.float().square().sum() for part in made], given)
         return [*(part.detach() for part in made), *gradients]
 
     by_kernels = all_of_them()
-    for module in (adapted, frozen_head):
+    for module in (adapted, records):
         monkeypatch.setattr(module, "kernels_on", lambda device, name: None)
     for found, wanted in zip(by_kernels, all_of_them(), strict=True):
         assert float((found - wanted).float().norm() / wanted.float().norm()) < (

@@ -23,8 +23,8 @@ from forgetgauge.results.record import read_result
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.disk import disk_estimate
 from forgetgauge.run.resolve import resolve
+from forgetgauge.run.standing import disk_estimate
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
 

@@ -18,9 +18,9 @@ from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.record import Result, read_result, without_timings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
-from forgetgauge.run.disk import disk_estimate
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
+from forgetgauge.run.standing import disk_estimate
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run, import_run
 from tests.conftest import TINY

@@ -19,10 +19,10 @@ import pytest
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.results.record import without_timings
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.cluster import references, serving
+from forgetgauge.run.cluster import sending, serving
 from forgetgauge.run.cluster.connection import ALONE
 from forgetgauge.run.cluster.executor import Ray
-from forgetgauge.run.cluster.references import References
+from forgetgauge.run.cluster.sending import References
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -86,7 +86,7 @@ def calm(tmp_path_factory):
 
 
 def test_neither_a_lost_node_nor_damaged_bytes_change_a_number(cluster, calm, tmp_path, monkeypatch):
-    monkeypatch.setattr(references, "INLINE_BYTES", 0)  # everything goes through the object store
+    monkeypatch.setattr(sending, "INLINE_BYTES", 0)  # everything goes through the object store
     sent, keep, damaged, shown = References.sent, Ray._keep, [], []
 
     def damage_one_sent(self, key, digest):

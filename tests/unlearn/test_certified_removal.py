@@ -14,10 +14,8 @@ from forgetgauge.errors import UserError
 from forgetgauge.learn.certified_linear import CertifiedLinear, signed_rows
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn import certified_removal, removal_path
-from forgetgauge.unlearn.certified_removal import CertifiedRemoval
-from forgetgauge.unlearn.removal_budget import removal_budget, worst_bound
-from forgetgauge.unlearn.removal_path import walk
+from forgetgauge.unlearn import certified_removal
+from forgetgauge.unlearn.certified_removal import CertifiedRemoval, removal_budget, walk, worst_bound
 from forgetgauge.unlearn.unlearner import Context, Unlearner
 from tests.learn.test_certified_linear import cloud
 
@@ -131,7 +129,7 @@ def test_each_step_is_newtons_step_whatever_is_remembered_between_steps(monkeypa
         delta = (torch.sigmoid(row @ w) - 1) * row + lam * w
         w = w + torch.linalg.solve(hessian, delta)
     for refresh in (1, 5, 1000):
-        monkeypatch.setattr(removal_path, "REFRESH", refresh)
+        monkeypatch.setattr(certified_removal, "REFRESH", refresh)
         torch.testing.assert_close(world.walk().weight, w, rtol=1e-10, atol=1e-10)
 
 
@@ -139,7 +137,7 @@ def test_an_old_spectral_norm_only_loosens_the_bound(monkeypatch):
     world = World()
     fresh = []
     for refresh in (1, 1000):
-        monkeypatch.setattr(removal_path, "REFRESH", refresh)
+        monkeypatch.setattr(certified_removal, "REFRESH", refresh)
         fresh.append(world.walk().bounds)
     assert (fresh[0] <= fresh[1] * (1 + 1e-9)).all()
     assert fresh[1][-1] <= 1.1 * fresh[0][-1]

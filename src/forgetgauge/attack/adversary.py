@@ -123,11 +123,11 @@ class Attack(Protocol):
         ...
 
     def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) A(m, x) = 1: “x was in the forget set”."""
-        ...
+        """(n,) A(m, x) = 1: “x was in the forget set”, by margins that are at least 0."""
+        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
-        """(n,) how far the score is above the threshold that applies to each point: `decide` is margin ≥ 0."""
+        """(n,) how far the score is above the threshold that applies to each point."""
         ...
 
     def arrays(self) -> Arrays:

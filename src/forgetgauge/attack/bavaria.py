@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from forgetgauge.attack.adversary import Arrays, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, Role, TargetContext
 from forgetgauge.attack.lira import SMALLEST_SPREAD
 from forgetgauge.attack.reference import Bools, mean_where, needed, panel_values, points_of
 from forgetgauge.attack.signals import STATISTIC, Floats, Signals
@@ -89,7 +89,7 @@ def _prior_shape(squares: Floats, n: npt.NDArray[np.int64], within: float) -> fl
 
 
 @dataclass(frozen=True)
-class PredictiveRatio:
+class PredictiveRatio(Attack):
     """log t_in(φ) − log t_out(φ) at each point of D, against 0."""
 
     seen: Predictive
@@ -99,10 +99,6 @@ class PredictiveRatio:
         """(n,) the log ratio of what models that saw the point are expected to say and of what others are."""
         at, value = points_of(signals, len(self.seen.location)), STATISTIC(signals)
         return self.seen.log_density(value, at) - self.unseen.log_density(value, at)
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) ratio ≥ 1."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) the score: its threshold is 0."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import (
@@ -43,7 +42,7 @@ half that the model never saw, and reference models saw half of them."""
 
 
 @dataclass(frozen=True)
-class EnsembleAttack:
+class EnsembleAttack(Attack):
     """The log-odds that a classifier gives to the margins of fitted attacks."""
 
     attacks: Mapping[str, Attack]
@@ -67,10 +66,6 @@ class EnsembleAttack:
         standardised = (bounded(margins, self.size) - self.centre) / self.scale
         result: Floats = (standardised * self.weight).sum(axis=1) + self.intercept
         return result
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) P(in) ≥ ½."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) the score: its threshold is 0."""

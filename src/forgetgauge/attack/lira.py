@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Calibration, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
     Bools,
     leave_one_out,
@@ -60,7 +59,7 @@ def log_normal(value: Floats, mean: Floats, spread: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class TwoSidedAttack:
+class TwoSidedAttack(Attack):
     """log N(φ; μ_in, σ_in) − log N(φ; μ_out, σ_out) at each point of D, against 0."""
 
     mean_in: Floats
@@ -73,10 +72,6 @@ class TwoSidedAttack:
         at, value = points_of(signals, len(self.mean_in)), STATISTIC(signals)
         seen = log_normal(value, self.mean_in[at], self.spread_in[at])
         return seen - log_normal(value, self.mean_out[at], self.spread_out[at])
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) ratio ≥ 1."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) the score: its threshold is 0."""
@@ -121,7 +116,7 @@ class Lira:
 
 
 @dataclass(frozen=True)
-class OneSidedAttack:
+class OneSidedAttack(Attack):
     """(φ − μ_out)/σ_out at each point of D against one threshold.
 
     The published score is Φ of it. Φ keeps the order and rounds to 1 beyond 8.3, so the score is its argument.
@@ -137,10 +132,6 @@ class OneSidedAttack:
         """(n,) how many σ_out above the models that did not see the point."""
         at = points_of(signals, len(self.mean_out))
         return (STATISTIC(signals) - self.mean_out[at]) / self.spread_out[at]
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) score ≥ threshold."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) score − threshold."""

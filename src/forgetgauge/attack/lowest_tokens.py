@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.game.adversary import Access
@@ -21,7 +21,7 @@ from forgetgauge.tasks.causal_lm import LOWEST_PERCENT
 
 
 @dataclass(frozen=True)
-class LowestTokensAttack:
+class LowestTokensAttack(Attack):
     """The mean of the k % lowest token scores against one threshold."""
 
     measure: str
@@ -33,10 +33,6 @@ class LowestTokensAttack:
     def score(self, signals: Signals) -> Floats:
         """(n,) the task's signal for this k."""
         return signals.read(f"{self.measure} {int(self.percent)}")
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) score ≥ threshold."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) score − threshold."""

@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Calibration, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
     Bools,
     Ints,
@@ -92,7 +91,7 @@ class Quantile:
 
 
 @dataclass(frozen=True)
-class QuantileAttack:
+class QuantileAttack(Attack):
     """s − q_τ(x), with q_τ fitted to the attacked model's own signals on the shadow half."""
 
     usual: Floats
@@ -114,10 +113,6 @@ class QuantileAttack:
             GAP(unseen)[use], self.background[use], unseen.classes[use], signals.n_classes, float(self.level)
         )
         return GAP(signals) - quantile.at(self.usual[at], signals.classes)
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) s ≥ q_τ(x)."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) the score: its threshold is 0."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Calibration, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
     Bools,
     Ints,
@@ -73,7 +73,7 @@ def scores_left_out(left_out: LeftOut, p_elsewhere: Floats, gamma: float) -> tup
 
 
 @dataclass(frozen=True)
-class RmiaAttack:
+class RmiaAttack(Attack):
     """The share of the shadow half that a point beats, against one threshold."""
 
     elsewhere: Floats
@@ -92,10 +92,6 @@ class RmiaAttack:
         at, background = points_of(signals, len(self.elsewhere)), background_of(signals, len(self.background))
         ratios = log_ratio(CONFIDENCE(background)[self.usable], self.background[self.usable])
         return n_beaten(log_ratio(CONFIDENCE(signals), self.elsewhere[at]), ratios, self.gamma) / len(ratios)
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) score ≥ threshold."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) score − threshold."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
 from forgetgauge.plan.parameters import Range, declared
@@ -39,7 +39,7 @@ def all_columns(signals: Signals) -> Floats:
 
 
 @dataclass(frozen=True)
-class ClassifierAttack:
+class ClassifierAttack(Attack):
     """Says “forget” where the classifier of the point's class gives P(in) ≥ ½."""
 
     features: Features
@@ -56,10 +56,6 @@ class ClassifierAttack:
         standardised = (self.features(signals) - self.centre[y]) / self.scale[y]
         result: Floats = (standardised * self.weight[y]).sum(axis=1) + self.intercept[y]
         return result
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) P(in) ≥ ½."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) the score: its threshold is 0."""

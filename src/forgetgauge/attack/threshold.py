@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack import signals as read
-from forgetgauge.attack.adversary import Arrays, Need, Panel, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
 
@@ -56,7 +56,7 @@ def oriented_thresholds(
 
 
 @dataclass(frozen=True)
-class ThresholdAttack:
+class ThresholdAttack(Attack):
     """Says “forget” where the score reaches the threshold of the point's class."""
 
     scorer: Score
@@ -68,10 +68,6 @@ class ThresholdAttack:
         """(n,) the scorer's value, so turned that larger is more member-like."""
         value = self.scorer(signals)
         return value if self.sign == 1 else -value
-
-    def decide(self, signals: Signals) -> npt.NDArray[np.bool_]:
-        """(n,) score ≥ threshold of the label's class."""
-        return self.margin(signals) >= 0
 
     def margin(self, signals: Signals) -> Floats:
         """(n,) score − threshold of the point's class; infinite scores keep their sign."""

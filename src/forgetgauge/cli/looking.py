@@ -47,9 +47,8 @@ def plan(
 ) -> None:
     """Say what a run would do, how long it would take and how much disk it would use; nothing is done, made or
     downloaded. Time is known where jobs like its own were done in a run folder beside its own."""
-    from forgetgauge.run.disk import disk_estimate
     from forgetgauge.run.stages import is_open
-    from forgetgauge.run.standing import counts, seconds_needed
+    from forgetgauge.run.standing import counts, disk_estimate, seconds_needed
 
     try:
         campaign = _looked_at(file, settings, allow_code)

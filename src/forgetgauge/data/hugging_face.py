@@ -6,8 +6,6 @@ It is imported by `library` alone, and when something of it is first used.
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import io
 import json
 import shutil
@@ -20,6 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from forgetgauge.code.source import file_digest
 from forgetgauge.data.folders import data_folder, is_read_only
 from forgetgauge.errors import UserError
 
@@ -39,8 +38,7 @@ def library(what: str) -> Any:
 
 def unpacked_gguf(file: Path) -> Path:
     """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder."""
-    facts = file.stat()
-    folder = data_folder() / "checkpoints" / _digest(file, facts.st_mtime_ns, facts.st_size)
+    folder = data_folder() / "checkpoints" / file_digest(file)  # asked for with every model that is made
     if (folder / "model.safetensors").is_file():
         return folder
     if is_read_only():
@@ -60,13 +58,6 @@ def unpacked_gguf(file: Path) -> Path:
         _save(model, Path(part))
         shutil.copytree(part, folder, dirs_exist_ok=True)
     return folder
-
-
-@functools.lru_cache(maxsize=8)
-def _digest(file: Path, changed: int, size: int) -> str:
-    """Of a file while it stays as it is: it is asked for with every model that is made."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _save(model: Any, folder: Path) -> None:

@@ -32,7 +32,6 @@ PETS = (
     "canary", "cat", "dog", "ferret", "goat", "hamster", "horse", "parrot", "rabbit", "tortoise",
 )
 # fmt: on
-N_RECORDS = 4
 
 
 def load_people(

@@ -11,7 +11,7 @@ The interval of Q that follows is at most 2h wide: its ends lie t_{1−α/2J} an
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
@@ -21,19 +21,10 @@ from forgetgauge.game.intervals import MIN_PAIRS, Interval, agree, bounded_inter
 from forgetgauge.game.quality import supremum_interval_of
 
 
-@dataclass(frozen=True)
-class PairBudget:
-    """What the pilot says is needed."""
+def pairs_needed(pilot: Floats, half_width: float, level: float = 0.95, limit: int | None = None) -> int:
+    """The total number of pairs, the pilot's included, after which the interval of Q has at most this half width.
 
-    n_pairs: int
-    """How many pairs to run in all, the pilot's included."""
-    n_wanted: int
-    """How many the wanted half width takes; more than ``n_pairs`` where the limit cut it short."""
-
-
-def pairs_needed(pilot: Floats, half_width: float, level: float = 0.95, limit: int | None = None) -> PairBudget:
-    """The total number of pairs after which the interval of Q has at most this half width.
-
+    It is ``limit`` where more would be wanted, and never less than the pilot's number.
     ``pilot`` holds signed advantages, (n0 ≥ 5, n_adversaries). For several methods take the largest answer.
     """
     values = _checked(pilot, level)
@@ -42,7 +33,7 @@ def pairs_needed(pilot: Floats, half_width: float, level: float = 0.95, limit: i
     spread = float(values.std(axis=0, ddof=1).max())
     together, alone = (_quantile(values, each) for each in _levels(values, level))
     wanted = max(len(values), math.ceil(((together + alone) / 2 * spread / half_width) ** 2))
-    return PairBudget(wanted if limit is None else max(len(values), min(wanted, limit)), wanted)
+    return wanted if limit is None else max(len(values), min(wanted, limit))
 
 
 def stein_intervals(by_pair: Floats, n_pilot: int, level: float = 0.95) -> list[Interval]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import platform
 import uuid
 from collections import Counter
@@ -65,13 +64,6 @@ def identity(*devices: torch.device) -> str:
     if devices[0].type == "cuda":
         names = [str(getattr(torch.cuda.get_device_properties(one), "uuid", f"{here} {one}")) for one in devices]
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:12]
-
-
-def free_bytes(device: torch.device) -> int:
-    """Memory that could be taken now: the GPU's, or the machine's."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -22,12 +22,6 @@ from forgetgauge.game.arrays import Floats, frozen_floats
 # -- forget quality ----------------------------------------------------------------------------------------------------
 
 
-def ks_distance(first: ArrayLike, second: ArrayLike) -> float:
-    """max_t |F_1(t) − F_2(t)| of two samples' distribution functions."""
-    one, other = _sample(first), _sample(second)
-    return _largest_gap(one, other) / (len(one) * len(other))
-
-
 def ks_p_value(first: ArrayLike, second: ArrayLike) -> float:
     """The exact two-sided p of the two-sample Kolmogorov–Smirnov test; samples that tie are taken as if they did not.
 
@@ -50,7 +44,7 @@ def ks_p_value(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def _largest_gap(one: Floats, other: Floats) -> int:
-    """m · n · the distance, a whole number, so that equal distances are equal."""
+    """m · n · max_t |F_1(t) − F_2(t)|, a whole number, so that equal distances are equal."""
     values = np.concatenate([one, other])
     counts = [np.searchsorted(np.sort(sample), values, side="right") for sample in (one, other)]
     return int(np.abs(counts[0] * len(other) - counts[1] * len(one)).max())

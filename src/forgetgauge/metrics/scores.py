@@ -85,8 +85,6 @@ def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
 
 # -- membership inference ----------------------------------------------------------------------------------------------
 
-IDEAL = 0.5
-
 
 def mia_score(scores: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
     """1 − AUC on one split; scores are larger where the attack is surer of “forgotten”."""

@@ -18,7 +18,6 @@ from forgetgauge.tasks.causal_lm import AT, COLUMNS, LOWEST_PERCENT
 
 PADDING = -1
 GIVEN, DECLINED, PARAPHRASED = 0, 1, 2
-N_VERSIONS = 3
 
 LogitsAt = Callable[[Tensor, Tensor], Tensor]
 """((n, length) ids, (n, m) positions) -> (n, m, vocab) logits of the token after each position."""

@@ -1,5 +1,7 @@
 """ResNet-20/32/44/56/110 for small images (He et al. 2016, section 4.2), with shortcuts that have no parameters.
 
+ResNet-18 has 1 × 1 convolutions as shortcuts; with group norm it is the model of the paper's DP experiments.
+
 The forward is straight-line code made of modules, so that torch.fx can trace it and the stacked engine can train many
 at once; `PadShortcut` is to be a leaf there.
 """
@@ -13,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 Norm = Literal["batch", "group"]
+Stem = Literal["cifar", "imagenet"]
 
 
 class PadShortcut(nn.Module):
@@ -122,3 +125,30 @@ def resnet56(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batc
 def resnet110(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch") -> ResNet:
     """1,727,962 parameters on CIFAR-10; He et al. train its first epoch at a tenth of the rate."""
     return _cifar_resnet(110, input_shape, n_outputs, norm)
+
+
+def resnet18(input_shape: tuple[int, ...], n_outputs: int, *, norm: Norm = "batch", stem: Stem = "cifar") -> ResNet:
+    """11,173,962 parameters on CIFAR-10; 11,181,642 with the stem of torchvision, which shrinks images fourfold."""
+    blocks = []
+    n_in = 64
+    for width in (64, 128, 256, 512):
+        for _ in range(2):
+            stride = 1 if n_in == width else 2
+            blocks.append(BasicBlock(n_in, width, stride, norm, _shortcut(n_in, width, norm)))
+            n_in = width
+    return ResNet(_stem(stem, channels_of(input_shape), norm), blocks, 512, n_outputs)
+
+
+def _shortcut(n_in: int, n_out: int, norm: Norm) -> nn.Module:
+    if n_in == n_out:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride=2, bias=False), norm_layer(norm, n_out))
+
+
+def _stem(kind: Stem, channels: int, norm: Norm) -> nn.Sequential:
+    if kind == "cifar":
+        return nn.Sequential(nn.Conv2d(channels, 64, 3, padding=1, bias=False), norm_layer(norm, 64), nn.ReLU())
+    if kind == "imagenet":
+        convolution = nn.Conv2d(channels, 64, 7, stride=2, padding=3, bias=False)
+        return nn.Sequential(convolution, norm_layer(norm, 64), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1))
+    raise ValueError(f"stem = {kind!r} is none of 'cifar', 'imagenet'")

@@ -166,11 +166,6 @@ class Game:
         """The two halves of its data set."""
         return Halves(self.data_digest, self.seed, self.fraction, self.by)
 
-    @property
-    def n_hardest(self) -> int:
-        """How many points (or groups) of D the hardest share is."""
-        return round(self.hardest * half_sizes(self.n_drawn, self.fraction)[0])
-
     def swap_pair(self, pair: int, groups: Ints | None = None, hardest: Bools | None = None) -> SwapPair:
         """The pair-th swap pair, as positions in the target half; of its points' groups, where groups are drawn, and
         among the hardest, where these are asked for."""

@@ -193,7 +193,7 @@ MODELS: dict[str, Entry] = {
         cites="He et al. 2016",
     ),
     "resnet18": Entry(
-        "forgetgauge.models.resnet18:resnet18",
+        "forgetgauge.models.resnet:resnet18",
         "residual network of 18 wide layers, with batch or group norm; 11.2 million parameters",
         cites="He et al. 2016",
     ),

@@ -12,6 +12,7 @@ from forgetgauge.report.settings import ACCURACIES
 from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, Result, by_quality, role_of
+from forgetgauge.results.shared import differing
 from forgetgauge.results.utility import loss_interval
 from forgetgauge.results.verdict import verdict_on
 from forgetgauge.wording import bound, p_value, plain, setting, signed
@@ -131,14 +132,7 @@ def _in_order(each: Sequence[Sequence[Column]]) -> list[Column]:
 
 def unlike(results: Sequence[tuple[str, Result | OneModelResult]]) -> list[str]:
     """What is not the same in all of them and is to be known when their numbers are compared, one line each."""
-    each = {name: _game_of(result) for name, result in results}
-    keys = dict.fromkeys(key for choices in each.values() for key in choices)
-    lines = []
-    for key in keys:
-        values = {name: choices.get(key, "not stated") for name, choices in each.items()}
-        if len(set(values.values())) > 1:
-            lines.append(f"not the same {key}: " + "; ".join(f"{name} {value}" for name, value in values.items()))
-    return lines
+    return differing({name: _game_of(result) for name, result in results})
 
 
 def _game_of(result: Result | OneModelResult) -> dict[str, str]:

@@ -119,7 +119,7 @@ def pairs_wanted(graph: Graph, folder: RunFolder) -> int:
     view = GameView(graph, RunView(folder))
     pilots = [[found.advantage for found in outcomes.values()] for outcomes in view.outcomes.values()]
     wanted = [
-        pairs_needed(np.asarray(pilot), until["half_width"], game.level, int(until["max_pairs"])).n_pairs
+        pairs_needed(np.asarray(pilot), until["half_width"], game.level, int(until["max_pairs"]))
         for pilot in pilots
         if len(pilot) == game.pairs
     ]

@@ -45,7 +45,11 @@ class SharedDifference:
 
 def reasons_against(results: Sequence[tuple[str, Result]]) -> list[str]:
     """Why the numbers of these results cannot be compared, one line each; none where their games are one."""
-    each = {name: _game(result) for name, result in results}
+    return differing({name: _game(result) for name, result in results})
+
+
+def differing(each: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """What is not the same in all of them, by name of a result, one line each."""
     lines = []
     for key in dict.fromkeys(key for choices in each.values() for key in choices):
         values = {name: choices.get(key, "not stated") for name, choices in each.items()}

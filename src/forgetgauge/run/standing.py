@@ -1,14 +1,15 @@
-"""Where a run stands, read from its folder by anybody who sees it, and how long a planned one would take."""
+"""Where a run stands, read from its folder by anybody who sees it, how long a planned one would take, and how
+large what it keeps would be."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import Graph
-from forgetgauge.plan.jobs import Job
+from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Graph
+from forgetgauge.plan.jobs import HEAVY, UTILITY, Job, SignalsJob
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.campaign import Campaign, assembled
 from forgetgauge.run.packing import jobs_to_do, stack_kind
@@ -19,6 +20,8 @@ from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import identity_key
 
 RUNNING, STOPPED, FINISHED = "running", "stopped", "finished"
+HEADER_BYTES = 250
+"""Of an artefact's own description, roughly."""
 
 
 @dataclass(frozen=True)
@@ -116,3 +119,31 @@ def _paces(folder: RunFolder, data: set[str]) -> list[tuple[str, float]]:
 def _alike(job: Job) -> str:
     """Jobs that take about as long."""
     return stack_kind(job) + "".join(identity_key(named.identity) for _, named in job.choices)
+
+
+def artefact_bytes(graph: Graph) -> dict[str, int]:
+    """Bytes of what each job makes, beside its header, by its key."""
+    game, sizes = graph.game, dict.fromkeys(graph.jobs, 0)
+    n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
+    half = n_retain + 2 * n_forget
+    confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
+    rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}
+    for key, job in graph.jobs.items():
+        if job.kind in HEAVY:
+            sizes[key] = game.model_bytes
+        elif isinstance(job, SignalsJob):
+            sizes[key] = rows[job.look_at] * (4 * game.n_classes + 8)  # float32 outputs, a label
+        elif job.kind == "decide":
+            sizes[key] = 2 * n_forget * (1 + 8)  # a bit and a margin
+    return sizes
+
+
+def disk_estimate(graphs: Sequence[Graph]) -> tuple[int, int]:
+    """(bytes of all signals, fits, decisions and headers; bytes of all weights if none were dropped)."""
+    sizes: dict[str, int] = {}
+    weights: set[str] = set()
+    for graph in graphs:  # games of a sweep share jobs
+        sizes = artefact_bytes(graph) | sizes
+        weights.update(key for key, job in graph.jobs.items() if job.kind in HEAVY)
+    heavy = sum(sizes[key] for key in weights)
+    return sum(sizes.values()) - heavy + HEADER_BYTES * len(sizes), heavy

@@ -10,8 +10,7 @@ from torch import nn
 
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.models.mlp import MLP, linear
-from forgetgauge.models.resnet import BasicBlock, ResNet, resnet20
-from forgetgauge.models.resnet18 import _shortcut, resnet18
+from forgetgauge.models.resnet import BasicBlock, ResNet, _shortcut, resnet18, resnet20
 from forgetgauge.models.small_cnn import SmallCNN
 
 N_CLASSES = 4

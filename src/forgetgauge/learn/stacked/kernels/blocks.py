@@ -1,6 +1,6 @@
 """Kernels of what stands between the products of a language model: each reads its input once and writes once.
 
-Plain torch, which `adapted.py` and `frozen_head.py` have beside them, reads and writes several times, and on a GPU
+Plain torch, which `adapted.py` and `records.py` have beside them, reads and writes several times, and on a GPU
 that is what these parts cost. They compute in float32 whatever the precision of what is given. Loaded only where there
 is a GPU to run them.
 """

@@ -19,7 +19,7 @@ from forgetgauge.results.record import (
     pairs_behind,
 )
 from forgetgauge.results.utility import damage, uneven_accuracy
-from forgetgauge.results.verdict import verdict_lines
+from forgetgauge.results.verdict import failed_controls, verdict_lines
 from forgetgauge.wording import bound, intervals_are_for, listed
 
 BY_CHANCE = " (in brackets: chance alone stays above this in 95 % of cases)"
@@ -90,7 +90,7 @@ def _game_table(game: GameResult) -> str:
             f"ε ≥: with {level} confidence, no certified removal of F can claim less."
         )
     lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
-    lines += [f"warning: {line}" for line in game.warnings]
+    lines += [f"warning: {line}" for line in (*failed_controls(game), *game.warnings)]
     lines += [f"not watched for changes: {line}" for line in game.not_covered]
     if any("is stated)" not in line for line in game.not_covered):
         lines.append(

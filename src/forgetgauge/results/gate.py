@@ -17,7 +17,7 @@ from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.results.one_model import OneModelResult, unstated
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import damage, loss_interval
-from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
+from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE, failed_controls
 from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
@@ -162,7 +162,7 @@ def doubts(result: Result | OneModelResult) -> list[str]:
     stated."""
     if isinstance(result, OneModelResult):
         return [*result.warnings, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
-    return [line for game in result.games for line in (*game.warnings, damage(game)) if line is not None]
+    return [line for game in result.games for line in (*failed_controls(game), *game.warnings, damage(game)) if line]
 
 
 def basis(result: Result | OneModelResult) -> str:

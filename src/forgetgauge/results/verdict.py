@@ -143,6 +143,16 @@ def verdict(game: GameResult) -> Verdict:
     return Verdict(_headline(game, tested), remarks)
 
 
+def failed_controls(game: GameResult) -> list[str]:
+    """What the two references say against the whole run: that Retrain shows something, or that None shows nothing."""
+    known = judged_methods(game)
+    retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
+    return [
+        *(_on_retrain(game, retrain) if retrain is not None and not retrain.holds_one() else []),
+        *(_on_none(game, none, []) if none is not None and none.holds_one() else []),
+    ]
+
+
 def _no_headline(game: GameResult) -> str:
     if any(method.quality is not None for method in game.methods.values()):
         return "No method completed every swap pair, so there is no verdict."

@@ -537,6 +537,21 @@ def test_reference_models_of_other_points_are_refused_in_one_line(listed, kind):
         audited(listed, columns)
 
 
+def test_a_draw_with_a_mark_of_its_encoding_is_read_and_is_no_result(listed, call):
+    draw, path = make(listed), listed.parent / "draw.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_draw(path) == draw
+    code, _, err = call("verify", path)
+    assert (code, len(err.splitlines()), "a draw, and no result" in err) == (2, 1, True)
+
+
+def test_the_column_of_points_is_named_where_it_is_called_otherwise(listed, call):
+    make(listed)
+    (listed.parent / "file.csv").write_text("id,loss\np1,2.0\n")
+    code, _, err = call("audit", listed.parent / "file.csv", "--draw", listed.parent / "draw.json")
+    assert (code, "the column that names the points is called point, not id" in err) == (2, True)
+
+
 def test_ids_in_another_spelling_are_named(tmp_path, call):
     (tmp_path / "list.csv").write_text("point\n" + "\n".join(f"{i:03d}" for i in range(1, 91)))
     call("draw", tmp_path / "list.csv", "--forget", 40, "--out", tmp_path / "draw.json")

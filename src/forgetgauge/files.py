@@ -52,7 +52,7 @@ def parse_json(text: str | bytes) -> Any:
         return _ODD
 
     try:
-        text = text if isinstance(text, str) else text.decode("utf-8")
+        text = text if isinstance(text, str) else text.decode("utf-8-sig")
         value = shallow(json.loads(text, parse_constant=finite, parse_int=whole, parse_float=finite), DEEPEST)
     except RecursionError:
         raise ValueError(f"tables in more than {DEEPEST} tables") from None

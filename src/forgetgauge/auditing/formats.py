@@ -115,6 +115,8 @@ class _Table:
         refuse_other_separators(source, header)
         for name in header:
             if name not in _PLAIN and not _LOGIT.fullmatch(name) and not name.startswith(_FEATURE):
+                if name == header[0] and "point" not in header:
+                    raise UserError(f"{source}: the column that names the points is called point, not {name}")
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
         if len(header) > MOST_COLUMNS:
             raise UserError(f"{source}: the header has {len(header):,} columns, more than {MOST_COLUMNS:,}")

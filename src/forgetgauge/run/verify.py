@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from forgetgauge.errors import UserError, line_of, unknown_name
 from forgetgauge.files import read_json
@@ -49,7 +50,10 @@ def verify(path: Path, source: str = "decisions") -> Verified:
     if path.suffix == ".json":
         if source == "signals":
             raise UserError(f"{path}: a result carries decisions alone; its run folder or export has the signals")
-        return verify_evidence(path) if _is_evidence(path) else verify_result(path)
+        fields = _fields(path)
+        if "commitment" in fields and "n_units" in fields:
+            raise UserError(f"{path}: a draw, and no result: `audit --draw` sees whether it is what its seed draws")
+        return verify_evidence(path) if "models" in fields else verify_result(path)
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         folder = RunFolder(Path(scratch) / "run")
         if not path.exists():
@@ -67,12 +71,13 @@ def _changed_page(path: Path) -> list[str]:
     return [f"{path.name} was changed after it was written, or not finished: `report` writes it again"]
 
 
-def _is_evidence(path: Path) -> bool:
+def _fields(path: Path) -> dict[str, Any]:
+    """Of a file of JSON; none of what cannot be read, which the reader of its kind has a line on."""
     try:
         found = read_json(path)
     except UserError:
-        return False
-    return isinstance(found, dict) and "models" in found
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _verify_folder(folder: RunFolder, source: str) -> Verified:

@@ -326,6 +326,12 @@ def test_the_export_of_a_run_that_shares_retrain_says_so(tmp_path):
         assert {n: m.quality for n, m in found.methods.items()} == {n: m.quality for n, m in expected.methods.items()}
 
 
+def test_probabilities_of_each_class_by_itself_are_said(tmp_path):
+    raw = with_logits(pairs=2, k=20)
+    raw["logits"] = 1 / (1 + np.exp(-raw["logits"]))
+    assert "logits all lie in [0, 1], as logits seldom do" in warned(audited(raw, tmp_path))
+
+
 def test_decisions_that_agree_on_both_sides_everywhere_are_said(tmp_path):
     raw = scored()
     constant_decisions(raw)
@@ -336,11 +342,11 @@ def test_decisions_that_agree_on_both_sides_everywhere_are_said(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", WRITE)
-@pytest.mark.parametrize("which", ["logits", "shadow_logits"])
-def test_probabilities_in_the_place_of_logits_are_refused(tmp_path, suffix, which):
+@pytest.mark.parametrize(("which", "whole"), [("logits", 1), ("shadow_logits", 1), ("logits", 100)])
+def test_probabilities_in_the_place_of_logits_are_refused(tmp_path, suffix, which, whole):
     raw = with_logits(pairs=2, k=20)
     exponentials = np.exp(raw[which])
-    raw[which] = (exponentials / exponentials.sum(axis=1, keepdims=True)).round(2)
+    raw[which] = (whole * exponentials / exponentials.sum(axis=1, keepdims=True)).round(2)
     message = refusal(raw, tmp_path, suffix)
     assert f"{which} are probabilities" in message
     assert "logarithms" in message

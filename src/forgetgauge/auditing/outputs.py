@@ -332,10 +332,16 @@ class Reader:
             self._refuse(
                 f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes"
             )
-        if are_probabilities(logits, ROUNDED_SUM):
-            self._refuse(
-                f"{name} are probabilities (all rows lie in [0, 1] and add up to 1); give the logits, or the "
-                "logarithms of the probabilities"
+        for whole in (1, 100):
+            if are_probabilities(logits / whole, ROUNDED_SUM):
+                self._refuse(
+                    f"{name} are probabilities (all rows lie in [0, {whole}] and add up to {whole}); give the logits, or "
+                    "the logarithms of the probabilities"
+                )
+        if len(logits) and logits.min() >= 0 and logits.max() <= 1:
+            self.notes.append(
+                f"{name} all lie in [0, 1], as logits seldom do: of probabilities of each class by itself, give their "
+                "logits, log(p / (1 − p))."
             )
         return logits
 

@@ -335,8 +335,8 @@ class Reader:
         for whole in (1, 100):
             if are_probabilities(logits / whole, ROUNDED_SUM):
                 self._refuse(
-                    f"{name} are probabilities (all rows lie in [0, {whole}] and add up to {whole}); give the logits, or "
-                    "the logarithms of the probabilities"
+                    f"{name} are probabilities (all rows lie in [0, {whole}] and add up to {whole}); give the logits, "
+                    "or the logarithms of the probabilities"
                 )
         if len(logits) and logits.min() >= 0 and logits.max() <= 1:
             self.notes.append(

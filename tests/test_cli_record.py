@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.report.evidence import evidence
+from tests.report.evidence import CLEAN, SEEN, evidence
 from tests.report.test_html import game, method, result
 
 FILES = {"record.html", "statement.json", "statement-forgetgauge.json", "model-card.md"}
@@ -62,6 +62,15 @@ def test_another_record_in_the_same_folder_does_not_take_the_place_of_the_first(
     assert {path.name: path.read_text() for path in (out / "earlier-1").iterdir()} == first
     assert set(first) == FILES | {"every-eval-ever.json"}
     assert {path.name for path in out.iterdir()} == FILES | {"earlier-1"}
+
+
+def test_what_the_file_says_of_other_models_stands_in_the_record(folder, call):
+    (folder / "evidence.json").write_text(evidence({"before": SEEN, "after": CLEAN}).to_json())
+    code, out, _ = call("record", folder / "evidence.json", "--out", folder / "record", "--method", "after")
+    assert (code, out.startswith("after: not distinguishable")) == (0, True)
+    page = (folder / "record/record.html").read_text()
+    assert "other models of the same file" in page
+    assert "before (still visible)" in page
 
 
 def test_two_files_of_one_name_keep_their_paths_apart(folder, call):

@@ -283,6 +283,7 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )
     own = "; the tester’s own" if found.own_draw else ""
+    others = [f"{other} ({its.verdict.split(' at this')[0]})" for other, its in found.models.items() if other != name]
     whole, elsewhere = dataclasses.asdict(found), ("models", "environment", "digests", "schema")
     return Tested(
         kind="one model",
@@ -297,6 +298,7 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
             **({"seed of the draw": f"{found.seed}, from {found.seed_from}{own}"} if was_drawn(found) else {}),
             "what it rests on": rests_on,
             "attackers": listed(list(model.tests)) or "none",
+            **({"other models of the same file": listed(others)} if others else {}),
         },
         limits=limits(found),
         warnings=found.warnings,

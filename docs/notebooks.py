@@ -42,6 +42,7 @@ def executed(notebook: Notebook, folder: Path = FOLDER) -> Notebook:
     """The same with the outputs of its cells, run one after another in that folder; the first error ends it."""
     names: dict[str, Any] = {"__name__": "__main__"}
     cells, count = [], 0
+    _figures()  # one left open by other code is none of this notebook's
     with contextlib.chdir(folder):
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":

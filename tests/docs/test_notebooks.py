@@ -64,3 +64,13 @@ def test_a_page_has_the_code_and_what_came_out_escaped(notebooks):
 def test_an_error_in_a_cell_is_an_error(notebooks):
     with pytest.raises(ZeroDivisionError):
         notebooks.executed({"cells": [{"cell_type": "code", "source": ["1 / 0"], "outputs": []}]})
+
+
+def test_a_figure_that_other_code_left_open_is_none_of_a_notebooks(notebooks):
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.figure()
+    drawn = {"cell_type": "code", "source": ["import matplotlib.pyplot as plt\n", "plt.figure();"], "outputs": []}
+    made = notebooks.executed({"cells": [{"cell_type": "code", "source": ["1;"], "outputs": []}, drawn]})
+    assert [kinds(cell) for cell in made["cells"]] == [[], [["image/png", "text/plain"]]]

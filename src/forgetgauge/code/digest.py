@@ -17,6 +17,7 @@ import logging
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -25,6 +26,7 @@ from typing import Any
 
 from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, source_file
 from forgetgauge.code.source import WEIGHTS
+from forgetgauge.probing import attribute, has
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
@@ -157,7 +159,7 @@ class _Look:
             return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
         if isinstance(thing, Mapping):
             items = [f"{self.describe(key, where)}: {self.describe(value, where)}" for key, value in thing.items()]
-            made_by = self.describe(getattr(thing, "default_factory", None), where)
+            made_by = self.describe(thing.default_factory if isinstance(thing, defaultdict) else None, where)
             return f"{kind}{{{', '.join(items)}}}{made_by}{self._attributes(thing, where)}"
         if isinstance(thing, list | tuple | set | frozenset):
             each = [self.describe(item, where) for item in thing]
@@ -169,10 +171,10 @@ class _Look:
             return kind
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
             return f"{kind}({self.describe(state, where)})"
-        named = getattr(thing, "__qualname__", None)
+        named = attribute(thing, "__qualname__")
         if callable(thing) and isinstance(named, str):  # written in C, or made by a library's decorator
-            module = str(getattr(thing, "__module__", None) or "")
-            inside = [getattr(thing, "__wrapped__", None), getattr(thing, "code", None)]  # of lru_cache, of torch.jit
+            module = str(attribute(thing, "__module__") or "")
+            inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
             return f"{module}.{named}({self._each(inside, where)})"
@@ -181,7 +183,7 @@ class _Look:
     def _instance(self, thing: Any, kind: str, where: str) -> str:
         if isinstance(thing, re.Pattern):
             return repr((thing.pattern, thing.flags))
-        if kind.partition(".")[0] == "torch" and not hasattr(thing, "__dict__") and " at 0x" not in repr(thing):
+        if kind.partition(".")[0] == "torch" and not has(thing, "__dict__") and " at 0x" not in repr(thing):
             return repr(thing)  # dtypes, devices, layouts
         try:
             reduced = None if isinstance(thing, io.IOBase) else thing.__reduce_ex__(4)
@@ -189,7 +191,7 @@ class _Look:
             reduced = None
         if reduced is None:
             return self._without_value(thing, where)
-        if hasattr(thing, "__dict__") or getattr(type(thing), "__slots__", None):
+        if has(thing, "__dict__") or getattr(type(thing), "__slots__", None):
             return f"{self.describe(type(thing), where)}{self._attributes(thing, where)}"
         return f"{kind}({self.describe(reduced, where) if isinstance(reduced, str) else self._reduced(reduced, where)})"
 
@@ -203,8 +205,8 @@ class _Look:
 
     def _attributes(self, thing: Any, where: str) -> str:
         slots = [name for base in type(thing).__mro__ for name in _as_names(base.__dict__.get("__slots__", ()))]
-        held = {name: getattr(thing, name) for name in slots if not name.startswith("__") and hasattr(thing, name)}
-        held |= getattr(thing, "__dict__", {})
+        held = {name: attribute(thing, name) for name in slots if not name.startswith("__") and has(thing, name)}
+        held |= attribute(thing, "__dict__", {})
         return "".join(f" {name}={self.describe(held[name], where)}" for name in sorted(map(str, held)) if name in held)
 
     def _each(self, parts: Any, where: str) -> str:
@@ -321,7 +323,7 @@ def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
         yield thing
         return
     for part in vars(thing).values():
-        wrapped = [getattr(part, name, None) for name in ("fget", "fset", "fdel", "__func__", "func")]
+        wrapped = [attribute(part, name) for name in ("fget", "fset", "fdel", "__func__", "func")]
         yield from (one for one in (part, *wrapped) if isinstance(one, FunctionType))
 
 
@@ -343,9 +345,9 @@ def _as_names(slots: Any) -> list[str]:
 
 def _as_array(thing: Any) -> Any:
     """A numpy array or scalar, or a tensor, as an array of the host; None for anything else."""
-    if isinstance(thing, type) or not hasattr(thing, "__array__"):
+    if isinstance(thing, type) or not hasattr(type(thing), "__array__"):
         return None
-    if not hasattr(thing, "detach"):
+    if not hasattr(type(thing), "detach"):
         return thing.__array__()
     held = thing.detach().cpu().contiguous()
     try:
@@ -356,7 +358,7 @@ def _as_array(thing: Any) -> Any:
 
 def _random_state(thing: Any) -> Any:
     """Of a generator of random numbers: numpy's two kinds, Python's and torch's."""
-    if hasattr(thing, "bit_generator") and hasattr(thing.bit_generator, "state"):
+    if hasattr(type(thing), "bit_generator") and hasattr(thing.bit_generator, "state"):
         return thing.bit_generator.state
     for method in ("getstate", "get_state"):
         if type(thing).__module__ in ("random", "torch._C", "numpy.random.mtrand") and hasattr(thing, method):

@@ -26,6 +26,7 @@ from typing import Any
 
 from forgetgauge.code.source import Source, file_digest, read_source, really_imports
 from forgetgauge.errors import UserError
+from forgetgauge.probing import attribute
 
 NOT_KEYED = frozenset({"torch", "numpy", "scipy", "sklearn", "forgetgauge"})
 """Recorded with every artefact, and in no key: a run may go on on a machine that has other versions of these."""
@@ -259,7 +260,7 @@ def _functions_of(module: ModuleType, origin: str) -> Iterator[FunctionType]:
     for thing in list(vars(module).values()):
         parts = vars(thing).values() if isinstance(thing, type) else (thing,)
         for part in parts:
-            found = getattr(part, "__func__", part)
+            found = attribute(part, "__func__", part)
             if not isinstance(found, FunctionType) or found.__module__ != module.__name__:
                 continue
             code = found.__code__

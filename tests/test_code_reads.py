@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 
 import pytest
 
@@ -188,3 +189,12 @@ def test_attributes_of_functions_count_by_value(users, script):
 )
 def test_what_belongs_to_a_thread_is_named_and_locks_are_not(users, value, named):
     assert list(code_of(users(f"import threading\nT = {value}", "T")).not_covered) == named
+
+
+def test_a_module_inside_an_archive_is_named(users, tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("userspacked.py", "def rate():\n    return 1.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "packed.zip"))
+    found = code_of(users("from userspacked import rate", "rate()"))
+    sys.modules.pop("userspacked")
+    assert found.not_covered == ("userspacked, whose source is not there",)

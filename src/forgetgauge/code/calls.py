@@ -56,6 +56,8 @@ _MAKES_PATHS: dict[str, Callable[..., Any]] = {
 }
 _OF_PATHS = frozenset({"joinpath", "with_suffix", "with_name", "resolve", "absolute", "expanduser"})
 
+_NAMES_FILES = (ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.JoinedStr, ast.Call)
+
 
 @dataclass(frozen=True)
 class Read:
@@ -84,11 +86,13 @@ class Calls:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             return
-        ast.increment_lineno(tree, first_line - 1)
+        if first_line > 1:
+            ast.increment_lineno(tree, first_line - 1)
         nodes = list(_walk(tree))
         self._set = {id(n.value) for n, _ in nodes if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)}
         self._aliases = dict(aliases or {}) | dict(_imported(nodes))
         self._aliases |= dict(self._renamed(nodes))
+        self._roots = {whole.partition(".")[0] for whole in self._aliases.values()} - {""}
         self._assigned = set(names) | _assigned(tree, nodes)
         for node, inside in nodes:
             if isinstance(node, ast.Call):
@@ -179,20 +183,19 @@ class Calls:
         """Any other call that is given the name of a file: of a library, or of an object by a name of reading."""
         if name in _MAKES_PATHS or name in _OF_PATHS or _writes(call, None):
             return
-        library = root if (root := whole.partition(".")[0]) in self._roots() else ""
+        library = root if (root := whole.partition(".")[0]) in self._roots else ""
         of_an_object = isinstance(call.func, ast.Attribute) and _LOOKS_READING.match(name)
         if not of_an_object and (not library or _LOOKS_WRITING.search(name)):
             return
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         for what in [one for part in given for one in getattr(part, "elts", [part])]:
+            if not isinstance(what, _NAMES_FILES):
+                continue
             text, named, complete = _put_together(what)
             known = bool(named) and named <= self._assigned | self._aliases.keys()
             said = text if complete and re.search(r"[./]", text) and "\n" not in text and len(text) < 200 else ""
             if said or known:
                 self.reads.append(Read(said, what if known else None, "", library))
-
-    def _roots(self) -> set[str]:
-        return {whole.partition(".")[0] for whole in self._aliases.values()}
 
 
 def value_of(made_of: ast.expr, space: Mapping[str, Any]) -> Any:

@@ -105,7 +105,7 @@ class Imports:
         if origin.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
             self.not_covered.add(f"{name}, a compiled module")
             return parents
-        if not origin.endswith(".py"):
+        if not (origin.endswith(".py") and os.path.isfile(origin)):  # inside an archive it is no file
             if origin:  # empty for a folder without __init__.py, which runs nothing
                 self.not_covered.add(f"{name}, whose source is not there")
             return parents
@@ -146,7 +146,7 @@ def _is_namespace_of_package(top: str) -> bool:
 def source_file(module: str) -> str | None:
     """The file of an own module's source."""
     origin = _origin(module) if kind_of(module) == "own" else None
-    return origin if origin and origin.endswith(".py") else None
+    return origin if origin and origin.endswith(".py") and os.path.isfile(origin) else None
 
 
 @functools.cache

@@ -20,6 +20,7 @@ from forgetgauge.files import refuse_deleted_folder
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.probing import attribute
 from forgetgauge.progress import Watch
 from forgetgauge.report.interactive import Result
 from forgetgauge.report.table import causes
@@ -272,7 +273,7 @@ def _table(catalogue: Catalogue, things: One | Sequence[One] | Mapping[str, Any]
     several = list(things) if isinstance(things, list | tuple) else [things]
     table: dict[str, dict[str, Any]] = {}
     for one in several:
-        name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
+        name = one if isinstance(one, str) else attribute(one, "__name__", type(one).__name__)
         if name in table:
             raise UserError(f"evaluate: two {catalogue.what}s are called '{name}'; give them as a mapping by id")
         table[name] = {} if isinstance(one, str) else {"method": _name_of(catalogue, one)}

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from forgetgauge.attack.signals import Floats, Signals, read_only
 from forgetgauge.game.adversary import Access
+from forgetgauge.probing import attribute, has
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Labels, Task
 
@@ -147,8 +148,8 @@ def calibration_of(adversary: Adversary, attack: Attack, shadows: Panel) -> Cali
     Attacks that lean on models at each point of D have them from the shadow models they left out, as `calibration`, or
     not at all: a likelihood ratio needs none, its threshold is 0 for any number of queries.
     """
-    if getattr(adversary, "needs", frozenset()) & {Need.REFERENCES, Need.OUTSIDERS, Need.BACKGROUND}:
-        return _checked_calibration(getattr(attack, "calibration", ()))
+    if attribute(adversary, "needs", frozenset()) & {Need.REFERENCES, Need.OUTSIDERS, Need.BACKGROUND}:
+        return _checked_calibration(attribute(attack, "calibration", ()))
     signals, member = shadows.rows
     margin, model = margin_of(attack, signals), shadows.row_model
     return tuple(
@@ -158,7 +159,7 @@ def calibration_of(adversary: Adversary, attack: Attack, shadows: Panel) -> Cali
 
 def margin_of(attack: Attack, signals: Signals) -> Floats:
     """(n,) finite margins; an attack of the user's that has none is given its decisions, ±½."""
-    if not hasattr(attack, "margin"):
+    if not has(attack, "margin"):
         return np.where(_checked_decisions(attack.decide(signals), len(signals)), 0.5, -0.5)
     margins = _checked_margins("margin", attack.margin(signals))
     if len(margins) != len(signals):

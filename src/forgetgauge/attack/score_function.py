@@ -32,6 +32,7 @@ from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.attack.threshold import ClassThresholds, ThresholdAttack, oriented_thresholds
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
+from forgetgauge.probing import attribute
 
 Function = Callable[..., Any]
 OTHERS = "others"
@@ -83,7 +84,7 @@ class ScoreFunction:
     @property
     def __name__(self) -> str:
         """The function's own: its name in a result where nobody gives it another."""
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
+        return str(attribute(self.function, "__name__", type(self.function).__name__))
 
     @property
     def access(self) -> Access:
@@ -199,7 +200,7 @@ def adversary(
     def made(function: Function) -> ScoreFunction:
         if not callable(function):
             raise UserError(f"adversary: a {type(function).__name__} is no score function")
-        name = getattr(function, "__name__", type(function).__name__)
+        name = attribute(function, "__name__", type(function).__name__)
         for column in columns:
             if column not in COLUMNS:
                 raise UserError(f"adversary '{name}': " + unknown_name("column", str(column), map(str, COLUMNS)))

@@ -16,6 +16,7 @@ from forgetgauge.attack import signals as read
 from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.probing import attribute
 
 Score = Callable[[Signals], Floats]
 
@@ -80,7 +81,7 @@ class ThresholdAttack(Attack):
 
 def reads_of(scorer: Score) -> frozenset[str]:
     """The names of the task's signals that a score is made of; of a plain function, nobody knows."""
-    return frozenset(getattr(scorer, "reads", ()))
+    return frozenset(attribute(scorer, "reads", ()))
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,19 @@ import logging
 import os
 import re
 import sys
+import textwrap
+import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from forgetgauge.code.calls import Calls, Read, value_of
 from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, source_file
-from forgetgauge.code.source import WEIGHTS
+from forgetgauge.code.source import WEIGHTS, files_written
+from forgetgauge.probing import attribute, has
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
@@ -96,6 +101,8 @@ class _Look:
         self._open: set[int] = set()
         self._n_parts = 0
         self._named: set[str] = set()
+        self._spaces: dict[str, Mapping[str, Any]] = {}
+        """Module -> its globals, of those whose functions were met."""
 
     def finish(self) -> None:
         """Look at the globals of all code met so far, and of the code these lead to."""
@@ -103,6 +110,23 @@ class _Look:
             thing = self._waiting.pop()
             for function in _functions_in(thing):
                 self._globals_of(function)
+        for module, reads in self.imports.made_of_globals.items():
+            for read in reads:
+                if not self._read_by_value(read, self._spaces.get(module, {})) and read.complaint:
+                    self.imports.not_covered.add(f"{module}, {read.complaint}")
+
+    def _read_by_value(self, read: Read, space: Mapping[str, Any]) -> bool:
+        """Whether a file's name is known by the globals' values: its content counts then."""
+        try:
+            value = value_of(read.made_of, space) if read.made_of is not None else None
+        except Exception:  # a name that is not there yet, a path that cannot be made
+            return False
+        if not isinstance(value, str | PurePath):
+            return True  # an open file, an array: these count by themselves
+        found = 0 < len(str(value)) < 1000 and os.path.isfile(value)
+        if found:
+            self.imports.add_file(_as_seen_from_here(Path(value)), value)
+        return found
 
     def describe(self, thing: Any, where: str) -> str:
         """A text that is equal for equal values."""
@@ -155,9 +179,12 @@ class _Look:
             if array.dtype.hasobject:
                 return f"{kind}({self._each(array.ravel().tolist(), where)})"
             return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+        if thing is os.environ:
+            self.imports.not_covered.add(f"{where}, which is os.environ")
+            return kind  # not by value: it is another one in every window
         if isinstance(thing, Mapping):
             items = [f"{self.describe(key, where)}: {self.describe(value, where)}" for key, value in thing.items()]
-            made_by = self.describe(getattr(thing, "default_factory", None), where)
+            made_by = self.describe(thing.default_factory if isinstance(thing, defaultdict) else None, where)
             return f"{kind}{{{', '.join(items)}}}{made_by}{self._attributes(thing, where)}"
         if isinstance(thing, list | tuple | set | frozenset):
             each = [self.describe(item, where) for item in thing]
@@ -165,14 +192,14 @@ class _Look:
             return f"{kind}({', '.join(ordered)}){self._attributes(thing, where)}"
         if isinstance(thing, logging.Logger):
             return f"logger {thing.name}"
-        if type(thing).__module__ in _HARMLESS:
+        if type(thing).__module__ in _HARMLESS and not isinstance(thing, threading.local):
             return kind
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
             return f"{kind}({self.describe(state, where)})"
-        named = getattr(thing, "__qualname__", None)
+        named = attribute(thing, "__qualname__")
         if callable(thing) and isinstance(named, str):  # written in C, or made by a library's decorator
-            module = str(getattr(thing, "__module__", None) or "")
-            inside = [getattr(thing, "__wrapped__", None), getattr(thing, "code", None)]  # of lru_cache, of torch.jit
+            module = str(attribute(thing, "__module__") or "")
+            inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
             return f"{module}.{named}({self._each(inside, where)})"
@@ -181,7 +208,7 @@ class _Look:
     def _instance(self, thing: Any, kind: str, where: str) -> str:
         if isinstance(thing, re.Pattern):
             return repr((thing.pattern, thing.flags))
-        if kind.partition(".")[0] == "torch" and not hasattr(thing, "__dict__") and " at 0x" not in repr(thing):
+        if kind.partition(".")[0] == "torch" and not has(thing, "__dict__") and " at 0x" not in repr(thing):
             return repr(thing)  # dtypes, devices, layouts
         try:
             reduced = None if isinstance(thing, io.IOBase) else thing.__reduce_ex__(4)
@@ -189,7 +216,7 @@ class _Look:
             reduced = None
         if reduced is None:
             return self._without_value(thing, where)
-        if hasattr(thing, "__dict__") or getattr(type(thing), "__slots__", None):
+        if has(thing, "__dict__") or getattr(type(thing), "__slots__", None):
             return f"{self.describe(type(thing), where)}{self._attributes(thing, where)}"
         return f"{kind}({self.describe(reduced, where) if isinstance(reduced, str) else self._reduced(reduced, where)})"
 
@@ -203,8 +230,8 @@ class _Look:
 
     def _attributes(self, thing: Any, where: str) -> str:
         slots = [name for base in type(thing).__mro__ for name in _as_names(base.__dict__.get("__slots__", ()))]
-        held = {name: getattr(thing, name) for name in slots if not name.startswith("__") and hasattr(thing, name)}
-        held |= getattr(thing, "__dict__", {})
+        held = {name: attribute(thing, name) for name in slots if not name.startswith("__") and has(thing, name)}
+        held |= attribute(thing, "__dict__", {})
         return "".join(f" {name}={self.describe(held[name], where)}" for name in sorted(map(str, held)) if name in held)
 
     def _each(self, parts: Any, where: str) -> str:
@@ -218,6 +245,8 @@ class _Look:
         self._later(thing)
         cells = [_content(cell) for cell in thing.__closure__ or ()]
         settings = [thing.__defaults__, thing.__kwdefaults__, cells]
+        held = {name: value for name, value in vars(thing).items() if not name.startswith("__")}
+        settings += [held] if held else []
         return f"{self._own_code(thing)}({self._each(settings, f'{where}: {thing.__qualname__}')})"
 
     def _own_code(self, thing: FunctionType) -> str:
@@ -284,12 +313,28 @@ class _Look:
 
     def _globals_of(self, function: FunctionType) -> None:
         names = _names(function.__code__)
+        self._spaces[_module_of(function)] = function.__globals__
         if not self._has_source(_module_of(function)):  # what it imports itself stands in no file that is read
             for name in sorted(names - function.__globals__.keys()):
                 if kind_of(name) == "own":
                     self.imports.add(name)
+            self._reads_of(function)
         for name in sorted(names & function.__globals__.keys()):
             self._global(function.__globals__[name], f"{_module_of(function)}.{name}", names)
+
+    def _reads_of(self, function: FunctionType) -> None:
+        """What a function of a script, of a notebook or of no file reads, as far as its source is there."""
+        try:
+            text = textwrap.dedent(inspect.getsource(function.__code__))
+        except (OSError, TypeError):
+            return
+        space = function.__globals__
+        aliases = {name: whole for name in _names(function.__code__) & space.keys() if (whole := _alias(space[name]))}
+        calls = Calls(text, aliases=aliases, names=space.keys(), first_line=function.__code__.co_firstlineno)
+        for name, _ in calls.imports:
+            self.imports.add(name)
+        folder = Path(str(space.get("__file__") or "")).parent
+        self.imports.add_reads(_module_of(function), folder, files_written(text), calls.reads, calls.loose)
 
     def _global(self, value: Any, where: str, names: set[str]) -> None:
         if isinstance(value, ModuleType):
@@ -309,6 +354,19 @@ def _module_of(function: FunctionType) -> str:
     return str(function.__globals__.get("__name__") or "")
 
 
+def _alias(value: Any) -> str:
+    """What a global stands for, if that is a module or something of a library's: `numpy`, `io.open`, `os.environ`."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if value is os.environ:
+        return "os.environ"
+    if value is open:
+        return "open"
+    module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
+    known = isinstance(module, str) and isinstance(name, str) and kind_of(module) in ("standard", "package")
+    return f"{module}.{name}" if known else ""
+
+
 def _as_seen_from_here(path: PurePath) -> str:
     """Relative where it lies in the current folder: another machine has that elsewhere."""
     here = os.getcwd()
@@ -321,7 +379,7 @@ def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
         yield thing
         return
     for part in vars(thing).values():
-        wrapped = [getattr(part, name, None) for name in ("fget", "fset", "fdel", "__func__", "func")]
+        wrapped = [attribute(part, name) for name in ("fget", "fset", "fdel", "__func__", "func")]
         yield from (one for one in (part, *wrapped) if isinstance(one, FunctionType))
 
 
@@ -343,9 +401,9 @@ def _as_names(slots: Any) -> list[str]:
 
 def _as_array(thing: Any) -> Any:
     """A numpy array or scalar, or a tensor, as an array of the host; None for anything else."""
-    if isinstance(thing, type) or not hasattr(thing, "__array__"):
+    if isinstance(thing, type) or not hasattr(type(thing), "__array__"):
         return None
-    if not hasattr(thing, "detach"):
+    if not hasattr(type(thing), "detach"):
         return thing.__array__()
     held = thing.detach().cpu().contiguous()
     try:
@@ -356,7 +414,7 @@ def _as_array(thing: Any) -> Any:
 
 def _random_state(thing: Any) -> Any:
     """Of a generator of random numbers: numpy's two kinds, Python's and torch's."""
-    if hasattr(thing, "bit_generator") and hasattr(thing.bit_generator, "state"):
+    if hasattr(type(thing), "bit_generator") and hasattr(thing.bit_generator, "state"):
         return thing.bit_generator.state
     for method in ("getstate", "get_state"):
         if type(thing).__module__ in ("random", "torch._C", "numpy.random.mtrand") and hasattr(thing, method):

@@ -19,13 +19,16 @@ import site
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from forgetgauge.code.calls import Read
 from forgetgauge.code.source import Source, file_digest, read_source, really_imports
 from forgetgauge.errors import UserError
+from forgetgauge.probing import attribute
 
 NOT_KEYED = frozenset({"torch", "numpy", "scipy", "sklearn", "forgetgauge"})
 """Recorded with every artefact, and in no key: a run may go on on a machine that has other versions of these."""
@@ -45,6 +48,8 @@ class Imports:
         self.files: dict[str, str] = {}
         """File of weights -> digest of its content."""
         self.not_covered: set[str] = set()
+        self.made_of_globals: dict[str, list[Read]] = {}
+        """Module -> files whose names its globals make; who knows their values adds these."""
         self._seen: set[str] = set()
 
     def add(self, name: str) -> None:
@@ -59,6 +64,29 @@ class Imports:
     def add_file(self, named: str, path: str | os.PathLike[str]) -> None:
         """Take in the content of a file, by the name that code or parameters have for it."""
         self.files[named] = file_digest(Path(path))
+
+    def add_reads(
+        self, name: str, folder: Path, files: Iterable[str], reads: Iterable[Read], loose: Iterable[str]
+    ) -> None:
+        """Take in the files that a module's source names, from the current folder and from its own."""
+        self.not_covered.update(f"{name}, {one}" for one in loose)
+        for text in files:
+            self._found(text, folder)
+        for read in reads:
+            if read.library and kind_of(read.library) in ("own", "none"):
+                continue
+            found = bool(read.text) and self._found(read.text, folder)
+            if read.made_of is not None:
+                self.made_of_globals.setdefault(name, []).append(replace(read, complaint="") if found else read)
+            elif read.complaint and not found:
+                self.not_covered.add(f"{name}, {read.complaint}")
+
+    def _found(self, text: str, folder: Path) -> bool:
+        places = {text: Path(text), f"beside its module: {text}": folder / text}
+        found = {named: path for named, path in places.items() if _is_file(path)}
+        for named, path in found.items():
+            self.add_file(named, path)
+        return bool(found)
 
     def _take(self, name: str) -> list[str]:
         top = name.partition(".")[0]
@@ -77,21 +105,22 @@ class Imports:
         if origin.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
             self.not_covered.add(f"{name}, a compiled module")
             return parents
-        if not origin.endswith(".py"):
+        if not (origin.endswith(".py") and os.path.isfile(origin)):  # inside an archive it is no file
             if origin:  # empty for a folder without __init__.py, which runs nothing
                 self.not_covered.add(f"{name}, whose source is not there")
             return parents
         source = read_source(origin)
         refuse_stale(name, origin, source)
         self.sources[name] = source.digest
-        self.not_covered.update(f"{name}, {loose}" for loose in source.loose)
-        places = {"": Path(), "beside its module: ": Path(origin).parent}
-        found = {(said, text) for said, place in places.items() for text in source.files if (place / text).is_file()}
-        for said, text in found:
-            self.add_file(f"{said}{text}", places[said] / text)
-        missing = [call for text, call in source.wanted if not any(text == named for _, named in found)]
-        self.not_covered.update(f"{name}, {call}" for call in missing)
+        self.add_reads(name, Path(origin).parent, source.files, source.reads, source.loose)
         return [*parents, *_imported_by(name, origin, source)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that is no path
+        return False
 
 
 def kind_of(module: str) -> str:
@@ -117,7 +146,7 @@ def _is_namespace_of_package(top: str) -> bool:
 def source_file(module: str) -> str | None:
     """The file of an own module's source."""
     origin = _origin(module) if kind_of(module) == "own" else None
-    return origin if origin and origin.endswith(".py") else None
+    return origin if origin and origin.endswith(".py") and os.path.isfile(origin) else None
 
 
 @functools.cache
@@ -259,7 +288,7 @@ def _functions_of(module: ModuleType, origin: str) -> Iterator[FunctionType]:
     for thing in list(vars(module).values()):
         parts = vars(thing).values() if isinstance(thing, type) else (thing,)
         for part in parts:
-            found = getattr(part, "__func__", part)
+            found = attribute(part, "__func__", part)
             if not isinstance(found, FunctionType) or found.__module__ != module.__name__:
                 continue
             code = found.__code__

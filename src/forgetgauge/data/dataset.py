@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from forgetgauge.code.digest import code_digest
 from forgetgauge.errors import UserError, needs_extra
+from forgetgauge.probing import has
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Ints, Labels, Task
 
@@ -250,7 +251,7 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
 
 def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:
     """(n_points,) whole numbers, copied and read-only; names of groups are numbered in alphabetical order."""
-    given = np.asarray(groups, dtype=None if hasattr(groups, "__array__") else object)  # else None becomes a name
+    given = np.asarray(groups, dtype=None if has(groups, "__array__") else object)  # else None becomes a name
     for kind in (str, bytes, float):
         if given.dtype == object and all(isinstance(one, kind) for one in given.flat):
             given = given.astype(kind)

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset, RandomSampler, Sequent
 from torch.utils.data import Dataset as TorchDataset
 
 from forgetgauge.errors import UserError
+from forgetgauge.probing import has
 from forgetgauge.wording import listed
 
 Columns = tuple[str, str]
@@ -42,9 +43,9 @@ def has_items(thing: Any) -> bool:
         return True
     if isinstance(thing, list) and thing:
         return isinstance(thing[0], Mapping) or (len(thing) > 2 and isinstance(thing[0], tuple) and len(thing[0]) == 2)
-    if hasattr(thing, "__array__") or isinstance(thing, type | Sequence | Mapping):
+    if has(thing, "__array__") or isinstance(thing, type | Sequence | Mapping):
         return False
-    return hasattr(thing, "__len__") and hasattr(thing, "__getitem__")
+    return has(thing, "__len__") and has(thing, "__getitem__")
 
 
 def splits_of(thing: Any) -> list[Any] | None:
@@ -85,7 +86,7 @@ def columns_of(table: Mapping[str, Any], name: str, columns: Columns | None = No
 
 def _refuse_endless(dataset: Any, name: str) -> None:
     dataset = dataset.dataset if isinstance(dataset, DataLoader) else dataset
-    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+    if isinstance(dataset, IterableDataset) or not has(dataset, "__len__"):
         raise UserError(f"data '{name}': an iterable torch Dataset has no length; give a map-style one")
 
 
@@ -232,7 +233,7 @@ def _tensor(part: Any) -> Tensor | None:
             return _numbers(np.asarray(part))
         except ValueError:  # of several lengths
             return None
-    if hasattr(part, "__array_interface__") and hasattr(part, "getbands"):  # a PIL image
+    if has(part, "__array_interface__") and has(part, "getbands"):  # a PIL image
         pixels = np.array(part.convert("RGB") if part.mode in PALETTES else part)
         return _numbers(np.moveaxis(pixels, -1, 0) if pixels.ndim == 3 else pixels[None])
     return None

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from forgetgauge.errors import UserError
+from forgetgauge.probing import attribute
 from forgetgauge.tasks.task import Task
 
 _NOISE = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0) * 2
@@ -91,7 +92,7 @@ def has_hooks(model: nn.Module) -> bool:
 def _tensor_in(output: Any) -> Tensor | None:
     if isinstance(output, Tensor):
         return output
-    found = getattr(output, "logits", None)
+    found = attribute(output, "logits")
     if found is None and isinstance(output, Mapping):
         found = output.get("logits")
     if found is None and isinstance(output, tuple | list) and output:

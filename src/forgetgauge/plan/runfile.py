@@ -21,6 +21,7 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import shallow, unreadable_number
 from forgetgauge.plan.game import too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
+from forgetgauge.probing import has
 
 DEFAULT = "digits.toml"
 DEEPEST = 30
@@ -162,7 +163,7 @@ def checked_json(kind: type[SpecT], values: Any) -> SpecT:
 
 def _as_json(value: Any) -> Any:
     """A numpy number as the number it is; anything else (a TOML date, say) as its text, which no key accepts."""
-    return value.item() if hasattr(value, "item") else str(value)
+    return value.item() if has(value, "item") else str(value)
 
 
 def _first_line(kind: type[Any], error: Any) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from forgetgauge.code import Code, code_digest, code_of, files_named, folders_named
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.probing import attribute
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def _import_target(target: str) -> Any:
 
 
 def _label_of(thing: Any) -> str:
-    return str(getattr(thing, "__qualname__", type(thing).__qualname__))
+    return str(attribute(thing, "__qualname__", type(thing).__qualname__))
 
 
 def call_by_name(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:

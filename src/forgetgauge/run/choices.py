@@ -15,6 +15,7 @@ from forgetgauge.plan.runfile import complete_params
 from forgetgauge.plan.spec import TuningSpec
 from forgetgauge.plan.strength import AUTO, PUBLISHED, Published, Strength, Tuning
 from forgetgauge.plugins.catalogue import Catalogue
+from forgetgauge.probing import attribute, has
 from forgetgauge.run.algorithms import code_of_choice
 from forgetgauge.unlearn.signatures import settled
 
@@ -26,7 +27,7 @@ def resolve_method(name: str, params: Mapping[str, Any], learner: Named, tuning:
     """A method by its id and its table, as the run file has it."""
     what, chosen = f"unlearners.{name}", chosen_name(f"unlearners.{name}", name, params)
     thing = plugins.unlearners.load(chosen)
-    if not (hasattr(thing, "unlearn") or callable(thing)):
+    if not (has(thing, "unlearn") or callable(thing)):
         raise UserError(f"{what}: '{chosen}' is a {type(thing).__name__}, neither function nor unlearner")
     given = {key: value for key, value in params.items() if key not in RESERVED}
     asked = params.get("strength")
@@ -49,7 +50,7 @@ def resolve_method(name: str, params: Mapping[str, Any], learner: Named, tuning:
 
 
 def _published(what: str, chosen: str, thing: Any) -> Published:
-    found = getattr(thing, "published", None)
+    found = attribute(thing, "published")
     if not isinstance(found, Published):
         raise UserError(f"{what}: no published settings of '{chosen}' are known: set its parameters here")
     return found
@@ -58,7 +59,7 @@ def _published(what: str, chosen: str, thing: Any) -> Published:
 def strength_of(what: str, chosen: str, thing: Any, asked: Any) -> Strength:
     """The strength that a table asks for: the method's own, or one that is stated there."""
     if asked == AUTO:
-        found = getattr(thing, "strength", None)
+        found = attribute(thing, "strength")
         if not isinstance(found, Strength):
             raise UserError(
                 f"{what}: '{chosen}' declares no strength: name the parameter with its weakest and its strongest value,"
@@ -85,7 +86,7 @@ def price_of(tuning: TuningSpec, methods: Mapping[str, Method]) -> Price | None:
         return None
     thing = plugins.unlearners.load("retrain")
     retrain = resolve_named(plugins.unlearners, {"name": "retrain"})
-    return Price(tuning.price, tuning.shadows, Method(retrain, False, hasattr(thing, "unlearn_many")))
+    return Price(tuning.price, tuning.shadows, Method(retrain, False, has(thing, "unlearn_many")))
 
 
 def _method(name: str, params: Mapping[str, Any], given: dict[str, Any], thing: Any, learner: Named) -> Method:
@@ -100,9 +101,9 @@ def _method(name: str, params: Mapping[str, Any], given: dict[str, Any], thing: 
     unlearner = resolve_named(plugins.unlearners, {**given, "name": chosen}, what)
     return Method(
         unlearner,
-        getattr(thing, "uses_original", True),
-        hasattr(thing, "unlearn_many"),
-        _brought_learner(name, getattr(thing, "learner", None), params.get("learner", {}), learner),
+        attribute(thing, "uses_original", True),
+        has(thing, "unlearn_many"),
+        _brought_learner(name, attribute(thing, "learner"), params.get("learner", {}), learner),
     )
 
 
@@ -148,7 +149,7 @@ def resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | No
         raise UserError(f"{what or catalogue.what}: a parameter of '{name}' cannot be called version: rename it")
     thing = catalogue.load(name)
     completed = complete_params(what or catalogue.what, thing, params)
-    for key, value in getattr(thing, "added_later", {}).items():  # or runs from before it would have other keys
+    for key, value in attribute(thing, "added_later", {}).items():  # or runs from before it would have other keys
         if completed.get(key) == value:
             del completed[key]
     code = code_of_choice(catalogue, name, completed)

@@ -28,6 +28,7 @@ from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.graph import CONFUSED, PAIR
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Shadow, Target
+from forgetgauge.probing import attribute
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
@@ -114,7 +115,8 @@ def train(jobs: Sequence[TrainJob], given: Sequence[Mapping[str, Artefact]], dat
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
         points = [data.points_of(job.subject, whole, its).training for job, its in zip(jobs, given, strict=True)]
         models = learner.fit_many(points, [Streams(job.key) for job in jobs])
-        engine = learner.engine(points).name if hasattr(learner, "engine") else ""
+        asked = attribute(learner, "engine")
+        engine = asked(points).name if asked is not None else ""
         if makes_own_models(jobs[0]):
             _refuse_what_is_not_kept(models, [[own] for own in points], learner, whole)
     ran = _how_it_ran(data, len(jobs), engine)
@@ -196,7 +198,8 @@ def _how_it_ran(data: WorkerData, width: int, engine: str = "") -> dict[str, Any
 
 def _facts_of(learner: Learner, model: Any) -> dict[str, float]:
     """What a learner has to say about a model, for the result."""
-    return _plain(learner.facts_of(model)) if hasattr(learner, "facts_of") else {}
+    facts_of = attribute(learner, "facts_of")
+    return _plain(facts_of(model)) if facts_of is not None else {}
 
 
 def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,7 +231,7 @@ def _products_of(learner: Learner, model: nn.Module) -> AbstractContextManager[N
     round less than its training did; all others in plain float32."""
     if not isinstance(model, RecordModel):
         return nullcontext()
-    return products_in(tf32=getattr(learner, "precision", "float32") != "float32")
+    return products_in(tf32=attribute(learner, "precision", "float32") != "float32")
 
 
 def _asked(job: SignalsJob, inputs: Mapping[str, Artefact], data: WorkerData) -> dict[str, Points]:

@@ -26,6 +26,7 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused
+from forgetgauge.probing import attribute, has
 from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import make_adversary, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
@@ -204,11 +205,11 @@ def _check_task(
     things = [(place, plugins.learners.load(one.name)) for place, one in learners if one is not None]
     things += [(f"unlearners.{name}", plugins.unlearners.load(one.unlearner.name)) for name, one in methods.items()]
     for place, thing in things:
-        if getattr(thing, "task", task.name) != task.name:
+        if attribute(thing, "task", task.name) != task.name:
             raise UserError(f"{place}: it is for the task {thing.task}, but {of_task}, is another")
-        if getattr(thing, "needs_classes", False) and not task.has_classes:
+        if attribute(thing, "needs_classes", False) and not task.has_classes:
             raise UserError(f"{place}: it needs classes, which {of_task}, does not have")
-        if getattr(thing, "needs_head", False) and not task.outputs_by_head:
+        if attribute(thing, "needs_head", False) and not task.outputs_by_head:
             raise UserError(f"{place}: it needs outputs that a last layer gives, but those of {of_task}, are not")
     if task.has_classes:
         return
@@ -226,14 +227,14 @@ def _check_gradients(
     learner: Named, methods: Mapping[str, Method], adversaries: Mapping[str, PlannedAdversary]
 ) -> None:
     """Refuse by name what differentiates, where a learner's models are no functions that can be."""
-    if getattr(plugins.learners.load(learner.name), "has_gradients", True):
+    if attribute(plugins.learners.load(learner.name), "has_gradients", True):
         return
     shipped = plugins.unlearners.entries
     able = [name for name in shipped if not getattr(plugins.unlearners.load(name), "needs_gradients", True)]
     why = f"it needs gradients, which models of the learner {learner.name} do not have"
     for name, method in methods.items():
         thing = plugins.unlearners.load(method.unlearner.name)
-        if getattr(thing, "needs_gradients", method.unlearner.name in shipped):
+        if attribute(thing, "needs_gradients", method.unlearner.name in shipped):
             raise UserError(f"unlearners.{name}: {why}; there are {listed(able)}, and methods of your own")
     for name, adversary in adversaries.items():
         if adversary.columns:
@@ -253,7 +254,7 @@ def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: st
 
 
 def _reads(adversary: Any) -> set[str]:
-    return set(getattr(adversary, "reads", ()))
+    return set(attribute(adversary, "reads", ()))
 
 
 def _check_metrics(spec: MetricsSpec, methods: Mapping[str, Method], n_classes: int) -> None:
@@ -310,7 +311,7 @@ def resolve_adversary(name: str, table: Mapping[str, Any]) -> PlannedAdversary:
     reference models it is shown, and the rest are its own parameters."""
     what, chosen = f"adversaries.{name}", chosen_name(f"adversaries.{name}", name, table)
     thing = plugins.adversaries.load(chosen)
-    if not (hasattr(thing, "fit") and hasattr(thing, "load")):
+    if not (has(thing, "fit") and has(thing, "load")):
         plain = inspect.isfunction(thing)
         hint = "is a plain function: write @forgetgauge.adversary above it" if plain else "has no fit and load"
         raise UserError(f"{what}: '{chosen}' {hint}")
@@ -321,12 +322,12 @@ def resolve_adversary(name: str, table: Mapping[str, Any]) -> PlannedAdversary:
         given = {**completed(what, thing, given, ADVERSARY_KEYS), **stated}
     adversary = resolve_named(plugins.adversaries, {**given, "name": chosen}, what)
     thing = make_adversary(adversary)
-    needs = sorted(getattr(thing, "needs", frozenset()))
+    needs = sorted(attribute(thing, "needs", frozenset()))
     columns = [need for need in needs if need in COLUMNS]
     unknown = [str(need) for need in needs if need not in set(Need)]
     if unknown:
         raise UserError(f"{what}: " + unknown_name("need", unknown[0], [str(need) for need in Need]))
-    if getattr(thing, "access", None) == Access.WHITE_BOX and not {*columns} & {*WHITE_BOX_COLUMNS}:
+    if attribute(thing, "access") == Access.WHITE_BOX and not {*columns} & {*WHITE_BOX_COLUMNS}:
         raise UserError(f"{what}: it declares white-box access but asks for no white-box column")
     references = _resolve_references(what, table.get("references"), Need.REFERENCES in needs)
     return PlannedAdversary(adversary, tuple(map(str, needs)), tuple(map(str, columns)), references)

@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset, default_collate
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.models.outputs import answering_like, as_written
+from forgetgauge.probing import attribute
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.signatures import call, parameters_of
 from forgetgauge.unlearn.unlearner import Context
@@ -137,4 +138,4 @@ def _as_given(net: nn.Module, model: nn.Module) -> nn.Module:
 
 
 def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
+    return str(attribute(function, "__name__", type(function).__name__))

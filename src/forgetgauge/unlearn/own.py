@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from forgetgauge.models.outputs import answering_like, as_written
+from forgetgauge.probing import has
 from forgetgauge.unlearn.competition import CompetitionUnlearner
 from forgetgauge.unlearn.signatures import function_of, signature_of
 from forgetgauge.unlearn.unlearner import FunctionUnlearner, Request, Unlearner
@@ -25,7 +26,7 @@ def as_unlearner(thing: Any, params: Mapping[str, Any]) -> Unlearner:
         thing, given = thing(**given), {}
     if isinstance(thing, Unlearner) and str(getattr(thing.unlearn, "__module__", "")).startswith("forgetgauge."):
         return thing
-    if hasattr(thing, "unlearn_many"):
+    if has(thing, "unlearn_many"):
         return _Stacked(thing)
     stated = given.pop("signature", None)
     if signature_of(thing, stated, given) == "competition":

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.catalogue import call_by_name
+from forgetgauge.probing import attribute
 
 Signature = Literal["forgetgauge", "competition"]
 _WRITTEN = {"forgetgauge": "(model, retain, forget, context)", "competition": "(net, retain, forget, validation)"}
@@ -36,7 +37,7 @@ def signature_of(thing: Any, stated: Any = None, given: Collection[str] = ()) ->
         raise UserError(unknown_name("signature", str(stated), list(get_args(Signature))))
     function = function_of(thing)
     parameters = _parameters(function)
-    name = getattr(function, "__name__", type(function).__name__)
+    name = attribute(function, "__name__", type(function).__name__)
     shown = f"{name}({', '.join(str(p).partition(':')[0].partition('=')[0] for p in parameters.values())})"
     if parameters and _four(parameters, given) is None and not _takes_any(parameters):
         ours, theirs = _WRITTEN.values()
@@ -52,7 +53,7 @@ def signature_of(thing: Any, stated: Any = None, given: Collection[str] = ()) ->
 
 def function_of(thing: Any) -> Any:
     """What is called: its `unlearn` where it has one."""
-    return getattr(thing, "unlearn", thing)
+    return attribute(thing, "unlearn", thing)
 
 
 def call(function: Any, four: Sequence[Any], params: Mapping[str, Any]) -> Any:

@@ -1,0 +1,315 @@
+"""What source does by calls: which modules it imports and which files it reads, and what is known only when it runs.
+
+A file is known where its name is written in the source, or is made of globals, which have a value. Any call of a
+library counts that is given the name of a file, unless it looks like one that writes: what a method writes must not
+change its key.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from forgetgauge.probing import attribute
+
+MAY_CALL = re.compile(
+    r"import_module|__import__|spec_from_file_location|SourceFileLoader|run_path|run_module|(?<![.\w])(?:exec|eval|globals)\("
+    r"|getenv|environ|argv|sys\.modules|subprocess|popen|os\.system|listdir|scandir|os\.walk|glob|sqlite3|exists\(|is_?file\("
+    r"|is_?dir\(|iterdir|getsize|getmtime|\.stat\(|\bload|loadtxt|genfromtxt|from_pretrained|fromfile|from_file|memmap|\bread"
+    r"|imread|\bopen\b|getlines?\(|get_data|\bET\b|etree|[\"'][\w./~ -]*\w[./]\w[\w./ -]*[\"']"
+)
+"""Source without any of these has nothing to be found here; most has not, and need not be parsed."""
+_READERS = frozenset(
+    {"load_file", "loadtxt", "genfromtxt", "fromfile", "from_file", "memmap", "loadmat", "imread"}
+    | {"from_pretrained", "read_csv"}
+)
+_READERS_OF = re.compile(r"pandas\.read_\w+|xml\.etree\.\w+\.parse|linecache\.getlines?|fileinput\.input")
+_BY_NAME = frozenset({"import_module", "__import__", "run_module"})
+_BY_FILE = frozenset({"run_path", "spec_from_file_location", "SourceFileLoader"})
+_LOADERS = frozenset({"torch", "np", "numpy", "pickle", "joblib"})
+_OUTSIDE = re.compile(
+    r"subprocess\.\w+|glob\.\w+|sqlite3\.connect|pkgutil\.get_data|globals"
+    r"|os\.(?:popen|system|listdir|scandir|walk|stat|path\.(?:l?exists|isfile|isdir|getsize|getmtime))"
+)
+_OUTSIDE_OF_PATHS = frozenset({"exists", "is_file", "is_dir", "iterdir", "glob", "rglob"})
+_HELD_OUTSIDE = frozenset({"os.environ", "os.environb", "sys.argv", "sys.orig_argv", "sys.modules"})
+_LOOKS_READING = re.compile(r"_*(?:read|load|open|parse|get|from)", re.IGNORECASE)
+_LOOKS_WRITING = re.compile(
+    r"save|write|dump|export|log|lock|handler|config|make|mkd|remove|unlink|rmtree|touch|rename|replace|copy|move|print"
+    r"|append|store|memory|cache|^to",
+    re.IGNORECASE,
+)
+_MAKES_PATHS: dict[str, Callable[..., Any]] = {
+    "Path": Path,
+    "PurePath": PurePath,
+    "str": str,
+    "join": os.path.join,
+    "fspath": os.fspath,
+    "abspath": os.path.abspath,
+    "dirname": os.path.dirname,
+    "expanduser": os.path.expanduser,
+}
+_OF_PATHS = frozenset({"joinpath", "with_suffix", "with_name", "resolve", "absolute", "expanduser"})
+
+_NAMES_FILES = (ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.JoinedStr, ast.Call)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file that is read."""
+
+    text: str
+    """Its name as far as it is written in the source; empty where nothing of it is."""
+    made_of: ast.expr | None
+    """An expression of globals that gives its name."""
+    complaint: str
+    """What is said where it is not found; empty where nothing need be said."""
+    library: str = ""
+    """Whose call it is, where that must be no module of the user's, which says itself what it reads."""
+
+
+class Calls:
+    """What source imports and reads by calls: followed where the name is known, else named as loose."""
+
+    def __init__(
+        self, text: str, *, aliases: Mapping[str, str] | None = None, names: Collection[str] = (), first_line: int = 1
+    ) -> None:
+        self.imports: list[tuple[str, tuple[str, ...]]] = []
+        self.reads: list[Read] = []
+        self.loose: list[str] = []
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError):
+            return
+        if first_line > 1:
+            ast.increment_lineno(tree, first_line - 1)
+        nodes = list(_walk(tree))
+        self._set = {id(n.value) for n, _ in nodes if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)}
+        self._aliases = dict(aliases or {}) | dict(_imported(nodes))
+        self._aliases |= dict(self._renamed(nodes))
+        self._roots = {whole.partition(".")[0] for whole in self._aliases.values()} - {""}
+        self._assigned = set(names) | _assigned(tree, nodes)
+        for node, inside in nodes:
+            if isinstance(node, ast.Call):
+                self._look(node, inside)
+            elif inside and isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+                self._look_outside(node)
+
+    def _renamed(self, nodes: list[tuple[ast.AST, bool]]) -> Iterator[tuple[str, str]]:
+        """`rd = open`, `ld = np.load`."""
+        for node, _ in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
+                whole = self._whole(node.value)
+                if whole in ("open", "exec", "eval", "globals") or whole.partition(".")[0] in self._aliases.values():
+                    yield from ((to.id, whole) for to in node.targets if isinstance(to, ast.Name))
+
+    def _whole(self, function: ast.expr) -> str:
+        """`torch.jit.load` of `T.jit.load` after `import torch as T`; empty where it begins with no name."""
+        parts: list[str] = []
+        while isinstance(function, ast.Attribute):
+            parts.append(function.attr)
+            function = function.value
+        if not isinstance(function, ast.Name):
+            return ""
+        return ".".join([self._aliases.get(function.id, function.id), *reversed(parts)])
+
+    def _look_outside(self, node: ast.Attribute | ast.Name) -> None:
+        whole = self._whole(node)
+        if whole in _HELD_OUTSIDE and id(node) not in self._set:
+            self.loose.append(f"line {node.lineno}: {whole}, whose content is known only when it runs")
+
+    def _look(self, call: ast.Call, inside: bool) -> None:
+        function, whole = call.func, self._whole(call.func)
+        owner = function.value if isinstance(function, ast.Attribute) else None
+        root, _, name = whole.rpartition(".") if whole else ("", "", getattr(function, "attr", ""))
+        root = root.partition(".")[0]
+        here = f"line {call.lineno}: {name}(…)"
+        if name in _BY_NAME:
+            self._import(call, here)
+        elif name in _BY_FILE:
+            self._read(
+                _argument(call, 0 if name == "run_path" else 1, "path", "location"), here, inside, "runs code that"
+            )
+        elif name in ("exec", "eval", "getenv") and (owner is None or root in ("os", "builtins")):
+            if name == "getenv" or _text(_argument(call, 0)) is None:
+                self.loose.append(f"{here}, whose outcome is known only when it runs")
+        elif _OUTSIDE.fullmatch(whole) or (owner is not None and name in _OUTSIDE_OF_PATHS):
+            if inside:  # else a global holds what came of it, by value
+                self.loose.append(f"{here}, whose outcome is known only when it runs")
+        elif name in ("read_text", "read_bytes") and owner is not None:
+            self._read(owner, here, inside)
+        elif name == "open":
+            if not _writes(call, owner):
+                of_path = owner is not None and not call.args
+                self._read(owner if of_path else _argument(call, 0, "file"), here, inside)
+        elif name in _READERS or _READERS_OF.fullmatch(whole) or (name == "load" and root in _LOADERS):
+            if not _writes(call, None):
+                self._read(_argument(call, 0, "filename", "fname", "file"), here, inside)
+        elif inside:
+            self._may_read(call, whole, name)
+
+    def _import(self, call: ast.Call, here: str) -> None:
+        name, package = _text(_argument(call, 0, "name")), _text(_argument(call, 1, "package"))
+        if name and not name.startswith("."):
+            self.imports.append((name, ()))
+        elif name and package:
+            self.imports.append((package + name, ()))
+        elif name and isinstance(given := _argument(call, 1, "package"), ast.Name) and given.id == "__package__":
+            self.imports.append((name, ()))
+        else:
+            self.loose.append(f"{here}, which runs code that is named only then")
+
+    def _read(self, what: ast.expr | None, here: str, inside: bool, does: str = "reads what") -> None:
+        """A file whose name is a literal, or is put together of literals and globals."""
+        text, named, whole = ("", set[str](), False) if what is None else _put_together(what)
+        known = named <= self._assigned | self._aliases.keys()
+        made_of = what if named and known else None
+        if text and whole:
+            self.reads.append(Read(text, made_of, f"{here} {does} a file holds that is not found from here"))
+            return
+        complaint = f"{here} {does} a file holds that is named only then (a parameter that names it counts)"
+        if made_of is None:
+            self.loose.append(complaint)
+        else:
+            by_value = not inside and whole and named <= self._assigned
+            self.reads.append(Read("", made_of, "" if by_value else complaint))
+
+    def _may_read(self, call: ast.Call, whole: str, name: str) -> None:
+        """Any other call that is given the name of a file: of a library, or of an object by a name of reading."""
+        if name in _MAKES_PATHS or name in _OF_PATHS or _writes(call, None):
+            return
+        library = root if (root := whole.partition(".")[0]) in self._roots else ""
+        of_an_object = isinstance(call.func, ast.Attribute) and _LOOKS_READING.match(name)
+        if not of_an_object and (not library or _LOOKS_WRITING.search(name)):
+            return
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        for what in [one for part in given for one in getattr(part, "elts", [part])]:
+            if not isinstance(what, _NAMES_FILES):
+                continue
+            text, named, complete = _put_together(what)
+            known = bool(named) and named <= self._assigned | self._aliases.keys()
+            said = text if complete and re.search(r"[./]", text) and "\n" not in text and len(text) < 200 else ""
+            if said or known:
+                self.reads.append(Read(said, what if known else None, "", library))
+
+
+def value_of(made_of: ast.expr, space: Mapping[str, Any]) -> Any:
+    """What an expression of globals gives, if it is a name or puts a path together; LookupError for any other."""
+    match made_of:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return space[name]
+        case ast.Attribute(value=of, attr=name):
+            return _attribute(value_of(of, space), name)
+        case ast.Subscript(value=of, slice=key):
+            held = value_of(of, space)
+            if isinstance(held, dict | list | tuple):
+                return held[value_of(key, space)]
+        case ast.BinOp(left=left, op=ast.Div() | ast.Add(), right=right):
+            one, two = value_of(left, space), value_of(right, space)
+            if isinstance(one, str) and isinstance(two, str):
+                return one + two
+            if isinstance(one, str | PurePath) and isinstance(two, str | PurePath):
+                return Path(one) / two
+        case ast.JoinedStr(values=parts):
+            return "".join(str(value_of(part, space)) for part in parts)
+        case ast.FormattedValue(value=value, format_spec=None, conversion=-1):
+            return value_of(value, space)
+        case ast.Call(func=function, args=args, keywords=[]):
+            return _path_made(function, [value_of(arg, space) for arg in args], space)
+    raise LookupError
+
+
+def _path_made(function: ast.expr, args: list[Any], space: Mapping[str, Any]) -> Any:
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    if not all(isinstance(arg, str | PurePath) for arg in args):
+        raise LookupError
+    if isinstance(function, ast.Attribute) and name in _OF_PATHS:
+        try:
+            of = value_of(function.value, space)
+        except LookupError:
+            of = None
+        if isinstance(of, PurePath):
+            return getattr(of, name)(*args)
+    if name in _MAKES_PATHS and args:
+        return _MAKES_PATHS[name](*args)
+    raise LookupError
+
+
+def _attribute(of: Any, name: str) -> Any:
+    if isinstance(of, PurePath) and name in ("parent", "name", "stem"):
+        return getattr(of, name)
+    held = attribute(of, "__dict__", {})
+    if name in held:
+        return held[name]
+    if isinstance(of, dict) and name in of:  # a dictionary that shows its items as attributes
+        return of[name]
+    return vars(type(of))[name]
+
+
+def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it runs only when a function is called."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        yield node, inside
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        body = getattr(node, "body", []) if is_function else []
+        later = {id(part) for part in (body if isinstance(body, list) else [body])}
+        waiting += [(child, inside or id(child) in later) for child in ast.iter_child_nodes(node)]
+
+
+def _imported(nodes: list[tuple[ast.AST, bool]]) -> Iterator[tuple[str, str]]:
+    """Name -> what it stands for: `np` for `numpy`, `o` for `io.open`."""
+    for node, _ in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (top, top)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            yield from ((alias.asname or alias.name, f"{base}.{alias.name}") for alias in node.names)
+
+
+def _assigned(tree: ast.Module, nodes: list[tuple[ast.AST, bool]]) -> set[str]:
+    """Names of globals, which count by value, and of files that are opened where they are named."""
+    globals_ = [n for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
+    opened = [
+        item.optional_vars for n, _ in nodes if isinstance(n, ast.With) for item in n.items
+    ]  # with open("…") as file
+    classes = {n.name for n in tree.body if isinstance(n, ast.ClassDef)}
+    named = classes | {part.id for n in globals_ for part in ast.walk(n) if isinstance(part, ast.Name)}
+    return named | {one.id for one in opened if isinstance(one, ast.Name)} | {"__file__"}
+
+
+def _put_together(what: ast.expr) -> tuple[str, set[str], bool]:
+    """(literals in the order in which they are written, names, whether the literals are whole parts of a path)."""
+    parts = list(ast.walk(what))
+    texts = [node for node in parts if isinstance(node, ast.Constant) and _text(node)]
+    literals = [str(node.value) for node in sorted(texts, key=lambda node: (node.lineno, node.col_offset))]
+    return (
+        "/".join(literals),
+        {part.id for part in parts if isinstance(part, ast.Name)},
+        not any(isinstance(part, ast.JoinedStr) for part in parts),
+    )
+
+
+def _argument(call: ast.Call, place: int, *names: str) -> ast.expr | None:
+    by_name = [keyword.value for keyword in call.keywords if keyword.arg in names]
+    return call.args[place] if len(call.args) > place else by_name[0] if by_name else None
+
+
+def _writes(call: ast.Call, owner: ast.expr | None) -> bool:
+    """Whether a file is opened to be written."""
+    mode = _text(_argument(call, 0 if owner is not None and not isinstance(owner, ast.Name) else 1, "mode"))
+    return mode is not None and re.fullmatch(r"[rwaxbtU+]{1,4}", mode) is not None and any(c in mode for c in "wax+")
+
+
+def _text(node: ast.AST | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

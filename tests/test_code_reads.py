@@ -1,0 +1,200 @@
+"""What a method reads beside its source changes its digest, or is named as not watched; what it writes does neither."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+
+import pytest
+
+from forgetgauge.code import code_of
+
+TOP = """
+import configparser, io, linecache, os, sys
+from pathlib import Path
+import numpy as np
+import scipy.io
+import torch
+"""
+
+
+@pytest.fixture
+def users(tmp_path, monkeypatch):
+    """Makes the method of a module of the user's, or of a script, from what stands before it and what it gives back."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "r").mkdir()
+
+    def write(before: str, gives: str, *, script: bool = False):
+        text = f"{TOP}{before}\ndef method(path=None):\n    return {gives}\n"
+        (tmp_path / "usersreads.py").write_text(text)
+        sys.modules.pop("usersreads", None)
+        if not script:
+            import usersreads
+
+            return usersreads.method
+        space = {"__name__": "__main__", "__file__": str(tmp_path / "usersreads.py")}
+        exec(compile(text, str(tmp_path / "usersreads.py"), "exec"), space)
+        return space["method"]
+
+    yield write
+    sys.modules.pop("usersreads", None)
+
+
+READS = [
+    ("P = 'r/a.csv'", "open(P).read()"),
+    ("P = Path('r/a.csv')", "P.read_text()"),
+    ("P = Path('r/a.csv')", "P.open().read()"),
+    ("P = 'r/a.csv'", "Path(P).read_text()"),
+    ("P = os.path.join(os.path.dirname(__file__), 'r', 'a.csv')", "open(P).read()"),
+    ("D = Path(__file__).parent / 'r'", "(D / 'a.csv').read_text()"),
+    ("D = 'r'", "open(os.path.join(D, 'a.csv')).read()"),
+    ("D = 'r/'", "open(D + 'a.csv').read()"),
+    ("N = 'a'", "open(f'r/{N}.csv').read()"),
+    ("C = {'p': 'r/a.csv'}", "open(C['p']).read()"),
+    ("class C:\n    p = 'r/a.csv'", "open(C.p).read()"),
+    ("P = 'r/a.csv'", "np.genfromtxt(P)"),
+    ("import pandas as pd\nP = 'r/a.csv'", "pd.read_csv(P)"),
+    ("import pandas as pd", "pd.read_table('r/a.csv')"),
+    ("rd = open", "rd('r/a.csv').read()"),
+    ("from io import open as o", "o('r/a.csv').read()"),
+    ("from numpy import loadtxt as lt", "lt('r/a.csv')"),
+    ("", "io.open('r/a.csv').read()"),
+    ("", "configparser.ConfigParser().read('r/a.csv')"),
+    ("c = configparser.ConfigParser()", "c.read(['r/a.csv'])"),
+    ("", "np.fromfile('r/a.csv')"),
+    ("", "np.memmap('r/a.csv', mode='r')"),
+    ("", "torch.from_file('r/a.csv', size=1)"),
+    ("", "scipy.io.loadmat('r/a.csv')"),
+    ("import xml.etree.ElementTree as ET", "ET.parse('r/a.csv')"),
+    ("", "linecache.getline('r/a.csv', 1)"),
+    ("P = 'r/a.csv'", "linecache.getline(P, 1)"),
+    ("import csv, zipfile", "zipfile.ZipFile('r/a.csv')"),
+]
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(("before", "gives"), READS)
+def test_a_file_whose_name_is_known_counts_by_its_content(users, tmp_path, before, gives, script):
+    if "pandas" in before:
+        pytest.importorskip("pandas")
+    digests = []
+    for content in ("1.0", "1.0", "2.0"):
+        (tmp_path / "r/a.csv").write_text(content)
+        found = code_of(users(before, gives, script=script))
+        assert found.not_covered == ()
+        digests.append(found.digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(
+    ("before", "gives", "words"),
+    [
+        ("", "os.environ['X']", "os.environ"),
+        ("", "os.environ.get('X')", "os.environ"),
+        ("import os as o", "o.environ.get('X')", "os.environ"),
+        ("E = os.environ", "E['X']", "os.environ"),
+        ("from os import environ", "environ['X']", "os.environ"),
+        ("", "os.getenv('X')", "getenv"),
+        ("", "sys.argv[1]", "sys.argv"),
+        ("G = 1", "globals()['G']", "globals"),
+        ("G = 1", "sys.modules[__name__].G", "sys.modules"),
+        ("import subprocess", "subprocess.check_output(['cat', 'r/a.csv'])", "check_output"),
+        ("from subprocess import run", "run(['cat', 'r/a.csv'])", "run"),
+        ("", "os.popen('cat r/a.csv').read()", "popen"),
+        ("", "os.path.exists('r/flag')", "exists"),
+        ("", "Path('r/flag').exists()", "exists"),
+        ("", "os.listdir('r')", "listdir"),
+        ("import sqlite3", "sqlite3.connect('r/a.db')", "connect"),
+        ("import pkgutil", "pkgutil.get_data('rp', 'a.csv')", "get_data"),
+        ("P = 'r/gone.csv'", "open(P).read()", "open"),
+        ("", "np.fromfile(path)", "fromfile"),
+        ("", "linecache.getline(path, 1)", "getline"),
+    ],
+)
+def test_what_is_known_only_when_it_runs_is_named(users, before, gives, words, script):
+    named = code_of(users(before, gives, script=script)).not_covered
+    assert [line for line in named if words in line], named
+
+
+def test_what_the_module_itself_asked_for_counts_by_value(users, monkeypatch):
+    digests = []
+    for value in ("1", "1", "2"):
+        monkeypatch.setenv("USERS_RATE", value)
+        found = code_of(users("RATE = os.environ['USERS_RATE']\nHERE = os.path.exists('r')", "RATE, HERE"))
+        assert found.not_covered == ()
+        digests.append(found.digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(
+    ("before", "gives"),
+    [
+        ("P = 'r/a.csv'", "open(P, 'a').write('1')"),
+        ("P = Path('r/a.csv')", "P.open('a').write('1')"),
+        ("P = Path('r/a.csv')", "P.write_text('1')"),
+        ("P = 'r/a.csv'", "np.savetxt(P, [1])"),
+        ("", "np.savetxt('r/a.csv', [1])"),
+        ("import logging", "logging.FileHandler('r/a.csv')"),
+        ("def note(path):\n    pass", "note('r/a.csv')"),
+        ("", "np.memmap('r/a.csv', mode='w+')"),
+    ],
+)
+def test_what_a_method_writes_changes_nothing(users, tmp_path, before, gives, script):
+    digests = set()
+    for content in ("1.0", "2.0"):
+        (tmp_path / "r/a.csv").write_text(content)
+        digests.add(code_of(users(before, gives, script=script)).digest)
+    assert len(digests) == 1
+
+
+def test_a_variable_of_the_environment_that_is_set_is_not_named(users):
+    method = users("def put():\n    os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'", "put()")
+    assert code_of(method).not_covered == ()
+
+
+def test_the_rest_of_the_environment_does_not_count(users, monkeypatch):
+    method = users("from os import environ", "environ['X']")
+    before = code_of(method).digest
+    monkeypatch.setenv("USERS_WINDOW", "2")
+    assert code_of(method).digest == before
+
+
+@pytest.mark.parametrize("script", [False, True])
+def test_attributes_of_functions_count_by_value(users, script):
+    method = users("def helper():\n    return helper.rate\nhelper.rate = 1.0", "helper(), method.rate", script=script)
+    digests = [code_of(method).digest]
+    helper = method.__globals__["helper"]
+    for function, rate in ((method, 1.0), (method, 2.0), (helper, 2.0), (helper, 1.0)):
+        function.rate = rate
+        digests.append(code_of(method).digest)
+    assert len(set(digests)) == 4
+    assert digests[4] == digests[2]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("threading.local()", ["the global usersreads.T, an object without a value of its own (_local)"]),
+        (
+            "type('Mine', (threading.local,), {})()",
+            ["the global usersreads.T, an object without a value of its own (Mine)"],
+        ),
+        ("threading.Lock()", []),
+        ("threading.RLock()", []),
+    ],
+)
+def test_what_belongs_to_a_thread_is_named_and_locks_are_not(users, value, named):
+    assert list(code_of(users(f"import threading\nT = {value}", "T")).not_covered) == named
+
+
+def test_a_module_inside_an_archive_is_named(users, tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("userspacked.py", "def rate():\n    return 1.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "packed.zip"))
+    found = code_of(users("from userspacked import rate", "rate()"))
+    sys.modules.pop("userspacked")
+    assert found.not_covered == ("userspacked, whose source is not there",)

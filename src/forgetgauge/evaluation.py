@@ -250,7 +250,9 @@ def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[
         learner, model = ESTIMATOR, learner
     elif is_estimator(model) and learner == "minibatch":
         learner = ESTIMATOR
-    table = dict(learner) if isinstance(learner, Mapping) else {"name": _name_of(plugins.learners, learner)}
+    table = dict(learner) if isinstance(learner, Mapping) else {"name": learner}
+    if "name" in table:
+        table["name"] = _name_of(plugins.learners, table["name"])
     if model is not None:
         if "model" in table:
             raise UserError("evaluate: the model is given twice, as model and as learner['model']")

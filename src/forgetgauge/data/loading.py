@@ -100,18 +100,36 @@ def as_dataset(thing: Any, name: str, task: Task | None = None, columns: Columns
     if isinstance(thing, Path):
         _refuse_columns(name, columns)
         return _read_path(str(thing), _stamp(thing), task)
-    splits = splits_of(thing) or (list(thing) if _is_two(thing) and all(map(has_items, thing)) else [thing])
-    if all(has_items(part) for part in splits):
+    splits = splits_of(thing, name) or (list(thing) if _is_two(thing) and all(map(_is_set, thing)) else [thing])
+    if not any(has_items(part) or isinstance(part, Mapping) for part in splits):
+        _refuse_columns(name, columns)
+    pairs = [_pair(part, name, columns) for part in splits]
+    return dataset_of(name, *pairs, copy=not all(map(has_items, splits)), task=task)
+
+
+def _pair(part: Any, name: str, columns: Columns | None) -> tuple[Any, Any]:
+    """The inputs and the labels of one set, in whatever form it is given."""
+    if has_items(part):
         with _users_code(name):
-            pairs = [stacked(part, name, columns) for part in splits]
-        return dataset_of(name, *pairs, task=task)
-    if all(isinstance(part, Mapping) for part in splits):
-        return dataset_of(name, *(columns_of(part, name, columns) for part in splits), copy=True, task=task)
-    _refuse_columns(name, columns)
-    if all(_is_two(part) for part in splits):
-        return dataset_of(name, *((part[0], part[1]) for part in splits), copy=True, task=task)
+            return stacked(part, name, columns)
+    if isinstance(part, Mapping):
+        return columns_of(part, name, columns)
+    if _is_two(part):
+        return part[0], part[1]
     raise UserError(
-        f"data '{name}' is neither a Dataset nor a pair (inputs, labels), and a {type(thing).__name__} has no items"
+        f"data '{name}' is neither a Dataset nor a pair (inputs, labels), and a {type(part).__name__} has no items"
+    )
+
+
+def _is_set(part: Any) -> bool:
+    """Whether one of two things is a whole set, as in (training, test), and not the inputs or the labels of one.
+
+    A pair of lists might be both, but only of a data set of two points, of which no game can be played.
+    """
+    if has_items(part) or isinstance(part, Mapping):
+        return True
+    return _is_two(part) and all(
+        hasattr(one, "__len__") and not isinstance(one, str) and getattr(one, "ndim", 1) for one in part
     )
 
 

@@ -217,6 +217,8 @@ def _refuse_idle(campaign: Campaign, options: RunOptions, plain: Mapping[str, An
     """UserError on an argument that would have no effect; a run that is kept may be given further adversaries."""
     if line := options.without_limit(campaign.resolved.job_seconds):
         raise UserError(f"evaluate: {line}")
+    if "scorers" in plain and all(game.hardest == 1 for game in campaign.resolved.games):
+        raise UserError(f"evaluate: scorers = {plain['scorers']} has no effect unless hardest is below 1")
     needs = {need for game in campaign.resolved.games for one in game.adversaries.values() for need in one.needs}
     if "references" in plain and not kept and Need.REFERENCES not in needs:
         raise UserError(

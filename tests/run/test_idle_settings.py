@@ -18,7 +18,7 @@ TINY = {"pairs": 1, "shadows": 2, "fraction": 0.2, "adversaries": ["confidence"]
     [
         ({"job_seconds": 5}, "limits.job_seconds = 5 has no effect with executor 'inline', which cannot end a job"),
         ({"metrics": {"ic_classes": [3, 5]}}, "metrics.ic_classes has no effect without metrics.ic = true"),
-        ({"scorers": 4}, "shadows.scorers has no effect unless game.hardest is below 1"),
+        ({"scorers": 4}, "scorers = 4 has no effect unless hardest is below 1"),
         ({"references": 4}, "references = 4 has no effect: no adversary here uses reference models"),
         ({"adversaries": ["loss", "loss"]}, "the name 'loss' is given to more than one adversary: give them as a mapp"),
     ],
@@ -28,10 +28,9 @@ def test_an_argument_without_effect_is_refused(arguments, line):
         forgetgauge.evaluate(**{**TINY, **arguments})
 
 
-def test_a_sweep_may_hold_a_game_in_which_a_setting_has_no_effect():
-    raw = {"shadows": {"scorers": 4}, "unlearners": {"none": {}}, "adversaries": {"confidence": {}}}
-    sweep = {"key": "game.hardest", "values": [0.9, 1.0]}
-    assert len(resolve({**raw, "game": {"alpha": 0.1}, "sweep": sweep}, "a test").games) == 2
+def test_a_run_file_is_a_recipe_whose_parts_may_be_turned_off():
+    raw = {"shadows": {"scorers": 4, "references": 4}, "unlearners": {"none": {}}, "adversaries": {"confidence": {}}}
+    assert resolve(raw, "a test").games[0].hardest == 1
 
 
 def test_a_limit_that_an_executor_cannot_keep_is_said(tmp_path, monkeypatch, capsys):

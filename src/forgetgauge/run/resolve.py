@@ -24,7 +24,7 @@ from forgetgauge.plan.draws import GROUP, half_sizes
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
-from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, SensitivitySpec, ShadowSpec, TuningSpec
+from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused
 from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import make_adversary, make_learner, own_code_of
@@ -68,8 +68,6 @@ def _refuse_idle(specs: Sequence[RunSpec]) -> None:
     """UserError on what is set and changes nothing in any of the games."""
     if not any(spec.metrics.ic for spec in specs) and specs[0].metrics.ic_classes != MetricsSpec().ic_classes:
         raise UserError("metrics.ic_classes has no effect without metrics.ic = true")
-    if all(spec.game.hardest == 1 for spec in specs) and specs[0].shadows.scorers != ShadowSpec().scorers:
-        raise UserError("shadows.scorers has no effect unless game.hardest is below 1")
 
 
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:

@@ -175,7 +175,7 @@ def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
     [
         ({"alpha": 1.0}, "game.alpha"),
         ({"unlearner": "nome"}, "did you mean 'none'?"),
-        ({"unlearner": [copy.copy, copy.copy]}, "two unlearners are called 'copy'"),
+        ({"unlearner": [copy.copy, copy.copy]}, "the name 'copy' is given to more than one unlearner"),
         ({"data": 3}, "neither a Dataset nor a pair"),
         ({"sensitivity": np.ones(5)}, "1797 points"),
         ({"metrics": "mai"}, "metrics: unknown key 'mai'; did you mean 'mia'?"),

@@ -65,7 +65,8 @@ def unknown_name(what: str, name: str, valid: Iterable[str]) -> str:
     valid = sorted(valid)
     longer = [other for other in valid if len(name) > 2 and other.startswith(f"{name}-")]
     near = longer or difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-    hint = f"did you mean {' or '.join(repr(other) for other in near)}?" if near else f"valid: {', '.join(valid)}"
+    listed = f"valid: {', '.join(valid)}" if valid else "there are none"
+    hint = f"did you mean {' or '.join(repr(other) for other in near)}?" if near else listed
     return f"unknown {what} '{name}'; {hint}"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
+from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
 from forgetgauge.files import refuse_deleted_folder
 from forgetgauge.plan.runfile import set_key
@@ -27,6 +28,7 @@ from forgetgauge.report.table import causes
 from forgetgauge.report.watching import watched
 from forgetgauge.results import record
 from forgetgauge.run.algorithms import CATALOGUES
+from forgetgauge.run.assignments import Resolved
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
@@ -39,6 +41,7 @@ Evaluate = TypeVar("Evaluate", bound=Callable[..., Any])
 ESTIMATOR = "scikit-learn"
 """The learner of estimators."""
 
+_WEIGHTS = "weights.npy"
 _PLAIN = {one.argument: one for one in PARAMETERS.values() if one.argument is not None}
 """What is taken just as a run file has it, by the name of the argument."""
 
@@ -155,8 +158,9 @@ def evaluate(
     raw |= {} if sweep is None else {"sweep": _sweep_table(sweep)}
     with tempfile.TemporaryDirectory(prefix="forgetgauge-") as scratch:
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
-        campaign = Campaign.plan(resolve(raw, "evaluate"))
+        campaign = Campaign.plan(_resolved(raw, str(Path(scratch) / _WEIGHTS)))
         _refuse_bound(campaign, options)
+        _refuse_idle(campaign, options, plain, kept=out is not None)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         with watched(progress) as watch:
             ending, found = play(campaign, folder, replace(options, progress=watch))
@@ -198,6 +202,29 @@ def _sweep_table(sweep: Any) -> dict[str, Any]:
     if isinstance(sweep, str) or not isinstance(sweep, Sequence) or len(sweep) != 2:
         raise UserError('evaluate: sweep must be a key and its values, as in ("game.alpha", [0.1, 0.25])')
     return {"key": sweep[0], "values": _listed(sweep[1])}
+
+
+def _resolved(raw: Mapping[str, Any], weights: str) -> Resolved:
+    """Every choice made; a file of weights that the user never wrote is called what the user gave."""
+    try:
+        return resolve(raw, "evaluate")
+    except UserError as error:
+        if weights not in str(error):
+            raise
+        raise UserError(str(error).replace(weights, "sensitivity")) from None
+
+
+def _refuse_idle(campaign: Campaign, options: RunOptions, plain: Mapping[str, Any], *, kept: bool) -> None:
+    """UserError on an argument that would have no effect; a run that is kept may be given further adversaries."""
+    if line := options.without_limit(campaign.resolved.job_seconds):
+        raise UserError(f"evaluate: {line}")
+    if "scorers" in plain and all(game.hardest == 1 for game in campaign.resolved.games):
+        raise UserError(f"evaluate: scorers = {plain['scorers']} has no effect unless hardest is below 1")
+    needs = {need for game in campaign.resolved.games for one in game.adversaries.values() for need in one.needs}
+    if "references" in plain and not kept and Need.REFERENCES not in needs:
+        raise UserError(
+            f"evaluate: references = {plain['references']} has no effect: no adversary here uses reference models"
+        )
 
 
 def _refuse_bound(campaign: Campaign, options: RunOptions) -> None:
@@ -251,7 +278,9 @@ def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[
         learner, model = ESTIMATOR, learner
     elif is_estimator(model) and learner == "minibatch":
         learner = ESTIMATOR
-    table = dict(learner) if isinstance(learner, Mapping) else {"name": _name_of(plugins.learners, learner)}
+    table = dict(learner) if isinstance(learner, Mapping) else {"name": learner}
+    if "name" in table:
+        table["name"] = _name_of(plugins.learners, table["name"])
     if model is not None:
         if "model" in table:
             raise UserError("evaluate: the model is given twice, as model and as learner['model']")
@@ -275,7 +304,9 @@ def _table(catalogue: Catalogue, things: One | Sequence[One] | Mapping[str, Any]
     for one in several:
         name = one if isinstance(one, str) else attribute(one, "__name__", type(one).__name__)
         if name in table:
-            raise UserError(f"evaluate: two {catalogue.what}s are called '{name}'; give them as a mapping by id")
+            raise UserError(
+                f"evaluate: the name '{name}' is given to more than one {catalogue.what}: give them as a mapping by id"
+            )
         table[name] = {} if isinstance(one, str) else {"method": _name_of(catalogue, one)}
     return table
 
@@ -333,6 +364,11 @@ def _sensitivity_table(sensitivity: Any, scratch: Path) -> Any:
         return sensitivity
     if isinstance(sensitivity, Mapping):
         return {"by_class": {str(label): float(weight) for label, weight in sensitivity.items()}}
-    path = scratch / "weights.npy"
-    np.save(path, np.asarray(sensitivity, dtype=np.float64))
+    path = scratch / _WEIGHTS
+    try:
+        np.save(path, np.asarray(sensitivity, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise UserError(
+            "evaluate: sensitivity is neither a name, nor class -> weight, nor a number per point"
+        ) from None
     return {"file": str(path)}

@@ -181,3 +181,45 @@ def test_a_loader_of_dicts_is_handed_to_evaluate():
     assert result.failures == []
     with pytest.raises(UserError, match="a name has its own"):
         forgetgauge.evaluate(unlearner="none", data="digits", columns=("before", "kind"), **game)
+
+
+# -- a test set beside them --------------------------------------------------------------------------------------------
+
+BOTH = as_dataset({"train": (X, Y), "test": (X[:4], Y[:4])}, "mine")
+
+
+@pytest.mark.parametrize("two", [tuple, list])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x, y: (x, y),
+        lambda x, y: [x, y],
+        lambda x, y: (x.numpy(), y.numpy()),
+        lambda x, y: (x.tolist(), y.tolist()),
+        lambda x, y: TensorDataset(x, y),
+        lambda x, y: DataLoader(TensorDataset(x, y), batch_size=3),
+    ],
+)
+def test_two_sets_of_any_form_are_training_and_test(form, two):
+    made = as_dataset(two([form(X, Y), form(X[:4], Y[:4])]), "mine")
+    assert made.digest == BOTH.digest
+    assert made.test is not None
+    assert len(made.test) == 4
+
+
+def test_the_two_sets_may_have_different_forms():
+    for test in (TensorDataset(X[:4], Y[:4]), {"x": X[:4], "y": Y[:4]}, (X[:4].numpy(), Y[:4].tolist())):
+        for train in ((X, Y), {"x": X, "y": Y}):
+            assert as_dataset((train, test), "mine").digest == BOTH.digest
+
+
+@pytest.mark.parametrize(("key", "near"), [("tset", "test"), ("tests", "test"), ("holdout", None)])
+def test_a_set_of_an_unknown_name_is_refused_rather_than_dropped(key, near):
+    hint = f"did you mean '{near}'" if near else "valid: test, train"
+    with pytest.raises(UserError, match=f"data 'mine': unknown set '{key}'; {hint}"):
+        as_dataset({"train": (X, Y), key: (X, Y)}, "mine")
+
+
+def test_a_validation_set_is_left_out():
+    splits = {"train": (X, Y), "validation": (X, Y), "test": (X[:4], Y[:4])}
+    assert as_dataset(splits, "mine").digest == BOTH.digest

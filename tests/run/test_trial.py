@@ -290,7 +290,8 @@ def test_an_adversary_is_tried_with_all_that_it_asks_for(needs):
         return np.zeros(len(signals), dtype=bool)
 
     mine = Adversary(answer, *needs)
-    forgetgauge.evaluate(unlearner="none", **{**TINY, "references": 2, "adversaries": {"mine": mine}})
+    references = {"references": 2} if "references" in needs else {}
+    forgetgauge.evaluate(unlearner="none", **{**TINY, **references, "adversaries": {"mine": mine}})
     (tried, context), (real, real_context) = mine.seen[0], mine.seen[-1]
     assert tried.outputs.shape[::2] == real.outputs.shape[::2]
     assert set(np.unique(tried.role)) == set(np.unique(real.role))

@@ -25,13 +25,13 @@ from tests.methods import FOR_ALL
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regression-diabetes.toml"
 SCALAR = ["loss", "lira-online", "lira-offline", "quantile", "u-lira", "gradient-norm", "loss-landscape"]
 SCALAR += ["bavaria", "relearning"]
-SMALL = {"alpha": 0.3, "pairs": 3, "shadows": 3, "references": 4}
+SMALL = {"alpha": 0.3, "pairs": 3, "shadows": 3}
 MLP = {"name": "minibatch", "model": "mlp", "model_params": {"hidden": [16]}, "epochs": 60}
 
 
 @pytest.fixture(scope="module")
 def played():
-    return forgetgauge.evaluate(data="diabetes", learner=MLP, adversaries=SCALAR, **SMALL)
+    return forgetgauge.evaluate(data="diabetes", learner=MLP, adversaries=SCALAR, references=4, **SMALL)
 
 
 def test_none_has_a_lower_quality_than_retrain(played):

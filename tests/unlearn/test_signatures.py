@@ -34,7 +34,7 @@ class Unlearner:
 
 
 class Ours:
-    def unlearn(self, a, b, c, d):
+    def unlearn(self, a, retain, forget, d):
         return a
 
 
@@ -177,6 +177,101 @@ def test_sets_go_to_the_parameters_that_are_meant_for_them_in_our_signature_too(
     with pytest.raises(Seen) as what:
         as_unlearner(swapped, {"note": "x"}).unlearn(world.original, world.retain, world.forget, world.context())
     assert what.value.args == (len(world.retain), len(world.forget), "x")
+
+
+SETS = [
+    "model, D_r, D_f, ctx",
+    "model, D_f, D_r, ctx",
+    "model, Df, Dr, ctx",
+    "model, DF, DR, ctx",
+    "net, df_loader, dr_loader, val_loader",
+    "net, dfLoader, drLoader, valLoader",
+    "net, f_loader, r_loader, val_loader",
+    "net, loader_f, loader_r, val_loader",
+    "model, f, r, c",
+    "model, forget, r, c",
+    "model, D_u, D_r, ctx",
+    "net, unlearn_loader, train_loader, val_loader",
+    "net, trainloader, unlearnloader, testloader",
+    "model, erase, keep, ctx",
+    "model, delete, rest, ctx",
+    "model, removed, kept, ctx",
+    "model, remove, k, ctx",
+    "model, forgotten, not_forgotten, ctx",
+    "model, non_retained, retained, ctx",
+    "model, forget, everything_else, ctx",
+    "net, forget, retain, test_retain",
+    "net, val, df, dr",
+    "model, forget_set, remaining_after_forget, ctx",
+]
+
+
+def function_with(parameters, body="seen_sets"):
+    return eval(f"lambda {parameters}: {body}(locals())", {body: globals()[body]})  # noqa: S307
+
+
+def seen_sets(given):
+    def size(names):
+        found = [value for name, value in given.items() if name in names]
+        return len(getattr(found[0], "dataset", found[0]))
+
+    raise Seen(size(RETAINED), size(FORGOTTEN))
+
+
+RETAINED = (
+    *("D_r", "Dr", "DR", "dr_loader", "drLoader", "r_loader", "loader_r", "r", "train_loader", "trainloader", "keep"),
+    *("rest", "kept", "k", "not_forgotten", "retained", "everything_else", "retain", "dr", "remaining_after_forget"),
+)
+FORGOTTEN = (
+    *("D_f", "Df", "DF", "df_loader", "dfLoader", "f_loader", "loader_f", "f", "forget", "D_u", "unlearn_loader"),
+    *("unlearnloader", "erase", "delete", "removed", "remove", "forgotten", "non_retained", "df", "forget_set"),
+)
+
+
+@pytest.mark.parametrize("parameters", SETS)
+def test_a_set_goes_where_its_name_says_whatever_people_call_it(parameters):
+    world = make_world()
+    with pytest.raises(Seen) as what:
+        as_unlearner(function_with(parameters), {}).unlearn(
+            world.original, world.retain, world.forget, context_of(world)
+        )
+    assert what.value.args == (len(world.retain), len(world.forget))
+
+
+UNTOLD = [
+    "model, a, b, ctx",
+    "model, first, second, context",
+    "net, loader_a, loader_b, val_loader",
+    "model, r, k, ctx",  # removed and kept?
+    "model, r, x, ctx",
+    "model, retain_a, retain_b, ctx",
+    "net, train_loader, retain, forget",  # all data are nothing that a method is given
+    "net, retain_loader, forget_loader, train_loader",
+]
+
+
+@pytest.mark.parametrize("parameters", UNTOLD)
+def test_where_no_name_tells_the_two_sets_apart_it_is_refused_in_one_line(parameters):
+    function = function_with(parameters)
+    with pytest.raises(UserError, match="does not tell which parameter is which: call the sets ") as refusal:
+        as_unlearner(function, {})
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(AssertionError, match="which parameter is which"):
+        check_unlearner(function)
+    with pytest.raises(UserError, match=r"^evaluate: unlearners\.mine: '<lambda>\("):
+        forgetgauge.evaluate(unlearner={"mine": function}, **SMALL)
+
+
+def test_a_stated_signature_tells_the_order_of_the_sets_too():
+    def mine(model, a, b, ctx):
+        raise Seen(len(a), len(b))
+
+    assert settled(mine, {"signature": "forgetgauge"}) == {"signature": "forgetgauge"}
+    world = make_world()
+    made = as_unlearner(mine, {"signature": "forgetgauge"})
+    with pytest.raises(Seen) as what:
+        made.unlearn(world.original, world.retain, world.forget, world.context())
+    assert what.value.args == (len(world.retain), len(world.forget))
 
 
 # -- in a run file -----------------------------------------------------------------------------------------------------

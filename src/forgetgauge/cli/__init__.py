@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,6 +59,9 @@ from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, un
 from forgetgauge.files import refuse_deleted_folder, refuse_other_kind, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.version import VERSION
+
+if TYPE_CHECKING:
+    from forgetgauge.run.campaign import Campaign
 
 app = typer.Typer(
     name="forgetgauge",
@@ -110,9 +113,14 @@ def run(
     cluster = settings_of(address, resources, shared_store)
     options = RunOptions(executor, device, deterministic, seconds_of(time_limit), trial, settings=cluster)
     folder = run_folder(file, out)
-    ending, result = play_shown(
-        lambda: campaign_of(file, settings), folder, options, quiet=quiet, verbose=verbose, form=form
-    )
+
+    def planned() -> Campaign:
+        campaign = campaign_of(file, settings)
+        if line := options.without_limit(campaign.resolved.job_seconds):
+            say(f"warning: {line}", err=True)
+        return campaign
+
+    ending, result = play_shown(planned, folder, options, quiet=quiet, verbose=verbose, form=form)
     if result is not None:
         show(folder, form, failures=False)
     exit_on_failure(ending, folder)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, SubsetRandomSampler
 from torch.utils.data import Dataset as TorchDataset
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.probing import has
 from forgetgauge.wording import listed
 
@@ -32,6 +32,8 @@ PALETTES = ("P", "PA")
 """Modes of pictures whose pixels are numbers in a list of colours, another one for each picture."""
 MASK = "attention_mask"
 SPLITS = ("train", "test")
+LEFT_OUT = ("validation", "valid", "val", "dev", "unsupervised", "extra")
+"""Further sets that published data come with, which no game needs."""
 
 
 def has_items(thing: Any) -> bool:
@@ -48,10 +50,13 @@ def has_items(thing: Any) -> bool:
     return has(thing, "__len__") and has(thing, "__getitem__")
 
 
-def splits_of(thing: Any) -> list[Any] | None:
+def splits_of(thing: Any, name: str) -> list[Any] | None:
     """[training] or [training, test] of a mapping by such names, as Hugging Face has it; None of anything else."""
     if not (isinstance(thing, Mapping) and "train" in thing):
         return None
+    for key in thing:
+        if key not in (*SPLITS, *LEFT_OUT):
+            raise UserError(f"data '{name}': " + unknown_name("set", str(key), SPLITS))
     return [thing[name] for name in SPLITS if name in thing]
 
 

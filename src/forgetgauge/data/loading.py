@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ from forgetgauge.tasks.task import Task
 
 _KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 """What a parameter may be whose type a reader states in one word."""
+_OTHER_FILES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".npy", ".pt", ".pkl", ".h5", ".xlsx")
+"""How files end that people have data in, and that are not read."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -45,6 +48,7 @@ def _load(name: str, params: Mapping[str, Any], task: Task | None) -> Dataset:
     if _is_path(name):
         _refuse(name, params)
         return _read_path(name, _stamp(Path(name)), task)
+    _refuse_other_file(name)
     made = plugins.data.load(name)
     if not callable(made) or has_items(made):
         _refuse(name, params)
@@ -82,6 +86,7 @@ def task_named(name: str | None) -> Task | None:
 
 def code_of_data(name: str) -> str:
     """What stands for the user's own code in a game's description; files of arrays have none."""
+    _refuse_other_file(name)
     return "" if _is_path(name) else code_behind([(plugins.data, name)]).digest
 
 
@@ -100,18 +105,36 @@ def as_dataset(thing: Any, name: str, task: Task | None = None, columns: Columns
     if isinstance(thing, Path):
         _refuse_columns(name, columns)
         return _read_path(str(thing), _stamp(thing), task)
-    splits = splits_of(thing) or (list(thing) if _is_two(thing) and all(map(has_items, thing)) else [thing])
-    if all(has_items(part) for part in splits):
+    splits = splits_of(thing, name) or (list(thing) if _is_two(thing) and all(map(_is_set, thing)) else [thing])
+    if not any(has_items(part) or isinstance(part, Mapping) for part in splits):
+        _refuse_columns(name, columns)
+    pairs = [_pair(part, name, columns) for part in splits]
+    return dataset_of(name, *pairs, copy=not all(map(has_items, splits)), task=task)
+
+
+def _pair(part: Any, name: str, columns: Columns | None) -> tuple[Any, Any]:
+    """The inputs and the labels of one set, in whatever form it is given."""
+    if has_items(part):
         with _users_code(name):
-            pairs = [stacked(part, name, columns) for part in splits]
-        return dataset_of(name, *pairs, task=task)
-    if all(isinstance(part, Mapping) for part in splits):
-        return dataset_of(name, *(columns_of(part, name, columns) for part in splits), copy=True, task=task)
-    _refuse_columns(name, columns)
-    if all(_is_two(part) for part in splits):
-        return dataset_of(name, *((part[0], part[1]) for part in splits), copy=True, task=task)
+            return stacked(part, name, columns)
+    if isinstance(part, Mapping):
+        return columns_of(part, name, columns)
+    if _is_two(part):
+        return part[0], part[1]
     raise UserError(
-        f"data '{name}' is neither a Dataset nor a pair (inputs, labels), and a {type(thing).__name__} has no items"
+        f"data '{name}' is neither a Dataset nor a pair (inputs, labels), and a {type(part).__name__} has no items"
+    )
+
+
+def _is_set(part: Any) -> bool:
+    """Whether one of two things is a whole set, as in (training, test), and not the inputs or the labels of one.
+
+    A pair of lists might be both, but only of a data set of two points, of which no game can be played.
+    """
+    if has_items(part) or isinstance(part, Mapping):
+        return True
+    return _is_two(part) and all(
+        hasattr(one, "__len__") and not isinstance(one, str) and getattr(one, "ndim", 1) for one in part
     )
 
 
@@ -167,6 +190,17 @@ def _read_path(name: str, stamp: tuple[tuple[int, int], ...], task: Task | None)
 def _is_path(name: str) -> bool:
     """A name of the catalogue is never a folder that happens to be called so."""
     return is_path(name) and name not in plugins.data
+
+
+def _refuse_other_file(name: str) -> None:
+    """Say how a table, or whatever else is in a file, is brought."""
+    if name in plugins.data or ":" in name or _is_path(name):
+        return
+    if name.lower().endswith(_OTHER_FILES) or os.path.isfile(name):  # unlike is_file of a path: no name is too long
+        raise UserError(
+            f"data '{name}': files are read as .npz, with arrays x and y; name a function that reads yours, as "
+            "module:function, or give evaluate its arrays, data=(x, y)"
+        )
 
 
 def _stamp(path: Path) -> tuple[tuple[int, int], ...]:

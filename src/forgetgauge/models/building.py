@@ -47,10 +47,19 @@ def build_for(points: Points, name: str, params: Mapping[str, Any], seed: int) -
     shape = tuple(points.whole_inputs.shape[1:])
     tried_on = None if name in plugins.models.entries else few_of(points)
     model = build_model(name, params, shape, points.n_outputs, seed, tried_on, points.task).to(points.device)
+    if name in plugins.models.entries and not points.are_numbers and not any(map(_takes_ids, model.modules())):
+        raise UserError(
+            f"model '{name}' takes real numbers, but whole numbers are taken for token ids: give floats, as "
+            "x.astype('float32')"
+        )
     refuse: Any = getattr(model, "refuse", None)
     if seed == 0 and refuse is not None:  # a mould, of which there is one before anything is trained
         refuse(points.whole_inputs)
     return model
+
+
+def _takes_ids(part: nn.Module) -> bool:
+    return isinstance(part, nn.Embedding)
 
 
 def few_of(points: Points) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -195,6 +196,8 @@ def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[
     run knows. Things of the user's that are no dataclass have no defaults of ours: what is given is what they get.
     """
     if not (isinstance(factory, type) and dataclasses.is_dataclass(factory)):
+        if isinstance(factory, type):
+            _check_arguments(what, factory, params)
         return dict(params)
     names = [f.name for f in dataclasses.fields(factory) if f.init]
     for key in params:
@@ -220,6 +223,21 @@ def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[
     if wrong := unreadable_number(completed):
         raise UserError(f"{what}: {wrong}")
     return completed
+
+
+def _check_arguments(what: str, factory: type, params: Mapping[str, Any]) -> None:
+    """Refuse a key that a class of the user's does not take, and a parameter that it needs and nobody gives."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # written in C
+        return
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    unknown = [key for key in params if key not in names]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        raise UserError(f"{what}: " + unknown_name("key", unknown[0], names))
+    missing = [p.name for p in parameters if p.name in names and p.default is p.empty and p.name not in params]
+    if missing:
+        raise UserError(f"{what}: {factory.__name__} needs '{missing[0]}', which nothing gives it: set it here")
 
 
 def _plain(value: Any) -> Any:

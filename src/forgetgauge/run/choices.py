@@ -18,6 +18,7 @@ from forgetgauge.plugins.catalogue import Catalogue
 from forgetgauge.probing import attribute, has
 from forgetgauge.run.algorithms import code_of_choice
 from forgetgauge.unlearn.signatures import settled
+from forgetgauge.wording import listed
 
 RESERVED = ("method", "learner", "strength")
 """Keys of a method's table that are no parameters of it."""
@@ -148,6 +149,8 @@ def resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | No
     if version and _has_parameter(catalogue.load(name), "version"):
         raise UserError(f"{what or catalogue.what}: a parameter of '{name}' cannot be called version: rename it")
     thing = catalogue.load(name)
+    if params and catalogue is plugins.learners and not isinstance(thing, type):
+        raise UserError(f"{what or catalogue.what}: '{name}' is made already: it takes no {listed(list(params))}")
     completed = complete_params(what or catalogue.what, thing, params)
     for key, value in attribute(thing, "added_later", {}).items():  # or runs from before it would have other keys
         if completed.get(key) == value:

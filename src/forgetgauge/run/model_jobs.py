@@ -20,6 +20,7 @@ from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import describe, products_in
 from forgetgauge.learn.learner import Learner
+from forgetgauge.learn.own import fitted_many
 from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.causal_lm import RecordModel
@@ -114,7 +115,7 @@ def train(jobs: Sequence[TrainJob], given: Sequence[Mapping[str, Artefact]], dat
     learner = make_learner(jobs[0].learner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
         points = [data.points_of(job.subject, whole, its).training for job, its in zip(jobs, given, strict=True)]
-        models = learner.fit_many(points, [Streams(job.key) for job in jobs])
+        models = fitted_many(learner, points, [Streams(job.key) for job in jobs])
         asked = attribute(learner, "engine")
         engine = asked(points).name if asked is not None else ""
         if makes_own_models(jobs[0]):

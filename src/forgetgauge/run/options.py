@@ -62,6 +62,15 @@ class RunOptions:
                 raise UserError(f"executor '{self.executor}' takes no --{name.replace('_', '-')}")
         return made_by
 
+    def without_limit(self, job_seconds: float | None) -> str:
+        """What is to be said of a limit that this executor cannot keep; nothing where it can, or there is none."""
+        if job_seconds is None or not getattr(self.load_executor(), "in_this_process", False):
+            return ""
+        return (
+            f"limits.job_seconds = {job_seconds:g} has no effect with executor '{self.executor}', which cannot end a "
+            "job: 'processes' can"
+        )
+
     @property
     def given(self) -> dict[str, Any]:
         """The settings that somebody gave."""

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import COLUMNS, WHITE_BOX_COLUMNS, Need
 from forgetgauge.attack.parameters import completed
-from forgetgauge.errors import UserError, require_torch, unknown_name
+from forgetgauge.errors import UserError, placed_line_of, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.parts import CLASS, TEXT, coded
 from forgetgauge.game.splits import split_sizes
@@ -28,7 +28,7 @@ from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, Se
 from forgetgauge.plan.subjects import Confused
 from forgetgauge.probing import attribute, has
 from forgetgauge.results.rivals import QUOTED
-from forgetgauge.run.algorithms import make_adversary, own_code_of
+from forgetgauge.run.algorithms import make_adversary, make_learner, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
 from forgetgauge.run.point_sets import sensitivity_weights
@@ -46,6 +46,7 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
     specs = sweep_games(raw, source)
     weights: dict[str, Any] = {}
     try:
+        _refuse_idle([spec for _, spec in specs])
         games = [_resolve_game(value, spec, weights) for value, spec in specs]
     except UserError as error:
         message = str(error)
@@ -62,6 +63,12 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
         Path(source).name,
         job_seconds=specs[0][1].limits.job_seconds,
     )
+
+
+def _refuse_idle(specs: Sequence[RunSpec]) -> None:
+    """UserError on what is set and changes nothing in any of the games."""
+    if not any(spec.metrics.ic for spec in specs) and specs[0].metrics.ic_classes != MetricsSpec().ic_classes:
+        raise UserError("metrics.ic_classes has no effect without metrics.ic = true")
 
 
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
@@ -382,14 +389,20 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
-    from forgetgauge.learn.learner import Learner
+    from forgetgauge.learn.own import refuse_incomplete
     from forgetgauge.run.model_jobs import mould
 
-    made = plugins.learners.load(learner.name)
-    made = made(**learner.params) if isinstance(made, type) else made
-    if not isinstance(made, Learner):
-        raise UserError(f"learner '{learner.name}' lacks one of build, fit, fit_many, n_gradients")
-    model = mould(made, dataset.points)
+    name = learner.name.partition("@")[0] if plugins.learners.is_bound(learner.name) else learner.name
+    try:
+        made = make_learner(learner)
+        refuse_incomplete(name, made)
+        model = mould(made, dataset.points)
+    except (UserError, ValueError):
+        raise
+    except Exception as error:  # whatever a learner of the user's raises
+        if learner.name in plugins.learners.entries:
+            raise
+        raise UserError(f"learner '{name}': {placed_line_of(error)}") from error
     return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
 
 

@@ -239,7 +239,20 @@ class _Models:
     def fitted(self, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import train
 
-        return self._looked_at(few, train([TrainJob(self.subject, self._learner(few))], [{}], self._some(few))[0])
+        made = train([TrainJob(self.subject, self._learner(few))], [{}], self._some(few))[0]
+        if self.job.unlearn.learner.name not in plugins.learners.entries:
+            self._fit_two(few)
+        return self._looked_at(few, made)
+
+    def _fit_two(self, few: bool) -> None:
+        """A learner of the user's own trains two models at once, as jobs do; where points are few, and one alone."""
+        from forgetgauge.learn.own import fitted_many, refuse_mixed_up
+
+        learner, some = make_learner(self._learner(few)), self._some(few)
+        with some.points_for(self.subject.halves, own=True) as whole:
+            sets = some.points_of(self.subject, whole)
+            two, streams = (sets.training, sets.retain), (Streams("one"), Streams("another"))
+            (refuse_mixed_up if few else fitted_many)(learner, two, streams)
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import unlearn

@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.own import fitted_many
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -31,4 +32,4 @@ class Retrain:
         engine = getattr(learner, "engine", None)
         for request in requests:
             request.context.engine = engine([r.retain for r in requests]).name if engine else ""
-        return learner.fit_many([r.retain for r in requests], [r.context.streams for r in requests])
+        return fitted_many(learner, [r.retain for r in requests], [r.context.streams for r in requests])

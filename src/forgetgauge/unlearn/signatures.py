@@ -4,13 +4,14 @@
     competition   (net, retain, forget, validation): three loaders
 
 By position both are four parameters, so their names and annotations tell: the fourth is called `context` (`ctx`) or
-after validation, or one of them is a loader. Names also tell the retain set from the forget set where these come in
-another order. What does not tell is refused: a wrong guess would fail, or worse, unlearn the wrong set.
+after validation, or one of them is a loader. Names also tell the retain set from the forget set, in whatever order
+these come. What does not tell is refused: a wrong guess would fail, or worse, unlearn the wrong set.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -22,13 +23,25 @@ Signature = Literal["forgetgauge", "competition"]
 _WRITTEN = {"forgetgauge": "(model, retain, forget, context)", "competition": "(net, retain, forget, validation)"}
 _LOADERS = ("retain_loader", "forget_loader"), ("val_loader", "validation_loader")
 
+_RETAIN, _FORGET = "retain", "forget"
+_WORDS = {
+    _RETAIN: re.compile("retain|remain|preserv|(^|_)(keep|kept|rest(_|$))"),
+    _FORGET: re.compile("forget|forgot|unlearn|eras|delet|remov|discard"),
+}
+"""What the name of a set says by itself, in lower case with underscores between its words."""
+_NOT = re.compile("(^|_)(non?|not|un)_?(?=retain|keep|kept|forg|eras|delet|remov|discard)")
+_LETTERS = {_RETAIN: {"r", "dr", "k", "dk"}, _FORGET: {"f", "df", "u", "du"}}
+"""What is told by a letter, as in D_r and D_f, only beside a set whose name says the other: r may be for removed."""
+_FOURTH = ("val", "test", "context", "ctx")
+
 
 def settled(thing: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a method's table with `signature` where its parameters alone do not tell it, and only there."""
     rest = {key: value for key, value in given.items() if key != "signature"}
     signature = signature_of(thing, given.get("signature"), rest)
     _check_keys(function_of(thing), signature, rest)
-    return rest if _told(thing, rest) == signature else {**rest, "signature": signature}
+    tells = _told(thing, rest) == signature and _tells_sets(_parameters(function_of(thing)), rest)
+    return rest if tells else {**rest, "signature": signature}
 
 
 def signature_of(thing: Any, stated: Any = None, given: Collection[str] = ()) -> Signature:
@@ -43,6 +56,12 @@ def signature_of(thing: Any, stated: Any = None, given: Collection[str] = ()) ->
         ours, theirs = _WRITTEN.values()
         raise UserError(f"'{shown}' is no method: one takes {ours} or, in the competition's signature, {theirs}")
     signature: Signature | None = stated or _told(thing, given)
+    if signature is not None and stated is None and not _tells_sets(parameters, given):
+        raise UserError(
+            f"'{shown}' does not tell which parameter is which: call the sets retain and forget, or D_r and D_f, and "
+            f'what follows {_WRITTEN[signature].split()[-1][:-1]} (signature = "{signature}" says that the order is '
+            f"{_WRITTEN[signature]})"
+        )
     if signature is None:
         raise UserError(
             f"'{shown}' does not tell whether it is {_WRITTEN['forgetgauge']} or the competition's "
@@ -89,28 +108,85 @@ def _told(thing: Any, given: Collection[str]) -> Signature | None:
 
 
 def _four(parameters: Mapping[str, inspect.Parameter], given: Collection[str]) -> tuple[str, str, str, str] | None:
-    """Which parameters are the model, the retain set, the forget set and the fourth; None where there are not four."""
-    asked = [
-        name
-        for name, p in parameters.items()
-        if name not in given
-        and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        and (p.default is p.empty or p.kind is not p.KEYWORD_ONLY)
-    ]
+    """Which parameters are the model, the retain set, the forget set and the fourth; None where there are not four.
+
+    By their names, as far as these tell; else by their places.
+    """
+    asked = _asked(parameters, given)
     (retain, forget), validation = _LOADERS
     watched = [name for name in asked if name in validation]
     if {retain, forget} < {*asked[1:]} and watched:
         return asked[0], retain, forget, watched[0]
     if len(asked) < 4:
         return None
-    sets = asked[1:4]
-    of_retain = [name for name in sets if "retain" in name.lower() or "remain" in name.lower()]
-    of_forget = [name for name in sets if "forget" in name.lower() and name not in of_retain]
-    last = [name for name in sets if name.strip("_").lower().startswith(("val", "context", "ctx"))]
-    roles: list[str | None] = [of[0] if len(of) == 1 else None for of in (of_retain, of_forget, last)]
-    others = iter([name for name in sets if name not in roles])
-    first, second, third = (name or next(others) for name in roles)
-    return asked[0], first, second, third
+    by_name = _by_name(asked[1:4])
+    return asked[0], *(by_name or (asked[1], asked[2], asked[3]))
+
+
+def _asked(parameters: Mapping[str, inspect.Parameter], given: Collection[str]) -> list[str]:
+    """The parameters that may be among the four."""
+    return [
+        name
+        for name, p in parameters.items()
+        if name not in given
+        and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        and (p.default is p.empty or p.kind is not p.KEYWORD_ONLY)
+    ]
+
+
+def _tells_sets(parameters: Mapping[str, inspect.Parameter], given: Collection[str]) -> bool:
+    """Whether its names tell which set is which; those of `*args` never do, nor need they."""
+    four = _four(parameters, given)
+    return four is None or _by_name(four[1:]) is not None
+
+
+def _by_name(three: Sequence[str]) -> tuple[str, str, str] | None:
+    """(retain, forget, fourth) where the names tell; the one that is left over is what the other two are not."""
+    fourths = [name for name in three if _is_fourth(name)]
+    last = fourths[0] if len(fourths) == 1 else None
+    told = {name: _role_by_words(name) for name in three if name != last}
+    letters = {name: role or _role_by_letter(name) for name, role in told.items()}
+    if {*letters.values()} >= {_RETAIN, _FORGET}:
+        told = letters
+    of = {role: [name for name in told if told[name] == role] for role in (_RETAIN, _FORGET)}
+    if max(map(len, of.values())) != 1:
+        return None
+    last = last or _left_over(three, told)
+    sets = [name for name in three if name != last]
+    if last is None or told.get(last) is not None:
+        return None
+    retain = of[_RETAIN][0] if of[_RETAIN] else next(name for name in sets if name not in of[_FORGET])
+    return retain, next(name for name in sets if name != retain), last
+
+
+def _left_over(three: Sequence[str], told: Mapping[str, str | None]) -> str | None:
+    """The last place, unless a set stands there and the one that is neither set may be anything, such as all data."""
+    last = three[-1]
+    return None if told[last] is not None or "train" in last.lower() else last
+
+
+def _is_fourth(name: str) -> bool:
+    return any(word.startswith(_FOURTH) for word in _words(name))
+
+
+def _role_by_words(name: str) -> str | None:
+    """Which set a name says that it is, if it says one: `not_forgotten` is the retain set."""
+    plain, turned = _NOT.subn("_", "_".join(_words(name)))
+    roles = [role for role, words in _WORDS.items() if words.search(plain)]
+    if len(roles) != 1:
+        return None
+    return roles[0] if not turned else _FORGET if roles[0] == _RETAIN else _RETAIN
+
+
+def _role_by_letter(name: str) -> str | None:
+    words = {*_words(name)}
+    roles = [role for role, letters in _LETTERS.items() if words & letters]
+    return roles[0] if len(roles) == 1 else None
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, in lower case: D_f and dfLoader are d, f and df, loader."""
+    return [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
 def _check_keys(function: Any, signature: Signature, given: Collection[str]) -> None:

@@ -1,0 +1,61 @@
+"""A learner of the user's own: what is refused of it, in one line, before its models are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError, WrongOutput
+from forgetgauge.learn.learner import Learner
+from forgetgauge.streams import Streams
+
+VERBS = ("build", "fit", "fit_many", "n_gradients")
+"""What every learner does."""
+
+
+def is_ours(learner: Any) -> bool:
+    """Whether we wrote it."""
+    return type(learner).__module__.startswith("forgetgauge.")
+
+
+def refuse_incomplete(name: str, thing: Any) -> None:
+    """UserError that names the methods which a learner lacks."""
+    lacking = [verb for verb in VERBS if not callable(getattr(thing, verb, None))]
+    if lacking:
+        raise UserError(f"learner '{name}' lacks {', '.join(lacking)}: a learner has the methods {', '.join(VERBS)}")
+
+
+def fitted_many(learner: Learner, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
+    """What its `fit_many` gives: one trained model for each set of points, or WrongOutput."""
+    models: Any = learner.fit_many(points, streams)
+    if is_ours(learner):
+        return list(models)
+    if not isinstance(models, list | tuple):
+        raise WrongOutput(f"fit_many gave back a {type(models).__name__}, not a list of models")
+    if len(models) != len(points):
+        raise WrongOutput(f"fit_many was given {len(points)} sets of points and gave back {len(models)} models")
+    for model in models:
+        if not isinstance(model, nn.Module):
+            raise WrongOutput(f"it trained a {type(model).__name__}: fit must return a torch module, the trained model")
+    return list(models)
+
+
+def refuse_mixed_up(learner: Learner, points: tuple[Points, Points], streams: tuple[Streams, Streams]) -> None:
+    """WrongOutput where `fit_many` gives fewer models than sets, or gives the second set's model in the first place."""
+    first, second = fitted_many(learner, points, streams)
+    alone = learner.fit(points[0], streams[0])
+    if isinstance(alone, nn.Module) and _alike(second, alone) and not _alike(first, alone):
+        raise WrongOutput("fit_many gives its models in another order than the sets of points it was given")
+
+
+def _alike(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two models have the same weights, but for what rounding makes of them in a stack."""
+    a, b = one.state_dict(), other.state_dict()
+    return a.keys() == b.keys() and all(
+        a[name].shape == b[name].shape and torch.allclose(a[name].double().cpu(), b[name].double().cpu(), 1e-4, 1e-6)
+        for name in a
+    )

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge import plugins
-from forgetgauge.attack.adversary import Need
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
 from forgetgauge.files import refuse_deleted_folder
 from forgetgauge.plan.runfile import set_key
@@ -160,7 +159,7 @@ def evaluate(
         raw["game"]["sensitivity"] = _sensitivity_table(sensitivity, Path(scratch))
         campaign = Campaign.plan(_resolved(raw, str(Path(scratch) / _WEIGHTS)))
         _refuse_bound(campaign, options)
-        _refuse_idle(campaign, options, plain, kept=out is not None)
+        _refuse_idle(campaign, options, plain)
         folder = RunFolder(Path(out) if out is not None else Path(scratch) / "run")
         with watched(progress) as watch:
             ending, found = play(campaign, folder, replace(options, progress=watch))
@@ -214,17 +213,12 @@ def _resolved(raw: Mapping[str, Any], weights: str) -> Resolved:
         raise UserError(str(error).replace(weights, "sensitivity")) from None
 
 
-def _refuse_idle(campaign: Campaign, options: RunOptions, plain: Mapping[str, Any], *, kept: bool) -> None:
-    """UserError on an argument that would have no effect; a run that is kept may be given further adversaries."""
+def _refuse_idle(campaign: Campaign, options: RunOptions, plain: Mapping[str, Any]) -> None:
+    """UserError on an argument that would have no effect."""
     if line := options.without_limit(campaign.resolved.job_seconds):
         raise UserError(f"evaluate: {line}")
     if "scorers" in plain and all(game.hardest == 1 for game in campaign.resolved.games):
         raise UserError(f"evaluate: scorers = {plain['scorers']} has no effect unless hardest is below 1")
-    needs = {need for game in campaign.resolved.games for one in game.adversaries.values() for need in one.needs}
-    if "references" in plain and not kept and Need.REFERENCES not in needs:
-        raise UserError(
-            f"evaluate: references = {plain['references']} has no effect: no adversary here uses reference models"
-        )
 
 
 def _refuse_bound(campaign: Campaign, options: RunOptions) -> None:

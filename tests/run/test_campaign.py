@@ -364,7 +364,7 @@ def test_a_method_that_crashes_is_named_and_the_others_have_their_numbers(finish
         (["learner.model_params.widht=3"], "did you mean 'width'?"),
         (["learner.epochs=0"], "epochs and batch_size must be at least 1"),
         (["learner.momentum=-1.0"], "must not be negative"),
-        (["learner.name=numpy:get_include"], "lacks one of build"),
+        (["learner.name=numpy:get_include"], "lacks build, fit, fit_many, n_gradients"),
         (["unlearners.retrain.name=none"], "unknown key 'name'; did you mean 'method'?"),
         (["unlearners.neg-grad.lr=nan"], "lr = nan is not a finite number"),
         (["unlearners.x.method=numpy:pi"], "neither function nor unlearner"),

@@ -19,7 +19,6 @@ TINY = {"pairs": 1, "shadows": 2, "fraction": 0.2, "adversaries": ["confidence"]
         ({"job_seconds": 5}, "limits.job_seconds = 5 has no effect with executor 'inline', which cannot end a job"),
         ({"metrics": {"ic_classes": [3, 5]}}, "metrics.ic_classes has no effect without metrics.ic = true"),
         ({"scorers": 4}, "scorers = 4 has no effect unless hardest is below 1"),
-        ({"references": 4}, "references = 4 has no effect: no adversary here uses reference models"),
         ({"adversaries": ["loss", "loss"]}, "the name 'loss' is given to more than one adversary: give them as a mapp"),
     ],
 )

@@ -333,7 +333,7 @@ class Reader:
                 f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes"
             )
         for whole in (1, 100):
-            if are_probabilities(logits / np.float32(whole), ROUNDED_SUM):
+            if are_probabilities(np.divide(logits, whole, dtype=np.float32), ROUNDED_SUM):
                 self._refuse(
                     f"{name} are probabilities (all rows lie in [0, {whole}] and add up to {whole}); give the logits, "
                     "or the logarithms of the probabilities"

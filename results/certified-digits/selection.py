@@ -16,8 +16,7 @@ import torch
 from forgetgauge.data.digits import load_digits_three_eight
 from forgetgauge.learn.certified_linear import LOSSES, CertifiedLinear, signed_rows
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.removal_budget import removal_budget
-from forgetgauge.unlearn.removal_path import walk
+from forgetgauge.unlearn.certified_removal import removal_budget, walk
 
 N_MODELS, SIGMA, DELTA = 600, 3.0, 1e-4
 SPLIT = int(sys.argv[1]) if len(sys.argv) > 1 else 0

@@ -2,7 +2,7 @@
 BIN ?= .venv/bin
 
 check:  ## linters, types, house laws
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/ruff check --no-cache . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 test:  ## the whole suite, with the coverage of the two rooms that must not be wrong
 	$(BIN)/pytest -n auto --cov --cov-report= && \

@@ -4,6 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forgetgauge.data import digits as digits_module
 from forgetgauge.data.dataset import Dataset, Points, tensor_digest
 from forgetgauge.data.digits import load_digits
 from forgetgauge.errors import UserError
@@ -45,6 +46,17 @@ def test_digits_are_scikit_learns_in_their_order(digits):
     slope, offset = np.polyfit(bunch.images.ravel(), ours.ravel(), 1)
     assert slope > 0
     np.testing.assert_allclose(ours, slope * bunch.images + offset, atol=1e-5)
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["its file", "its reader"])
+def test_embedded_digits_are_scikit_learns_to_the_last_bit(found, monkeypatch):
+    from sklearn.datasets import load_digits as reference
+
+    if not found:  # as where scikit-learn keeps its file elsewhere
+        monkeypatch.setattr(digits_module, "find_spec", lambda name: None)
+    for ours, theirs in zip(digits_module.embedded_digits(), reference(return_X_y=True), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
 
 
 def test_loading_digits_twice_gives_one_digest(digits):

@@ -8,6 +8,7 @@ from forgetgauge.report.table import render_table
 from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import verify_result
 
+pytestmark = pytest.mark.slow
 STORED = sorted((Path(__file__).parents[2] / "results").rglob("result.json"))
 
 

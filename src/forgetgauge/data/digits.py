@@ -14,6 +14,7 @@ import gzip
 import math
 import struct
 import zlib
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -67,11 +68,22 @@ PIXEL_MEAN, PIXEL_STD = 0.305, 0.376  # of pixels / 16 over all 1,797 images
 # -- the data sets -----------------------------------------------------------------------------------------------------
 
 
+def embedded_digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """((1797, 64) pixels in 0 … 16, (1797,) labels): scikit-learn's file, read without a second's import of it."""
+    found = find_spec("sklearn")
+    file = Path(found.origin).parent / "datasets/data/digits.csv.gz" if found and found.origin else None
+    if file is None or not file.is_file():  # a version that keeps it elsewhere, or none
+        from sklearn.datasets import load_digits as read_digits
+
+        pixels, labels = read_digits(return_X_y=True)
+        return pixels, labels
+    rows = np.loadtxt(file, delimiter=",")
+    return rows[:, :-1], rows[:, -1].astype(np.int64)
+
+
 def load_digits() -> Dataset:
     """1,797 images of 8 × 8 pixels in ten classes; there is no official test set."""
-    from sklearn.datasets import load_digits as read_digits
-
-    pixels, labels = read_digits(return_X_y=True)
+    pixels, labels = embedded_digits()
     images = torch.tensor(pixels / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
     return Dataset.of("digits", (images - PIXEL_MEAN) / PIXEL_STD, torch.tensor(labels, dtype=torch.int64))
 
@@ -126,9 +138,7 @@ THREE, EIGHT = 3, 8
 
 def load_digits_three_eight() -> Dataset:
     """183 threes and 174 eights of scikit-learn's embedded digits, 1 × 8 × 8; there is no official test set."""
-    from sklearn.datasets import load_digits as read_digits
-
-    pixels, labels = read_digits(return_X_y=True)
+    pixels, labels = embedded_digits()
     return Dataset.of("digits-3-8", *_prepared(pixels.reshape(-1, 1, 8, 8) / 16, labels))
 
 

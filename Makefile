@@ -11,9 +11,10 @@ test:  ## the whole suite, with the coverage of the two rooms that must not be w
 bench:  ## ratios measured in one run
 	$(BIN)/python benchmarks/stacked.py
 
-docs:  ## the site, in site/; needs the extra [docs]
+docs:  ## the site, in site/, and checks of it; needs the extra [docs]
 	$(BIN)/python docs/generate.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+	$(BIN)/pytest -q tests/docs/built_site.py
 
 lock:  ## lock/*.txt anew, after a change of constraints.txt or of a dependency in pyproject.toml
 	$(BIN)/python tools/lock.py

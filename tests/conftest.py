@@ -51,13 +51,16 @@ ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "resul
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any):
-    """Tests of a file that makes something once for all of them run in one process: else every process makes it."""
+    """Tests of a file that makes something once for all of them run in one process: else every process makes it.
+
+    Elsewhere the cases of one test stay together: handing out ten thousand one by one takes the time of many tests.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByWhatIsShared(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return path if makes_once(config.rootpath / path) else nodeid
+            return path if makes_once(config.rootpath / path) else nodeid.partition("[")[0]
 
     return ByWhatIsShared(config, log)
 

@@ -130,7 +130,7 @@ def is_told(code, err):
 
 def test_run_files(tmp_path, call):
     rng = np.random.default_rng([0, SEED])
-    for number in range(60 * TIMES):
+    for number in range(40 * TIMES):
         text = "".join(f"{json.dumps(key)} = {toml(part)}\n" for key, part in mutated(TINY, rng).items())
         (tmp_path / "fuzz.toml").write_text(text, encoding="utf-8")
         code, _, err = call("validate", tmp_path / "fuzz.toml")
@@ -238,7 +238,7 @@ def test_results(finished, tmp_path, call):
     for game in bare["games"]:
         game["decisions"] = None
     path = tmp_path / "result.json"
-    for number in range(12 * TIMES):
+    for number in range(8 * TIMES):
         record = mutated((whole, bare, bare)[number % 3], rng)
         path.write_text(sealed(record), encoding="utf-8")
         met(call, path, finished / "result.json", tmp_path / "record")
@@ -280,7 +280,7 @@ def test_audits(tmp_path, call):
         np.array([b"x"] * (2 * n)), np.zeros(2 * n, dtype="datetime64[s]"), np.full(2 * n, -1),
         np.ones((2 * n, 0)),
     ]  # fmt: skip
-    for number in range(80 * TIMES):
+    for number in range(40 * TIMES):
         columns = dict(whole)
         for _ in range(int(rng.integers(1, 3))):
             name = str(rng.choice([*whole, "weight", "seed", "method", "score", "loss", "shadow_logits", "features"]))
@@ -328,7 +328,7 @@ def test_exports(finished, tmp_path, call):
     rng = np.random.default_rng([3, SEED])
     export_run(RunFolder(finished), tmp_path / "good.tar")
     content = (tmp_path / "good.tar").read_bytes()
-    for number in range(30 * TIMES):
+    for number in range(20 * TIMES):
         raw = bytearray(content[: int(rng.integers(1, len(content)))] if number % 3 == 0 else content)
         for at in rng.integers(0, len(raw), int(rng.integers(1, 5))):
             raw[at] = int(rng.integers(256))
@@ -382,7 +382,7 @@ def test_artefacts_with_a_right_digest_and_a_wrong_content(finished, tmp_path, c
     keys = [key for key, job in jobs.items() if job.kind not in HEAVY]
     run_file = tmp_path / "tiny.toml"
     run_file.write_text(TINY_TOML)
-    for number in range(6 * TIMES):
+    for number in range(4 * TIMES):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         shutil.copytree(finished, tmp_path / "run")
         folder = RunFolder(tmp_path / "run")
@@ -422,7 +422,7 @@ def test_run_folders(finished, tmp_path, call):
     events = [json.loads(line) for line in (finished / "ledger.jsonl").read_text().splitlines()]
     for event in events:
         del event["check"]
-    for number in range(8 * TIMES):
+    for number in range(6 * TIMES):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         shutil.copytree(finished, tmp_path / "run")
         if number % 4 < 2:
@@ -456,7 +456,7 @@ def test_strengths_that_were_forged(tuned, tmp_path, call):
     odd = copy.deepcopy(bare)  # few places, so that they are met
     odd["games"][0]["methods"] = {name: one for name, one in odd["games"][0]["methods"].items() if one["tuning"]}
     odd["games"][0]["comparisons"] = []
-    for number in range(6 * TIMES):
+    for number in range(3 * TIMES):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         shutil.copytree(tuned, tmp_path / "run")
         forged_run = copy.deepcopy(asked)
@@ -518,7 +518,7 @@ def test_evidence_of_one_model(tmp_path, call):
     whole = [json.loads(one.to_json()) for one in (evidence(), requested())]
     path = tmp_path / "evidence.json"
     (tmp_path / "good.json").write_text(evidence().to_json())
-    for number in range(15 * TIMES):
+    for number in range(9 * TIMES):
         path.write_text(sealed(mutated(whole[number % 2], rng)), encoding="utf-8")
         met(call, path, tmp_path / "good.json", tmp_path / "record")
 

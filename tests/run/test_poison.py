@@ -150,17 +150,17 @@ def test_who_deletes_artefacts_is_named_and_the_rest_finishes(poisoned, call):
 
 
 @pytest.mark.slow
-def test_the_time_limit_holds_whatever_hangs(poisoned, call):
+def test_the_time_limit_holds_whatever_hangs(poisoned, call, one_worker):
     path = poisoned("hangs")
     path.write_text(path.read_text().replace("job_seconds = 8", ""))
-    code, out, err = call("run", path, "--executor", "processes", "--no-trial", "--quiet", "--time-limit", "10s")
+    code, out, err = call("run", path, "--executor", "processes", "--no-trial", "--quiet", "--time-limit", "7s")
     assert "time" in (out + err).lower()
     assert "Traceback" not in err
     assert code in (0, 1, 3)
 
 
 @pytest.mark.slow
-def test_a_trial_that_hangs_is_ended_and_named(poisoned, call):
+def test_a_trial_that_hangs_is_ended_and_named(poisoned, call, one_worker):
     path = poisoned("hangs")
     path.write_text(path.read_text().replace("job_seconds = 8", "job_seconds = 9"))
     code, _, err = call("run", path, "--executor", "processes", "--quiet")

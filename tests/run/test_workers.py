@@ -53,7 +53,7 @@ def gone(pids: list[int], seconds: float) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="platform: processes are looked up in /proc")
-def test_a_method_may_have_processes_of_its_own(tmp_path, monkeypatch, call):
+def test_a_method_may_have_processes_of_its_own(tmp_path, monkeypatch, call, one_worker):
     """What is left of them ends with the worker that started it."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))

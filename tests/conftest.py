@@ -50,6 +50,12 @@ ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "resul
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: a seventh of the tests' time is waiting for processes of their own."""
+    return executors.usable_cores() + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any):
     """Tests of a file that makes something once for all of them run in one process: else every process makes it.
 

@@ -272,8 +272,8 @@ def test_a_point_fewer_is_not_covered_because_it_changes_the_width_of_the_noise(
 
 
 def test_poisson_batches_hold_each_point_with_the_same_chance_and_vary_in_size(digits):
-    points = _sets(digits, [100])[0]
-    budget = replace(RECIPE.budget(100), n_steps=2000)
+    points = _sets(digits, [150])[0]
+    budget = replace(RECIPE.budget(150), n_steps=2000)
     batches = list(poisson_batches(points, budget, Streams("poisson")))
     counts = np.bincount(np.concatenate(batches), minlength=len(digits))[points.index]
     expected = 2000 * budget.sample_rate
@@ -282,9 +282,9 @@ def test_poisson_batches_hold_each_point_with_the_same_chance_and_vary_in_size(d
 
 
 def test_batches_may_be_empty(digits):
-    recipe = replace(RECIPE, batch_size=1, epochs=3)
-    points, streams = _sets(digits, [6])[0], _streams(1)[0]
-    sizes = [len(batch) for batch in poisson_batches(points, recipe.budget(6), streams)]
+    recipe = replace(RECIPE, batch_size=1)
+    points, streams = _sets(digits, [5])[0], _streams(2)[1]
+    sizes = [len(batch) for batch in poisson_batches(points, recipe.budget(5), streams)]
     assert 0 in sizes
     assert _distance(recipe.fit(points, streams), recipe.fit_many([points], [streams])[0]) < 1e-4
     plain = replace(recipe, target_epsilon="inf")
@@ -376,8 +376,8 @@ def test_an_architecture_unknown_to_the_engine_is_trained_one_by_one(digits, mon
 
     from forgetgauge import plugins
 
-    recipe = replace(RECIPE, model=plugins.models.bind(with_layer_norm), model_params={}, epochs=1)
-    sets, streams = _sets(digits, [60, 60]), _streams(2)
+    recipe = replace(RECIPE, model=plugins.models.bind(with_layer_norm), model_params={})
+    sets, streams = _sets(digits, [150, 150]), _streams(2)
     assert recipe.engine(sets).name == "opacus"
     made = recipe.fit_many(sets, streams)
     assert all(_distance(recipe.fit(p, s), m) == 0 for p, s, m in zip(sets, streams, made, strict=True))
@@ -392,6 +392,6 @@ def test_the_clip_norm_is_the_one_of_highest_accuracy_on_unseen_shadow_points():
 
 
 def test_a_hidden_attribute_of_opacus_stays_on_no_model(digits):
-    model = RECIPE.fit(_sets(digits, [60])[0], Streams("a"))
+    model = RECIPE.fit(_sets(digits, [150])[0], Streams("a"))
     assert not any(module._forward_hooks or module._backward_hooks for module in model.modules())
     assert all(getattr(p, "grad_sample", None) is None and p.grad is None for p in model.parameters())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from forgetgauge import evaluate
@@ -55,6 +56,22 @@ def test_the_strength_is_chosen_by_its_cost_and_the_evidence_kept(finished):
     assert found.chosen == (max(holding) if holding else min(one.value for one in found.tried))
     spec = read_result(finished / "result.json").games[0].spec
     assert spec["methods"]["neg-grad"]["unlearner"]["params"]["lr"] == found.chosen
+
+
+def test_what_a_strength_costs_is_judged_on_the_test_set_where_there_is_one():
+    """One whose labels are all exchanged: what ruins a model costs nothing there."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(240, 6)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(int)
+    methods = {"retrain": {}, "none": {}, "neg-grad": {"strength": {"lr": [1e-5, 30.0]}}}
+    learner = {"model": "linear", "epochs": 30, "batch_size": 16, "lr": 0.1}
+    how = {"unlearner": methods, "learner": learner, "alpha": 0.5, "pairs": 2, "adversaries": ["correctness"]}
+    ruinous = {}
+    for name, data in {"without": (x, y), "with": {"train": (x, y), "test": (x, 1 - y)}}.items():
+        found = evaluate(data=data, strengths=2, tuning_shadows=3, price=0.05, **how).methods["neg-grad"].tuning
+        ruinous[name] = next(one for one in found.tried if one.value == 30.0).loss
+    assert ruinous["without"] > 0.1
+    assert ruinous["with"] < -0.1
 
 
 def test_a_run_that_is_stopped_again_and_again_chooses_the_same(finished, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 from forgetgauge.data import loading
 from forgetgauge.errors import UserError
-from forgetgauge.plan.game import Game, game_from_json, game_to_json
+from forgetgauge.plan.game import PRICE_RULE, Game, game_from_json, game_to_json
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.results.decisions import unpack_decisions
 from forgetgauge.results.record import read_result, without_timings
@@ -252,9 +252,14 @@ def test_adversaries_from_before_they_had_parameters_are_those_of_today():
 RESULTS = Path(__file__).parents[2] / "results/reproduce/paper"
 
 
-def test_what_is_stored_by_price_is_still_what_the_tables_ask_for():
+def test_what_is_stored_by_price_was_chosen_by_an_earlier_rule_and_is_else_what_the_tables_ask_for():
     missing = {name: missing_columns(suite(name, "paper"), RESULTS / name) for name in ("table1", "table2")}
-    assert missing == {"table1": ["0.4", "0.8"], "table2": ["0.25", "0.4"]}
+    assert missing == {"table1": ["0.1", "0.4", "0.8", "1.0"], "table2": ["0.1", "0.25", "0.4", "0.67"]}
+    for game in read_result(RESULTS / "table1/result.json").games:
+        (column,) = [c for c in suite("table1", "paper").columns if c.label == game.value]
+        stored = game_from_json({k: v for k, v in game.spec.items() if k in Game.__dataclass_fields__})
+        assert stored.price.rule == 1
+        assert is_of(replace(stored, price=replace(stored.price, rule=PRICE_RULE)), column)
 
 
 def nowhere(*_: Any) -> None:

@@ -78,6 +78,10 @@ class PlannedAdversary:
     """How many reference models it is shown; as many as the game has without it."""
 
 
+PRICE_RULE = 2
+"""Raised when another strength may be chosen from the same models."""
+
+
 @dataclass(frozen=True)
 class Price:
     """The rule by which strengths are chosen: the strongest that costs no more than this, on models of the shadow half.
@@ -90,6 +94,8 @@ class Price:
     """Models it is tried on."""
     retrain: Method
     """How a retrained model is made."""
+    rule: int = PRICE_RULE
+    """1 in games that were played before costs were bounded by either yardstick, on a test set where there is one."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +265,7 @@ def _method(record: dict[str, Any]) -> Method:
 
 
 def _price(record: dict[str, Any]) -> Price:
-    return Price(**{**record, "retrain": _method(record["retrain"])})
+    return Price(**{"rule": 1, **record, "retrain": _method(record["retrain"])})
 
 
 def _tuning(record: dict[str, Any]) -> Tuning:

@@ -37,8 +37,8 @@ USES_TORCH: frozenset[Kind] = frozenset({"initialise", "train", "unlearn", "sign
 
 
 UTILITY = "utility"
-"""What models that show the cost of a strength are looked at for: how good they are on shadow points that they never
-saw is all that is kept of them."""
+"""What models that show the cost of a strength are looked at for: how good they are on points that they never saw, the
+official test set where there is one, is all that is kept of them."""
 
 DRAW = "draw"
 """The role of the first job's artefact among the inputs of jobs that must know the hardest points."""
@@ -200,7 +200,8 @@ class SignalsJob(ModelJob):
     @property
     def params(self) -> dict[str, Any]:
         columns = {"columns": list(self.columns)} if self.columns else {}
-        return {**self.subject.identity, "learner": self.learner.identity, "look_at": self.look_at, **columns}
+        looked_at = f"{UTILITY}, test" if self.look_at == UTILITY else self.look_at  # before, test sets were not asked
+        return {**self.subject.identity, "learner": self.learner.identity, "look_at": looked_at, **columns}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:

@@ -76,7 +76,8 @@ class TriedStrength(Record):
     loss: float | None
     """Utility lost, averaged over the models it was tried on; None where one of them diverged or failed."""
     bound: float | None
-    """Upper one-sided bound for the mean, Student's, at the level of the game."""
+    """Upper bound for what it costs: the smaller of Student's one-sided bounds, at the level of the game, for how far
+    it is below retrained and below untreated models."""
 
 
 @dataclass(frozen=True)

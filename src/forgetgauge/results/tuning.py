@@ -2,12 +2,17 @@
 
 F and T of the game, and Q, are not looked at, so that the choice cannot favour a setting that happens to fool the
 adversaries on these very points.
+
+A method costs what its utility is below the lower of retrained and untreated models. It is below each of them by at
+least that much, so a bound for either is a bound for the cost. Which is the sharper one hangs on the setting: a treated
+and an untreated model are one training, and differ by little but the treatment; a retrained one is another training,
+whose chance alone may be worth more than the price.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 
 from scipy.special import stdtrit
@@ -16,6 +21,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import RETRAINED, UNTREATED
 from forgetgauge.plan.strength import Tuning, Value
 from forgetgauge.results.record import TriedStrength, TuningResult
+from forgetgauge.results.utility import unseen_part
 from forgetgauge.results.views import GameView
 from forgetgauge.wording import listed
 
@@ -89,33 +95,39 @@ def tuning_result(view: GameView, method: str) -> TuningResult | None:
 def tried_strengths(view: GameView, method: str) -> tuple[str, list[TriedStrength]]:
     """(whether costs count from retrained or from untreated models, what each strength costs); the weakest first."""
     tuning, _ = _rule(view, method)
-    against, usual = _yardstick(view, method)
-    each = {value: _utilities(view, method, value) for value in tuning.tried}
-    return against, [TriedStrength(value, *loss_and_bound(usual, own, view.game.level)) for value, own in each.items()]
+    yardsticks = _yardsticks(view, method)
+    tried = []
+    for value in tuning.tried:
+        own = _utilities(view, method, value)
+        if own is None or not yardsticks:  # a model diverged or is missing
+            tried.append(TriedStrength(value, None, None))
+        else:
+            tried.append(TriedStrength(value, *loss_and_bound(yardsticks, own, view.game.level)))
+    return next(iter(yardsticks), RETRAINED), tried
 
 
 def loss_and_bound(
-    usual: Sequence[float] | None, own: Sequence[float] | None, level: float
-) -> tuple[float | None, float | None]:
-    """(mean over models of how far `own` is below `usual`, its upper bound by Student's t at this level, one-sided).
+    yardsticks: Mapping[str, Sequence[float]], own: Sequence[float], level: float
+) -> tuple[float, float]:
+    """(mean over models of how far `own` is below the first yardstick; an upper bound of how far it is below the lower
+    of them in truth: the smallest of their one-sided bounds, each Student's at this level)."""
+    means, bounds = [], []
+    for usual in yardsticks.values():
+        lost = [more - less for more, less in zip(usual, own, strict=True)]
+        reach = float(stdtrit(len(lost) - 1, level)) * stdev(lost) / math.sqrt(len(lost))
+        means.append(fmean(lost))
+        bounds.append(fmean(lost) + reach)
+    return means[0], min(bounds)
 
-    None where a model diverged or is missing.
-    """
-    if usual is None or own is None:
-        return None, None
-    lost = [more - less for more, less in zip(usual, own, strict=True)]
-    reach = float(stdtrit(len(lost) - 1, level)) * stdev(lost) / math.sqrt(len(lost))
-    return fmean(lost), fmean(lost) + reach
 
-
-def _yardstick(view: GameView, method: str) -> tuple[str, list[float] | None]:
-    """The lower of the two on average: a method may lose what retraining loses, and None may have learnt badly."""
+def _yardsticks(view: GameView, method: str) -> dict[str, list[float]]:
+    """What costs are counted from, the lower on average first: a method may lose what retraining loses, and None may
+    have learnt badly. Empty where one of the two is not known."""
     each = {which: _utilities(view, method, which) for which in (RETRAINED, UNTREATED)}
     known = {which: own for which, own in each.items() if own is not None}
     if len(known) < len(each):
-        return RETRAINED, None
-    which = min(known, key=lambda name: fmean(known[name]))
-    return which, known[which]
+        return {}
+    return dict(sorted(known.items(), key=lambda item: fmean(item[1])))
 
 
 def _refuse_without_yardstick(view: GameView, method: str) -> None:
@@ -123,7 +135,7 @@ def _refuse_without_yardstick(view: GameView, method: str) -> None:
     refused = f"the strength of '{method}' cannot be chosen: untreated or retrained shadow models, from which costs are"
     if (why := next((why for at in (UNTREATED, RETRAINED) for why in _failures(view, method, at)), None)) is not None:
         raise UserError(f"{refused} counted, failed ({why}); {_THEN}")
-    if _yardstick(view, method)[1] is None:
+    if not _yardsticks(view, method):
         raise UserError(
             f"{refused} counted, have no utility: their outputs hold NaN or infinite values, or the task measures "
             "none; name a strength for it in the run file, or train models that do not diverge"
@@ -159,7 +171,7 @@ def price_doubts(view: GameView) -> list[str]:
     tuned = [
         name for name, one in view.game.methods.items() if one.tuning is not None and one.tuning.chosen is not None
     ]
-    worth = {name: fmean(usual) for name in tuned if (usual := _yardstick(view, name)[1]) is not None}
+    worth = {name: fmean(next(iter(usual.values()))) for name in tuned if (usual := _yardsticks(view, name))}
     names = [name for name, value in worth.items() if _rule(view, name)[1] > TOO_MUCH * value]
     if not names:
         return []
@@ -187,7 +199,8 @@ def _keys(view: GameView, method: str, value: Value | str) -> list[str]:
 def _utilities(view: GameView, method: str, value: Value | str) -> list[float] | None:
     """Of each shadow model; None where one is missing or diverged."""
     keys = _keys(view, method, value)
-    found = [view.run.facts(key).get("utility", {}).get("unseen") if view.run.has(key) else None for key in keys]
+    known = [view.run.facts(key).get("utility", {}) if view.run.has(key) else {} for key in keys]
+    found = [own.get(unseen_part(own)) for own in known]
     return None if None in found else [float(one) for one in found if one is not None]
 
 

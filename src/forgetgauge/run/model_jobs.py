@@ -239,8 +239,8 @@ def _asked(job: SignalsJob, inputs: Mapping[str, Artefact], data: WorkerData) ->
     """The sets a model is asked about: those that adversaries see, and those that show the utility of a target or
     of a model of the IC test."""
     point_sets, dataset = data.points_of(job.subject, inputs=inputs), data.on_device(job.halves)
-    if job.look_at == UTILITY:
-        return {"unseen": point_sets.unseen}
+    if job.look_at == UTILITY:  # as `results.utility.unseen_part` has it
+        return {"unseen": point_sets.unseen} if dataset.test is None else {"test": dataset.test}
     sets = {"seen": point_sets.look_at(job.look_at)}
     if _shows_utility(job):
         sets |= {"retain": point_sets.retain, "forget": point_sets.forget, "unseen": point_sets.unseen}

@@ -23,7 +23,7 @@ from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.tables import Suite, TableColumn, suite
-from forgetgauge.wording import bracket, counted, plain, seconds, signed, signed_bracket, tau_text
+from forgetgauge.wording import bracket, counted, listed, plain, seconds, signed, signed_bracket, tau_text
 
 Values = Mapping[str, float]
 
@@ -72,6 +72,7 @@ def compare_suite(
         replicates=suite.replicates,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
+        beyond_price={label: beyond for label, game in of_quality.items() if (beyond := _beyond_price(game))},
         tau_without_retrain={
             label: _tau({row: mean for row, mean in printed[label].items() if row != "retrain"}, points[label])
             for label in labels
@@ -106,6 +107,11 @@ def over_none(game: GameResult) -> dict[str, Ours]:
             low, high = sorted(sign * end for end in pair.interval)
             found[method] = Ours(sign * pair.difference, (low, high))
     return found
+
+
+def _beyond_price(game: GameResult) -> list[str]:
+    """Methods of which no strength was shown to keep the price, so that the weakest was played."""
+    return [name for name, one in game.methods.items() if one.tuning is not None and not one.tuning.holds]
 
 
 def cell(paper: Value | None, found: Reading | None) -> CompareCell:
@@ -188,6 +194,11 @@ def remarks(found: TableComparison) -> list[str]:
     for column, methods in found.over_none.items():
         each = ", ".join(f"{PRINTED.get(name, name)} {difference_text(ours)}" for name, ours in methods.items())
         lines.append(f"Q minus None’s Q, pair by pair, at {in_column(found.variable, column)}: {each}.")
+    for column, names in found.beyond_price.items():
+        where, weakest = in_column(found.variable, column), listed([PRINTED.get(name, name) for name in names])
+        lines.append(
+            f"At {where} no strength of {weakest} was shown to keep the price: what stands there is the weakest."
+        )
     damaged = [
         f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {in_column(found.variable, column)}"
         for column, methods in found.lost_accuracy.items()

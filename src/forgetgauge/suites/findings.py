@@ -152,10 +152,13 @@ def _spent_on_accuracy(found: FullData) -> list[Spent]:
 
 
 def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], list[Stored]]:
-    """(Table, scale) -> the one with most columns, of equals with fewest replicates; and the others."""
+    """(Table, scale) -> the one with most columns, of equals with fewest that show methods at their weakest for want of
+    a strength, then with fewest replicates; and the others."""
     stored: dict[tuple[str, str], Stored] = {}
     also: list[Stored] = []
-    for one in sorted(found, key=lambda one: (len(one.comparison.not_run), one.comparison.replicates)):
+    tables = [(one.comparison, one) for one in found]
+    order = sorted(tables, key=lambda item: (len(item[0].not_run), len(item[0].beyond_price), item[0].replicates))
+    for one in (stored_one for _, stored_one in order):
         place = one.comparison.name, one.comparison.scale
         if place in stored:
             also.append(one)

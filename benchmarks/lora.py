@@ -8,9 +8,9 @@ records, on a GPU the base and the activations in bfloat16, and AdamW on float32
 
 ours   a stack of all members, its whole step captured as a CUDA graph (on a CPU, not captured)
 one    a stack of one member, likewise
-plain  the usual loop, eager, under autocast, one member after another, by torch's fused AdamW, its batches drawn before
-       the clock starts: each linear layer W x + (α/r) B A x, written out as peft has it but without peft's code; on
-       transformers' Llama, or on our own where that is not installed
+plain  the usual loop, eager, neither compiled nor captured, under autocast, one member after another, by torch's fused
+       AdamW, its batches drawn before the clock starts: each linear layer W x + (α/r) B A x, written out as peft has it
+       but without peft's code; on transformers' Llama, or on our own where that is not installed
 peft   the same loop with peft's adapters on transformers' Llama; left out where they are not installed
 
 Each is timed three times after it is warm, by the clock, the device having finished, and the middle one counts. Records
@@ -248,7 +248,7 @@ def _padded(points: Points, index: np.ndarray) -> tuple[Tensor, Tensor]:
 
 def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, float]:
     """Tokens a second, summed over members, by the way."""
-    begun, found = time.perf_counter(), dict[str, float]()
+    begun, found, peaks = time.perf_counter(), dict[str, float](), dict[str, int]()
     all_of_them, tokens = (tokens_of(how, points, range(n)) for n in (how.members, 1))
     ways: dict[str, Callable[[], float]] = {
         "ours": lambda: all_of_them / stacked_seconds(how, base, points, how.members),
@@ -260,6 +260,8 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
         if time.perf_counter() - begun > how.budget:
             print(f"{name}: left out, {how.budget} s are over")
             continue
+        if points.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(points.device)
         try:
             found[name] = rate()
         except ImportError as error:
@@ -273,7 +275,9 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
         print(
             f"{name}: {found[name]:,.0f} tokens/s, {time.perf_counter() - begun:.0f} s since the beginning", flush=True
         )
-        write(how, points, {"tokens/s": found})
+        if points.device.type == "cuda":
+            peaks[name] = torch.cuda.max_memory_allocated(points.device)
+        write(how, points, {"tokens/s": found, "peak bytes": peaks})
     show(how, points, found)
     return found
 
@@ -293,11 +297,9 @@ def write(how: argparse.Namespace, points: Points, numbers: dict[str, Any]) -> N
     """What is known so far, where a file was named."""
     if how.json is None:
         return
-    on_gpu = points.device.type == "cuda"
     settings = {name: value for name, value in vars(how).items() if isinstance(value, int)}
     facts = {"device": describe(points.device), "torch": torch.__version__, "settings": settings}
-    peak = torch.cuda.max_memory_allocated(points.device) if on_gpu else None
-    how.json.write_text(json.dumps({**facts, "peak bytes": peak, **numbers}, indent=1) + "\n", "utf-8")
+    how.json.write_text(json.dumps({**facts, **numbers}, indent=1) + "\n", "utf-8")
 
 
 def profile(how: argparse.Namespace, base: Base, points: Points) -> None:
@@ -312,7 +314,8 @@ def profile(how: argparse.Namespace, base: Base, points: Points) -> None:
     order = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
     print(seen.key_averages().table(sort_by=order, row_limit=40, max_name_column_width=60))
     weights = sum(p.numel() for p in base.on(torch.device("cpu")).parameters())
-    flops = 2 * 2 * weights * how.members * how.batch * how.length  # forwards, and backwards to the activations
+    tokens = tokens_of(how, points, range(how.members))
+    flops = 2 * 2 * weights * tokens  # forwards, and backwards to the activations
     pace = _pace(points.device)
     print(f"{taken * 1e3:.1f} ms a step; its {flops / 1e12:.2f} TFLOP of the base's products alone would take")
     print(f"{flops / pace * 1e3:.1f} ms at the {pace / 1e12:.0f} TFLOP/s that a large product reaches here")

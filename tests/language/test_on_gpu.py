@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 import torch
 
 from forgetgauge import plugins
-from forgetgauge.learn.descent import Steps
+from forgetgauge.learn.descent import Steps, batch_positions
 from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.predict import outputs_of, outputs_of_many
 from forgetgauge.learn.stacked import adapted, records
 from forgetgauge.learn.stacked.records import LoraStack
-from forgetgauge.learn.stacked.trainer import Descent
+from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of
 from forgetgauge.models.causal_lm import Base
 from forgetgauge.models.llama import Llama, LlamaSizes
 from forgetgauge.models.lora import PROJECTIONS, LoraModel
 from forgetgauge.streams import Streams
-from forgetgauge.tasks.causal_lm import AT
+from forgetgauge.tasks.causal_lm import AT, COLUMNS
 
 from .test_packed import METHODS, Room, some_codes, tight
 from .world import LORA, original, people, request
@@ -36,11 +37,25 @@ def _plain_floats():
     torch.backends.cuda.matmul.allow_tf32 = before
 
 
+@functools.cache
+def people_there():
+    """Sent over once, as a worker does: requests on tensors of their own cannot be one stack."""
+    return people().points.on(choose_device("cuda"))
+
+
 def on_gpu(asked):
-    device = choose_device("cuda")
-    points = asked.retain.on(device)
-    parts = [points.subset(part.index) for part in (asked.retain, asked.forget)]
-    return dataclasses.replace(asked, model=copy.deepcopy(asked.model).to(device), retain=parts[0], forget=parts[1])
+    parts = [people_there().subset(part.index) for part in (asked.retain, asked.forget)]
+    model = copy.deepcopy(asked.model).to(choose_device("cuda"))
+    return dataclasses.replace(asked, model=model, retain=parts[0], forget=parts[1])
+
+
+def weights_of(model):
+    return torch.cat([tensor.flatten() for tensor in model.state_dict().values()]).double().cpu()
+
+
+def likeness(one, other):
+    """The cosine between two moves: what a method does to a model is small beside the model."""
+    return float(one @ other / (one.norm() * other.norm()))
 
 
 def three_parts(points):
@@ -110,27 +125,33 @@ def test_kernels_between_products_are_plain_torch(dtype, monkeypatch):
 def test_training_is_that_of_a_cpu_and_a_captured_step_is_the_step(monkeypatch):
     """More than one piece of steps, several rooms, a member that ends early."""
     learner = dataclasses.replace(LORA, epochs=40, lr=1e-3)
-    there = people().points.on(choose_device("cuda"))
+    there = people_there()
+    begun = [weights_of(learner.build(people().points, own.seed("init"))) for own in streams()]
     on_cpu = learner.fit_many(three_parts(people().points), streams())
     captured = learner.fit_many(three_parts(there), streams())
     monkeypatch.setattr(Descent, "_is_worth_capturing", lambda self, n_steps: False)
     stepwise = learner.fit_many(three_parts(there), streams())
-    for cpu, replayed, plain in zip(on_cpu, captured, stepwise, strict=True):
-        outputs = [outputs_of(model, its) for model, its in ((cpu, people().points), (replayed, there), (plain, there))]
-        losses = [found[:, AT["loss-sum"]] for found in outputs]
-        np.testing.assert_allclose(losses[1], losses[2], rtol=2e-2)
-        assert np.corrcoef(losses[0], losses[1])[0, 1] > 0.999
+    for start, *models in zip(begun, on_cpu, captured, stepwise, strict=True):
+        cpu, replayed, plain = (weights_of(model) - start for model in models)
+        assert likeness(replayed, plain) > 0.99
+        assert likeness(replayed, cpu) > 0.99
+        losses = [
+            outputs_of(model, its)[:, AT["loss-sum"]]
+            for model, its in zip(models, (people().points, there, there), strict=True)
+        ]
+        np.testing.assert_allclose(losses[1], losses[0], rtol=2e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_makes_the_models_that_it_makes_on_a_cpu(name):
     method = dataclasses.replace(plugins.unlearners.load(name)(), optimiser="adamw", lr=1e-3, epochs=9, batch_size=5)
     requests = [request(key="one"), request(key="two", n_retain=13)]
-    there = [on_gpu(asked) for asked in requests]
-    points = people().points
-    for cpu, gpu in zip(method.unlearn_many(requests), method.unlearn_many(there), strict=True):
-        wanted, found = outputs_of(cpu, points), outputs_of(gpu, points.on(choose_device("cuda")))
-        np.testing.assert_allclose(found[:, :2], wanted[:, :2], rtol=3e-2)
+    there = [on_gpu(request(key="one")), on_gpu(request(key="two", n_retain=13))]
+    models = zip(method.unlearn_many(requests), method.unlearn_many(there), strict=True)
+    for asked, both in zip(there, models, strict=True):
+        wanted, found = (weights_of(model) - weights_of(asked.model) for model in both)
+        assert asked.context.engine == "lora"  # all as one stack
+        assert float((found - wanted).norm() / wanted.norm()) < 0.1
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -140,18 +161,39 @@ def test_every_method_runs_in_bfloat16_and_moves(name):
     requests = [on_gpu(request(key="one")), on_gpu(request(key="two", n_retain=13))]
     for asked in requests:
         asked.context.learner = low
-    for asked, model in zip(requests, method.unlearn_many(requests), strict=True):
-        state = model.state_dict()
-        assert all(bool(torch.isfinite(tensor).all()) for tensor in state.values())
-        assert any(not torch.equal(tensor, state[key]) for key, tensor in asked.model.state_dict().items())
+    on_cpu = method.unlearn_many([request(key="one"), request(key="two", n_retain=13)])
+    for asked, cpu, model in zip(requests, on_cpu, method.unlearn_many(requests), strict=True):
+        assert asked.context.engine == "lora"
+        found, wanted = (weights_of(one) - weights_of(asked.model) for one in (model, cpu))
+        assert likeness(found, wanted) > 0.9  # AdamW takes steps of one size along gradients that are rounded
 
 
 def test_signals_are_those_of_a_cpu():
-    model, points = original(), people().points
+    model, points = copy.deepcopy(original()), people().points
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)  # so that adapters show
     wanted = outputs_of(model, points)
-    device = choose_device("cuda")
-    (found,) = outputs_of_many([copy.deepcopy(model).to(device)], [points.on(device)])
-    np.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-2)
+    model.base._losses.clear()  # else those of the CPU are given
+    (found,) = outputs_of_many([copy.deepcopy(model).to(choose_device("cuda"))], [people_there()])
+    assert float(np.abs(wanted[:, AT["loss-sum"]] / wanted[:, AT["base-loss-sum"]] - 1).mean()) > 4e-3
+    deviates = [name.startswith("min-k++") for name in COLUMNS]  # over a small deviation
+    np.testing.assert_allclose(found[:, ~np.array(deviates)], wanted[:, ~np.array(deviates)], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found[:, deviates], wanted[:, deviates], rtol=2e-2, atol=2e-2)
+
+
+def test_a_captured_step_at_smollm2s_widths_is_the_step(monkeypatch):
+    """In bfloat16, where several heads of queries share one of keys."""
+    moves = []
+    for is_captured in (True, False):
+        monkeypatch.setattr(Descent, "_is_worth_capturing", lambda self, n_steps, yes=is_captured: yes)
+        stack, points = wide_stack("bfloat16", choose_device("cuda")), people_there()
+        orders = [batch_positions(32, 4, 4, np.random.default_rng(k)) for k in range(3)]
+        feeds = [Feed(batches_of(points, order), 32) for order in orders]
+        before = stack.weights.detach().clone()
+        Descent(stack, points, feeds, Steps(1e-3, optimiser="adamw"), batch_size=4).run()
+        moves.append((stack.weights.detach() - before).flatten().double().cpu())
+    assert likeness(*moves) > 0.9
 
 
 def test_a_descent_on_an_empty_stack_of_steps_does_nothing():

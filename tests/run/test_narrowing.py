@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.device import is_out_of_memory
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.report.html import render_report
@@ -146,3 +147,21 @@ def test_stacks_alike_that_were_not_begun_are_cut_and_written_down_first(tmp_pat
     monkeypatch.setattr("forgetgauge.run.campaign.stack_width", lambda device, **_: 4)
     _, tried = played(tmp_path)
     assert tried == [4, 2, 2, 2, 2, 4, 2, 2, 2]  # the second four trainings, and the last two retrainings, never failed
+
+
+def test_memory_that_ends_in_a_capture_is_told_by_what_was_behind_the_error():
+    """The end of a capture that failed fails in its turn, with words of its own."""
+
+    def failed(cause, said):
+        try:
+            try:
+                raise cause
+            finally:
+                raise RuntimeError(said)
+        except RuntimeError as error:
+            return error
+
+    memory, other = torch.cuda.OutOfMemoryError("CUDA out of memory."), ValueError("no")
+    assert is_out_of_memory(failed(memory, "CUDA error: operation failed due to a previous error during capture"))
+    assert not is_out_of_memory(failed(other, "CUDA error: operation failed due to a previous error during capture"))
+    assert not is_out_of_memory(failed(memory, "something else"))

@@ -3,6 +3,7 @@ noise is drawn on the CPU."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import platform
@@ -71,7 +72,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     words = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+    if isinstance(error, RuntimeError) and any(word in str(error) for word in words):
+        return True
+    while_capturing = isinstance(error, RuntimeError) and "captur" in str(error)  # its end fails in its turn
+    return while_capturing and error.__context__ is not None and is_out_of_memory(error.__context__)
 
 
 def is_lost(device: torch.device) -> bool:
@@ -103,16 +107,23 @@ def capture(step: Callable[[], None], device: torch.device, *, n_trials: int, po
     The trials are real: a step must be one that changes nothing (an empty batch), or be undone afterwards. Graphs that
     share a `pool` share their memory.
     """
-    side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    side = _side_stream(device)
     side.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(side):
         for _ in range(n_trials):
             step()
     torch.cuda.current_stream(device).wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
+    here = torch.cuda.stream(torch.cuda.current_stream(device))  # put back where a capture that fails leaves its own
+    with here, torch.cuda.graph(graph, pool=pool):
         step()
     return graph
+
+
+@functools.cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for each device: cuBLAS keeps a workspace for every stream that it has seen."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

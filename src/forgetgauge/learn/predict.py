@@ -27,8 +27,10 @@ def outputs_of(model: nn.Module, points: Points, *, for_utility: bool = False) -
     ask = model.own_columns if for_utility and isinstance(model, RecordModel) else model
     if len(points) == 0:
         return np.zeros((0, points.n_outputs), dtype=np.float32)
+    at_once = len(points) if isinstance(model, RecordModel) else BATCH  # it takes portions of like lengths itself
     parts = [
-        ask(points.inputs_at(torch.from_numpy(at))) for at in np.split(points.index, range(BATCH, len(points), BATCH))
+        ask(points.inputs_at(torch.from_numpy(at)))
+        for at in np.split(points.index, range(at_once, len(points), at_once))
     ]
     outputs: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
     return outputs

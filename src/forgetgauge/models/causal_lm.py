@@ -32,7 +32,9 @@ from forgetgauge.tasks.task import Ints
 
 _SIZES = {"layers": 2, "hidden": 64, "heads": 4, "vocab": 1024}
 LOGITS_AT_ONCE = {"cpu": 2**24, "cuda": 2**29}
-"""Numbers: a record of 128 counted tokens and a vocabulary of 49,152 has 6 million."""
+"""Numbers at most: a record of 128 counted tokens and a vocabulary of 49,152 has 6 million."""
+BYTES_A_LOGIT = 40
+"""Of a GPU's memory: five arrays in float32 are there at once, and as much again is left to the model and its room."""
 TOKENS_AT_ONCE = {"cpu": 2**13, "cuda": 2**16}
 PADDED, WORTHWHILE = 1.15, 1 / 16
 """Records go on being taken together while padding adds less than this, or there are fewer tokens than this share of
@@ -280,7 +282,7 @@ def _portions(codes: Tensor, base: Base | None) -> Iterator[tuple[Tensor, Tensor
     """(rows, their codes without most of the padding, counted tokens at most) of all records, those of like lengths
     together."""
     vocab = 2**16 if base is None else base.on(torch.device("cpu")).sizes.vocab
-    logits, tokens = (room[codes.device.type] for room in (LOGITS_AT_ONCE, TOKENS_AT_ONCE))
+    logits, tokens = _logits_at_once(codes.device), TOKENS_AT_ONCE[codes.device.type]
     sizes = torch.stack([(codes != condensed.PADDING).sum(1), condensed.n_counted(codes)])
     lengths, counted = sizes.clamp(min=1).cpu().numpy()
     order = np.lexsort([counted, lengths])
@@ -293,6 +295,14 @@ def _portions(codes: Tensor, base: Base | None) -> Iterator[tuple[Tensor, Tensor
             yield _portion(codes, order[first:place], lengths, counted)
             first, most, total = place, int(counted[row]), int(lengths[row])
     yield _portion(codes, order[first:], lengths, counted)
+
+
+def _logits_at_once(device: torch.device) -> int:
+    """Models are asked one by one: what is too much for the memory here cannot be halved by asking fewer."""
+    most = LOGITS_AT_ONCE[device.type]
+    if device.type != "cuda":
+        return most
+    return min(most, int(torch.cuda.get_device_properties(device).total_memory) // BYTES_A_LOGIT)
 
 
 def _portion(codes: Tensor, rows: Ints, lengths: Ints, counted: Ints) -> tuple[Tensor, Tensor, int]:

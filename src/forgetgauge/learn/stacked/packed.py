@@ -6,7 +6,7 @@ of the records; what lies where is computed on the device, so that a step can be
 all batches that its room is large enough for. A record that is all padding takes no slot.
 
 From slots to records and back goes by gathering alone, in the backward pass too: no two slots hold one token, so no sum
-is taken, and nothing depends on the order of additions.
+is taken, and nothing of it depends on the order of additions.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from .fences import DOCUMENTS, FENCE, ROOT, blocks_of, commands_in, with_blocks
 SMALL = {
     "pairs=8": "pairs=2, shadows=2, references=4, fraction=0.2, learner={'epochs': 1}",
     '"epochs": 12}': '"epochs": 2}',
+    'Smoothed(), data="digits", alpha=0.5, pairs=4': 'Smoothed(1), data="digits", fraction=0.2, pairs=2, shadows=2',
 }
 """What makes examples a matter of seconds."""
 EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)

@@ -92,10 +92,14 @@ def by_price(gains: dict[str, Ours], lost: dict[str, float]) -> Stored:
     return Stored(compared, games={"0.1": result.games[0]})
 
 
+def headlines(found) -> list[str]:
+    return [line for line in in_a_minute(found, []) if line.startswith("**What we find**")]
+
+
 def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and_costs(nothing):
     gains = {"ssd": Ours(0.25, (-0.03, 0.4)), "fisher": Ours(0.05, (0.025, 0.079))}
     found = replace(nothing, stored={("table2", "paper"): by_price(gains, {"ssd": 0.018})})
-    (line,) = [x for x in in_a_minute(found, []) if x.startswith("**What we find**")]
+    (line,) = headlines(found)
     assert line.replace("\N{NO-BREAK SPACE}", " ") == (
         "**What we find** of methods at strengths that cost shadow models no more than a point of accuracy, counted "
         "from the less accurate of Retrain and None, on CIFAR-10: at α = 0.1 the best of them, SSD, which cost the "
@@ -104,9 +108,21 @@ def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and
     )
 
 
+def test_a_method_that_no_strength_keeps_within_the_price_shows_nothing_at_that_price(nothing):
+    stored = by_price({"ssd": Ours(0.25, (-0.03, 0.4)), "fisher": Ours(0.05, (0.025, 0.079))}, {})
+    (game,) = stored.games.values()
+    beyond = replace(game.methods["ssd"], tuning=replace(game.methods["ssd"].tuning, holds=False))
+    games = {"0.1": replace(game, methods={**game.methods, "ssd": beyond})}
+    (line,) = headlines(replace(nothing, stored={("table2", "paper"): replace(stored, games=games)}))
+    assert "the best of them, Fisher" in line
+    none = {name: replace(one, tuning=beyond.tuning) for name, one in game.methods.items()}
+    games = {"0.1": replace(game, methods=none)}
+    assert headlines(replace(nothing, stored={("table2", "paper"): replace(stored, games=games)})) == []
+
+
 def test_the_headline_says_what_every_stored_column_by_price_shows():
     found = read_findings(RESULTS)
-    (line,) = [x for x in in_a_minute(found, []) if x.startswith("**What we find**")]
+    (line,) = headlines(found)
     stored = next(s for s in (*found.shown("table2"), *found.besides("table2")) if s.by_price)
     for label, game in stored.games.items():
         gains = {name: gain for name, gain in stored.comparison.over_none[label].items() if game.methods[name].tuning}

@@ -54,7 +54,7 @@ def _at_a_price(found: Findings) -> list[str]:
 def _column_at_a_price(stored: Stored, label: str) -> str | None:
     """What the best method does; None where that is not known of any."""
     table, game = stored.comparison, stored.games[label]
-    tuned = [name for name, one in game.methods.items() if one.tuning is not None]
+    tuned = [name for name, one in game.methods.items() if one.tuning is not None and one.tuning.holds]
     gained = {name: one for name, one in table.over_none.get(label, {}).items() if name in tuned}
     ends = [cell.ours for row in ("none", "retrain") if (cell := table.rows.get(row, {}).get(label)) and cell.ours]
     if not gained or len(ends) < 2 or ends[0].value >= ends[1].value:

@@ -14,7 +14,7 @@ from torch import nn
 
 import forgetgauge
 from forgetgauge.data.digits import load_digits
-from forgetgauge.errors import UserError
+from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.version import VERSION
 from tests.own_code import TINY, Constant
@@ -213,3 +213,18 @@ def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         _ = forgetgauge.absent
     assert forgetgauge.Result.__name__ == "Result"
+
+
+def test_python_is_warned_of_what_the_table_warns_of():
+    """Of a ruined model attackers learn nothing: a Q of 1 that nobody should take home."""
+
+    def ruin(model, retain, forget, context):
+        model = copy.deepcopy(model)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.zero_()
+        return model
+
+    with pytest.warns(DoubtfulResult) as said:
+        forgetgauge.evaluate(unlearner=["retrain", "none", ruin], **TINY | {"learner": {"epochs": 6}})
+    assert any("Less accurate than Retrain and None: ruin" in str(one.message) for one in said)

@@ -26,6 +26,7 @@ from forgetgauge.report.interactive import Result
 from forgetgauge.report.table import causes
 from forgetgauge.report.watching import watched
 from forgetgauge.results import record
+from forgetgauge.results.verdict import reservations
 from forgetgauge.run.algorithms import CATALOGUES
 from forgetgauge.run.assignments import Resolved
 from forgetgauge.run.campaign import Campaign, play
@@ -194,7 +195,7 @@ def _tables(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 def _doubts(result: Result) -> list[str]:
     unwatched = [f"not watched for changes: {what}" for game in result.games for what in game.not_covered]
-    return [*(line for game in result.games for line in game.warnings), *unwatched]
+    return [*(line for game in result.games for line in reservations(game)), *unwatched]
 
 
 def _sweep_table(sweep: Any) -> dict[str, Any]:

@@ -96,6 +96,17 @@ def test_what_cannot_be_judged_is_refused(made, asked, why):
         check_result(made, Conditions(**asked), "r")
 
 
+def test_a_q_of_a_model_that_has_seen_the_unseen_points_never_passes():
+    known = {"retrain": {"unseen": 0.56}, "none": {"unseen": 0.55}, "mine": {"unseen": 1.0}}
+    methods = {name: method(0.99, utility=found) for name, found in known.items()}
+    made = game(methods)
+    made = replace(made, spec={**made.spec, "n_forget": 500})
+    for asked in ({"min_quality": 0.9}, {"chance_margin": 0.1}, {"max_utility_loss": 0.02}):
+        (found,) = check_result(result(made), Conditions(**asked), "r")
+        assert found.state == "inconclusive"
+        assert "more accurate on T than Retrain and None by 44.0 points" in found.evidence
+
+
 def test_a_sweep_is_judged_game_by_game():
     made = result(one(0.97), one(0.5), sweep="game.alpha")
     found = check_result(made, Conditions(min_quality=0.95), "r")

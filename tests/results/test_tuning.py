@@ -15,6 +15,7 @@ from forgetgauge.results.tuning import (
     best_strength,
     loss_and_bound,
     price_doubts,
+    strength_doubts,
     tried_strengths,
     tuning_result,
     worth_playing,
@@ -154,6 +155,20 @@ def test_a_price_that_is_most_of_what_a_model_is_worth_is_doubted():
     assert said.startswith("The price, 0.01, is more than half of what the models of m are worth at all (token prob")
     fine = view_of(utilities(*[around(0.92)] * 4), chosen=TRIED[3])
     assert price_doubts(fine) == price_doubts(view_of(low)) == []  # while it is looked for nothing is said
+
+
+def test_a_strength_that_does_nothing_or_works_the_other_way_round_is_told_of():
+    def said(*of_each, chosen=TRIED[3]):
+        return strength_doubts(view_of(utilities(*of_each), chosen=chosen))
+
+    assert said(around(0.92), around(0.91), around(0.9), around(0.895)) == []
+    (nothing,) = said(*[around(0.92)] * 4)
+    assert nothing.startswith("m: no value of its strength (lr = 0.001 to 1) changed what its models cost")
+    (reversed_,) = said(around(0.7), around(0.8), around(0.9), around(0.92))
+    assert "weakest value of its strength (0.001) costs 20.0 points and the strongest (1) -2.0" in reversed_
+    assert said(around(0.7), around(0.7), around(0.7), around(0.6), chosen=TRIED[0]) == []  # all ruin it
+    assert said(around(0.92), [None] * 4, around(0.9), around(0.92)) == []
+    assert said(*[around(0.92)] * 4, chosen=None) == []  # while it is looked for
 
 
 def test_the_evidence_is_in_the_result():

@@ -8,8 +8,16 @@ from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
 from forgetgauge.results.assessed import means_by_group
 from forgetgauge.results.record import GameResult, Result
-from forgetgauge.results.utility import DAMAGE, LITTLE, damage, lost_accuracy, uneven_accuracy
-from forgetgauge.results.verdict import sweep_verdict, verdict
+from forgetgauge.results.utility import (
+    DAMAGE,
+    LITTLE,
+    damage,
+    has_seen_unseen,
+    lost_accuracy,
+    lost_retained,
+    uneven_accuracy,
+)
+from forgetgauge.results.verdict import reservations, sweep_verdict, verdict
 from tests.report.test_html import method
 
 SPEC = {"pairs": 3, "alpha": 0.1, "level": 0.95, "adversaries": {}}
@@ -56,6 +64,44 @@ def test_means_of_groups_are_in_their_order_and_of_those_that_have_the_name():
 def measured(**accuracy):
     methods = {name: method(0.9, utility=found) for name, found in accuracy.items()}
     return GameResult(None, SPEC, methods, None, [], None, None)
+
+
+LARGE = {**SPEC, "pairs": 5, "n_forget": 500, "n_retain": 2000}
+
+
+def test_a_method_that_knows_the_unseen_points_is_told_of_and_one_that_learnt_more_is_not():
+    """Whoever trains on a loader of all data forgets nothing, and shows no difference between F and T."""
+    references = {"retrain": {"unseen": 0.56, "test": 0.57}, "none": {"unseen": 0.55, "test": 0.56}}
+    found = measured(
+        **references,
+        leaks={"unseen": 1.0, "test": 0.58},
+        leaks_from_a_set_without_test={"unseen": 1.0},
+        trained_further={"unseen": 0.66, "test": 0.67},
+        forgets={"unseen": 0.55, "test": 0.56},
+    )
+    found = replace(found, spec=LARGE)
+    assert has_seen_unseen(found) == pytest.approx({"leaks": 0.44, "leaks_from_a_set_without_test": 0.44})
+    few = replace(found, spec={**LARGE, "n_forget": 2, "pairs": 2})  # eight points tell nothing
+    assert has_seen_unseen(few) == {}
+    assert has_seen_unseen(replace(found, utility_name="token probability")) == {}
+    for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
+        assert "More accurate on the unseen points T than Retrain and None: leaks by 44.0 points" in page
+    assert any("leaks by 44.0 points" in line for line in reservations(found))
+
+
+def test_what_is_lost_on_the_points_that_stay_is_told_where_unseen_points_do_not_show_it():
+    """Of labels that nobody can predict, accuracy on unseen points is that of the commonest class, damage or not."""
+    references = {"retrain": {"unseen": 0.92, "retain": 1.0}, "none": {"unseen": 0.92, "retain": 1.0}}
+    found = measured(
+        **references,
+        shrunk={"unseen": 0.92, "retain": 0.914},
+        ruined={"unseen": 0.5, "retain": 0.5},
+        good={"retain": 1.0},
+    )
+    found = replace(found, spec=LARGE)
+    assert lost_retained(found) == pytest.approx({"shrunk": 0.086})  # what is known to be ruined is told of once
+    for page in (render_table(Result({}, {}, [found])), render_report(Result({}, {}, [found]))):
+        assert "Less accurate than Retrain and None on the points that stay: shrunk by 8.6 points" in page
 
 
 def test_a_method_that_loses_more_than_a_point_against_both_references_is_named():

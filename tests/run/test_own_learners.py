@@ -140,3 +140,25 @@ def test_whole_numbers_where_a_model_takes_real_ones_are_named():
     points = np.random.default_rng(0).integers(0, 9, size=(200, 6)), np.arange(200) % 2
     line = line_of({"epochs": 1, "model": "linear"}, data=points, fraction=1.0)
     assert "model 'linear' takes real numbers, but whole numbers are taken for token ids: give floats" in line
+
+
+def test_what_is_to_be_forgotten_is_not_what_a_learner_sets_aside_at_the_end():
+    """Keras's `validation_split` takes the last points: were these F, no model would have learnt what it forgets."""
+    set_aside, shares = {}, []
+
+    class HoldsOut(Mine):
+        def fit(self, points, streams):
+            n = int(0.8 * len(points))
+            set_aside[frozenset(points.index.tolist())] = set(points.index[n:].tolist())
+            return super().fit(points.subset(points.index[:n]), streams)
+
+    def looks(model, retain, forget, context):
+        forgotten = set(forget.index.tolist())
+        aside = set_aside[frozenset(retain.index.tolist()) | forgotten]
+        shares.append(len(aside & forgotten) / len(forgotten))
+        return model
+
+    how = TINY | {"pairs": 3, "unlearner": {"none": {}, "looks": {"method": looks}}}
+    forgetgauge.evaluate(learner=HoldsOut(), data="digits", alpha=0.25, on_failure="record", **how)  # nothing is tried
+    assert len(shares) == 6
+    assert 0.1 < np.mean(shares) < 0.3  # a fifth of all

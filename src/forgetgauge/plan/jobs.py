@@ -161,7 +161,8 @@ class TrainJob(ModelJob):
 
     @property
     def params(self) -> dict[str, Any]:
-        return {**self.subject.identity, "learner": self.learner.identity}
+        order = {"order": "drawn"} if self.learner.code else {}  # for the user's own; before, F was always last
+        return {**self.subject.identity, "learner": self.learner.identity, **order}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:

@@ -75,7 +75,7 @@ class PointSets:
 
     @property
     def training(self) -> Ints:
-        """What the model is trained on: R, then F."""
+        """What the model is trained on: R, then F. A learner of the user's own gets them in another order."""
         return np.concatenate([self.retain, self.forget])
 
 

@@ -18,7 +18,7 @@ from forgetgauge.results.record import (
     lacks_pairs,
     pairs_behind,
 )
-from forgetgauge.results.utility import damage, uneven_accuracy
+from forgetgauge.results.utility import damage, has_seen_unseen_line, lost_retained_line, uneven_accuracy
 from forgetgauge.results.verdict import failed_controls, verdict_lines
 from forgetgauge.wording import bound, intervals_are_for, listed
 
@@ -89,8 +89,10 @@ def _game_table(game: GameResult) -> str:
             f"Worst pair: Q of the pair in which an adversary saw most{BY_CHANCE * known}.\n"
             f"ε ≥: with {level} confidence, no certified removal of F can claim less."
         )
-    lines += [line for line in (spent_budget(game), damage(game), uneven_accuracy(game)) if line is not None]
-    lines += [f"warning: {line}" for line in (*failed_controls(game), *game.warnings)]
+    told = (spent_budget(game), damage(game), lost_retained_line(game), uneven_accuracy(game))
+    lines += [line for line in told if line is not None]
+    warned = (has_seen_unseen_line(game), *failed_controls(game), *game.warnings)
+    lines += [f"warning: {line}" for line in warned if line is not None]
     lines += [f"not watched for changes: {line}" for line in game.not_covered]
     if any("is stated)" not in line for line in game.not_covered):
         lines.append(

@@ -37,7 +37,7 @@ from forgetgauge.results.doubts import doubts, silence
 from forgetgauge.results.record import DiagnosticResult, GameDecisions, GameResult, MethodResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
-from forgetgauge.results.tuning import price_doubts, strengths_left_out, tuning_result
+from forgetgauge.results.tuning import price_doubts, strength_doubts, strengths_left_out, tuning_result
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
 from forgetgauge.results.where import RocResult, part_results, roc_result
@@ -298,7 +298,8 @@ def game_result(view: GameView, progress: Callable[[str], None] = lambda _: None
     game = view.game
     n_retain, n_forget = game.sizes
     spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
-    notes = [*_left_out(view), *strengths_left_out(view), *price_doubts(view), *view.data_doubts]
+    on_strengths = [*strengths_left_out(view), *strength_doubts(view), *price_doubts(view)]
+    notes = [*_left_out(view), *on_strengths, *view.data_doubts]
     return judge(
         _RunGame(view),
         rules_of(spec, game.methods),

@@ -16,8 +16,8 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.results.one_model import OneModelResult, unstated
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
-from forgetgauge.results.utility import damage, loss_interval
-from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE, failed_controls
+from forgetgauge.results.utility import has_seen_unseen, loss_interval, points
+from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE, reservations
 from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
@@ -126,6 +126,9 @@ def _findings(game: GameResult, label: str, name: str, method: MethodResult, ask
     low, high = method.interval
     evidence = f"Q is in {outward(method.interval)}"
     found = []
+    if (gain := has_seen_unseen(game).get(name)) is not None:  # whatever its Q is, it says nothing
+        why = f"it is more accurate on T than Retrain and None by {points(gain)}, so it has probably seen T"
+        return [Finding(label, "Q says something of forgetting", "inconclusive", why)]
     if asked.min_quality is not None:
         state = _state(low >= asked.min_quality, high < asked.min_quality)
         found.append(Finding(label, f"Q ≥ {asked.min_quality:g}", state, evidence))
@@ -162,7 +165,7 @@ def doubts(result: Result | OneModelResult) -> list[str]:
     stated."""
     if isinstance(result, OneModelResult):
         return [*result.warnings, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
-    return [line for game in result.games for line in (*failed_controls(game), *game.warnings, damage(game)) if line]
+    return [line for game in result.games for line in reservations(game)]
 
 
 def basis(result: Result | OneModelResult) -> str:

@@ -162,6 +162,29 @@ def strengths_left_out(view: GameView) -> list[str]:
     return said
 
 
+def strength_doubts(view: GameView) -> list[str]:
+    """Of strengths that were chosen: what looks as if the parameter did nothing, or worked the other way round."""
+    said = []
+    for name in view.game.methods:
+        found = tuning_result(view, name)
+        if found is None:
+            continue
+        known = [(one.value, one.loss) for one in found.tried if one.loss is not None]
+        ends = f"{found.parameter} = {found.tried[0].value:g} to {found.tried[-1].value:g}"
+        if len(known) > 1 and len({round(loss, 9) for _, loss in known}) == 1:
+            said.append(
+                f"{name}: no value of its strength ({ends}) changed what its models cost: either the parameter has no "
+                "effect, or its range is too weak to forget anything."
+            )
+        elif len(known) == len(found.tried) and known[0][1] > found.price >= known[-1][1] + found.price / 2:
+            said.append(
+                f"{name}: the weakest value of its strength ({known[0][0]:g}) costs {100 * known[0][1]:.1f} points and "
+                f"the strongest ({known[-1][0]:g}) {100 * known[-1][1]:.1f}: the range stands the wrong way round, its "
+                "first end should be the weaker one."
+            )
+    return said
+
+
 TOO_MUCH = 0.5
 """Of a model's utility: a price above it keeps nobody from ruining the model."""
 

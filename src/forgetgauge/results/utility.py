@@ -94,6 +94,76 @@ def points(loss: float) -> str:
     return f"{100 * loss:.1f} points"
 
 
+LEARNT = 0.05
+"""Of accuracy on T, above both references: no method that only forgets gains as much."""
+KEPT = 0.02
+"""Of accuracy on R, which a model knows by heart: what is lost there may not show on points that nobody learnt."""
+
+
+def has_seen_unseen(game: GameResult) -> dict[str, float]:
+    """Tested method -> by how much it is more accurate on T than both references, where that is too much to be chance.
+
+    Where there is a test set, T must stand out against it too: a model that was trained further is better on both.
+    """
+    gained = _above(game, "unseen")
+    error = 5 * _error_on(game, "unseen")
+    beside = _above(game, "test")
+    return {
+        name: gain
+        for name, gain in gained.items()
+        if min(gain, gain - beside.get(name, 0.0)) > max(LEARNT, error) and role_of(game, name) == "tested"
+    }
+
+
+def lost_retained(game: GameResult) -> dict[str, float]:
+    """Tested method -> how far it is below both references on R, if by over two points and three standard errors, and
+    it is not known to be damaged by its accuracy elsewhere."""
+    lost = {name: -gain for name, gain in _above(game, "retain", lower=True).items()}
+    known, least = lost_accuracy(game), max(KEPT, 3 * _error_on(game, "retain"))
+    return {
+        name: loss
+        for name, loss in lost.items()
+        if loss > least and name not in known and role_of(game, name) == "tested"
+    }
+
+
+def _above(game: GameResult, part: str, *, lower: bool = False) -> dict[str, float]:
+    """Method -> its accuracy on a part of the data less that of the better of the two references, or of the worse."""
+    known = {name: method.utility[part] for name, method in game.methods.items() if part in method.utility}
+    usual = [known[name] for name in _references(game) if name in known]
+    if game.utility_name != "accuracy" or len(usual) < 2:
+        return {}
+    return {name: own - (min if lower else max)(usual) for name, own in known.items()}
+
+
+def _error_on(game: GameResult, part: str) -> float:
+    """Standard error of a difference of two accuracies on T, or on R, at worst."""
+    n_points = game.spec.get({"unseen": "n_forget", "retain": "n_retain"}[part], 0) * 2 * game.spec.get("pairs", 1)
+    return math.sqrt(0.5 / n_points) if n_points else math.inf
+
+
+def has_seen_unseen_line(game: GameResult) -> str | None:
+    """In words; None where nobody has."""
+    seen = has_seen_unseen(game)
+    if not seen:
+        return None
+    each = listed([f"{name} by {points(gain)}" for name, gain in seen.items()])
+    return (
+        f"More accurate on the unseen points T than Retrain and None: {each}. Forgetting adds no such knowledge, so T "
+        "was probably seen: does the method read data besides the R and F that it is given? A model that has learnt T "
+        "as well as F shows no difference between them, and its Q says nothing."
+    )
+
+
+def lost_retained_line(game: GameResult) -> str | None:
+    """In words; None where nobody lost much."""
+    lost = lost_retained(game)
+    if not lost:
+        return None
+    each = listed([f"{name} by {points(loss)}" for name, loss in lost.items()])
+    return f"Less accurate than Retrain and None on the points that stay: {each}. {DAMAGE}"
+
+
 def yardsticks(game: GameResult) -> str:
     """`Retrain and None`, or the one that is there."""
     return listed([role_of(game, name).capitalize() for name in _references(game)])

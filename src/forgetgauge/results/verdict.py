@@ -12,7 +12,15 @@ from statistics import stdev
 
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.results.record import GameResult, Result, by_quality, lacks_pairs, pairs_behind, role_of
-from forgetgauge.results.utility import damage, lost_accuracy, points, uneven_accuracy, yardsticks
+from forgetgauge.results.utility import (
+    damage,
+    has_seen_unseen_line,
+    lost_accuracy,
+    lost_retained_line,
+    points,
+    uneven_accuracy,
+    yardsticks,
+)
 from forgetgauge.wording import JOINED, NARROW, bracket, listed, plain, setting, tau_text
 
 COARSE = 0.5
@@ -132,7 +140,7 @@ def verdict(game: GameResult) -> Verdict:
     tested = tested_methods(game, known)
     remarks = [
         *_on_rivals(game, tested),
-        *(line for line in (damage(game), uneven_accuracy(game)) if line is not None),
+        *_on_accuracy(game),
         *_on_stability(game),
         *_on_retrain(game, retrain),
         *_on_none(game, none, tested),
@@ -143,6 +151,11 @@ def verdict(game: GameResult) -> Verdict:
     return Verdict(_headline(game, tested), remarks)
 
 
+def _on_accuracy(game: GameResult) -> list[str]:
+    every = (has_seen_unseen_line(game), damage(game), lost_retained_line(game), uneven_accuracy(game))
+    return [line for line in every if line is not None]
+
+
 def failed_controls(game: GameResult) -> list[str]:
     """What the two references say against the whole run: that Retrain shows something, or that None shows nothing."""
     known = judged_methods(game)
@@ -151,6 +164,12 @@ def failed_controls(game: GameResult) -> list[str]:
         *(_on_retrain(game, retrain) if retrain is not None and not retrain.holds_one() else []),
         *(_on_none(game, none, []) if none is not None and none.holds_one() else []),
     ]
+
+
+def reservations(game: GameResult) -> list[str]:
+    """What speaks against a game's numbers, whatever they say."""
+    told = (has_seen_unseen_line(game), *failed_controls(game), *game.warnings)
+    return [line for line in (*told, damage(game), lost_retained_line(game)) if line is not None]
 
 
 def _no_headline(game: GameResult) -> str:

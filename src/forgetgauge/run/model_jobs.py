@@ -20,7 +20,7 @@ from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import describe, products_in
 from forgetgauge.learn.learner import Learner
-from forgetgauge.learn.own import fitted_many
+from forgetgauge.learn.own import fitted_many, is_ours
 from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.causal_lm import RecordModel
@@ -115,6 +115,8 @@ def train(jobs: Sequence[TrainJob], given: Sequence[Mapping[str, Artefact]], dat
     learner = make_learner(jobs[0].learner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
         points = [data.points_of(job.subject, whole, its).training for job, its in zip(jobs, given, strict=True)]
+        if not is_ours(learner):  # it may set the last tenth aside, and F is last
+            points = [_in_any_order(one, job) for one, job in zip(points, jobs, strict=True)]
         models = fitted_many(learner, points, [Streams(job.key) for job in jobs])
         asked = attribute(learner, "engine")
         engine = asked(points).name if asked is not None else ""
@@ -128,6 +130,11 @@ def train(jobs: Sequence[TrainJob], given: Sequence[Mapping[str, Artefact]], dat
         )
         for model, p in zip(models, points, strict=True)
     ]
+
+
+def _in_any_order(points: Points, job: TrainJob) -> Points:
+    """The same points, F among R as chance has it."""
+    return points.subset(np.random.default_rng(Streams(job.key).seed("points")).permutation(points.index))
 
 
 def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]], data: WorkerData) -> list[Artefact]:

@@ -152,6 +152,19 @@ def test_results_side_by_side_name_whose_each_row_is_and_what_differs():
     assert unlike(drawn) == ["not the same drawn: a 100 points; b 10 points"]
 
 
+def test_methods_of_one_name_with_other_settings_are_told_apart():
+    def of(name, code="", **params):
+        made = result(game({"mine": method(0.9)}))
+        spec = {**made.games[0].spec, "methods": {"mine": {"unlearner": {"params": params, "code": code}}}}
+        return name, dataclasses.replace(made, games=[dataclasses.replace(made.games[0], spec=spec)])
+
+    assert unlike([of("a", scale=0.1, lr=1.0), of("b", scale=0.5, lr=1.0)]) == ["not the same mine.scale: a 0.1; b 0.5"]
+    assert unlike([of("a", code="0123456789"), of("b", code="abcdefghij")]) == [
+        "not the same code of mine: a 01234567; b abcdefgh"
+    ]
+    assert unlike([of("a", scale=0.1), of("b", scale=0.1)]) == []
+
+
 def test_columns_of_unlike_results_are_put_together_in_order():
     tested = method(0.9, utility={"retain": 1.0, "forget": 1.0, "unseen": 0.9, "test": 0.8})
     rows = rows_of([("a", result()), ("b", result(game({"mine": tested})))])

@@ -132,7 +132,19 @@ def _in_order(each: Sequence[Sequence[Column]]) -> list[Column]:
 
 def unlike(results: Sequence[tuple[str, Result | OneModelResult]]) -> list[str]:
     """What is not the same in all of them and is to be known when their numbers are compared, one line each."""
-    return differing({name: _game_of(result) for name, result in results})
+    return [*differing({name: _game_of(result) for name, result in results}), *_methods_unlike(results)]
+
+
+def _methods_unlike(results: Sequence[tuple[str, Result | OneModelResult]]) -> list[str]:
+    """What differs between methods of one name: parameters, and the code of the user's own."""
+    each: dict[str, dict[str, dict[str, str]]] = {}
+    for name, result in results:
+        methods = {} if isinstance(result, OneModelResult) else result.games[0].spec.get("methods", {})
+        for method, how in methods.items():
+            chosen = how.get("unlearner", {})
+            settings = {f"{method}.{key}": setting(value) for key, value in chosen.get("params", {}).items()}
+            each.setdefault(method, {})[name] = settings | {f"code of {method}": chosen.get("code", "")[:8] or "ours"}
+    return [line for its in each.values() for line in differing(its)]
 
 
 def _game_of(result: Result | OneModelResult) -> dict[str, str]:

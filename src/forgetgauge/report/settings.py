@@ -12,7 +12,13 @@ from forgetgauge.results.made import StackResult
 from forgetgauge.results.record import Result
 from forgetgauge.wording import INTERVALS, listed, seconds, setting
 
-ACCURACIES = {"retain": "retain R", "forget": "forget F", "unseen": "unseen T", "test": "test set"}
+ACCURACIES = {
+    "retain": "retain R",
+    "forget": "forget F",
+    "unseen": "unseen T",
+    "test": "test set",
+    "outside": "text outside",
+}
 """The sets of points that utility is measured on, as heads of columns."""
 GIVEN = {
     "references": "reference models trained on random parts of the data",

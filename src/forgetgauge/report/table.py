@@ -65,7 +65,9 @@ def why_no_quality(method: MethodResult) -> str:
 def _game_table(game: GameResult) -> str:
     level = f"{100 * game.spec['level']:g} %"
     shown = [
-        name for name in ("retain", "forget", "unseen", "test") if any(name in m.utility for m in game.methods.values())
+        name
+        for name in ("retain", "forget", "unseen", "test", "outside")
+        if any(name in m.utility for m in game.methods.values())
     ]
     short = "acc" if game.utility_name == "accuracy" else game.utility_name
     accuracies = [f"{short} {name}" for name in shown]

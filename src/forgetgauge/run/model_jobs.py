@@ -247,12 +247,13 @@ def _asked(job: SignalsJob, inputs: Mapping[str, Artefact], data: WorkerData) ->
     of a model of the IC test."""
     point_sets, dataset = data.points_of(job.subject, inputs=inputs), data.on_device(job.halves)
     if job.look_at == UTILITY:  # as `results.utility.unseen_part` has it
-        return {"unseen": point_sets.unseen} if dataset.test is None else {"test": dataset.test}
+        alike = dataset.test if dataset.task.test_part == "test" else None
+        return {"unseen": point_sets.unseen} if alike is None else {"test": alike}
     sets = {"seen": point_sets.look_at(job.look_at)}
     if _shows_utility(job):
         sets |= {"retain": point_sets.retain, "forget": point_sets.forget, "unseen": point_sets.unseen}
         if dataset.test is not None:
-            sets["test"] = dataset.test
+            sets[dataset.task.test_part] = dataset.test
     return sets
 
 

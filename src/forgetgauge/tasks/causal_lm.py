@@ -52,6 +52,7 @@ class CausalLM(Task):
     utility_name = "token probability"
     has_classes = False
     outputs_by_head = False
+    test_part = "outside"
 
     def checked_labels(self, raw: npt.NDArray[Any]) -> Ints:
         """Whole numbers of bytes, at least 1."""

@@ -36,6 +36,9 @@ class Task(ABC):
     """Whether labels are the numbers of classes; methods and metrics that need classes are refused elsewhere."""
     outputs_by_head: ClassVar[bool] = True
     """Whether a model's last linear layer gives its outputs; methods that train it alone are refused elsewhere."""
+    test_part: ClassVar[str] = "test"
+    """What utility on a data set's test set is called; `outside` where that is of another kind than the points, so
+    that it shows what else a model can do, and not what forgetting costs."""
     signals: ClassVar[Mapping[str, Signal]]
     """What adversaries may read, by name. Every task has `loss`; `statistic`, which is near to normally distributed
     over models and larger where a model fits the point better; and `gap`, the same in the unit of the outputs."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forgetgauge import plugins
+from forgetgauge import evaluate, plugins
 from forgetgauge.errors import UserError
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.plan.graph import build_graph
@@ -174,3 +174,12 @@ def test_every_method_of_the_catalogue_plays_the_game(tmp_path):
     assert result is not None
     assert set(result.methods) == names
     assert all(method.quality is not None for method in result.methods.values())
+
+
+def test_whoever_compares_shadow_models_with_each_other_is_refused_one_before_anything_is_trained():
+    asked = {"pairs": 2, "shadows": 1, "fraction": 0.2, "learner": {"epochs": 1}, "unlearner": "none"}
+    for name in ("lira-offline", "rmia-offline", "rmia-online", "quantile"):
+        with pytest.raises(UserError, match=rf"shadows.count = 1: adversary '{name}' compares .* two or more"):
+            evaluate(adversaries=[name], on_failure="raise", **asked)
+    found = evaluate(adversaries=["correctness", "confidence", "shadow", "lira-online"], references=4, **asked)
+    assert found.failures == []

@@ -82,6 +82,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
     _check_task(dataset, spec, learner, methods, chosen["adversaries"])
     _check_gradients(learner, methods, chosen["adversaries"])
+    _check_shadows(chosen["n_shadows"], chosen["adversaries"])
     n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
     _check_metrics(spec.metrics, methods, dataset.points.n_classes)
     n_classes = dataset.points.n_classes
@@ -246,6 +247,16 @@ def _check_gradients(
     for name, adversary in adversaries.items():
         if adversary.columns:
             raise UserError(f"adversaries.{name}: {why}")
+
+
+def _check_shadows(n_shadows: int, adversaries: Mapping[str, PlannedAdversary]) -> None:
+    """Refuse, before anything is trained, an adversary that compares a shadow model with the others, where none are."""
+    for name, adversary in adversaries.items():
+        if n_shadows < 2 and {Need.OUTSIDERS, Need.BACKGROUND} & set(adversary.needs):
+            raise UserError(
+                f"shadows.count = {n_shadows}: adversary '{name}' compares each shadow model with others; it needs two "
+                "or more"
+            )
 
 
 def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str) -> None:

@@ -130,6 +130,55 @@ def test_what_speaks_against_the_file_is_said(listed):
     assert not any("by chance" in line for line in audited(listed, logits).warnings)
 
 
+def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(listed, tmp_path, call):
+    draw = make(listed, 100)
+
+    def two(before: float) -> OneModelResult:
+        parts = [outputs(draw, before, seed=1), outputs(draw, 0.0, seed=2)]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return audited(listed, columns | {"method": np.repeat(["before", "after"], 200)})
+
+    assert two(3.0).warnings == []
+    (line,) = two(0.0).warnings
+    assert line.startswith("before: the model from before the deletion is not distinguishable from retraining, so")
+    assert "the test of after says nothing about a deletion" in line
+    asked = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--out", tmp_path / "out")
+    assert call(*asked, "--points", listed, "--states", "all", "--quiet")[0] == 0
+    for strict in ([], ["--strict"]):
+        assert call("check", tmp_path / "out", "--at-chance", "--margin", "0.45", *strict)[0] == 3
+
+
+def test_a_file_without_a_model_from_before_the_deletion_says_so(listed):
+    draw, said = make(listed, 100), "No model from before the deletion is in the file"
+    quiet, visible = audited(listed, outputs(draw, 0.0)), audited(listed, outputs(draw, 3.0))
+    assert [said in found.table() for found in (quiet, visible)] == [True, False]
+    assert quiet.warnings == []
+
+
+@pytest.mark.parametrize("kind", ["points", "persons", "pairs"])
+def test_so_few_points_that_nothing_can_be_seen_claim_no_resolution(kind):
+    """By enumeration: where even the one who is always right has p above 0.05, no advantage is said to be seen."""
+    for n in (1, 2, 3, 4, 6, 8):
+        if kind == "points":
+            test = ranks_test(np.arange(2 * n), np.arange(2 * n) >= n)
+        elif kind == "persons":
+            test = groups_test(np.arange(2 * n) >= n, np.arange(2 * n) >= n, np.arange(2 * n))
+        else:
+            test = pairs_test(np.arange(2 * n) >= n, np.arange(2 * n) >= n, np.arange(2 * n) % n)
+        least = min(1.0, np.exp(test.log_p))
+        seen = resolution_of([(test.by, test.told)], n, 0.95)
+        assert (seen == np.inf) == (least > 0.05), (kind, n)
+        assert seen == np.inf or seen <= 1
+
+
+def test_of_so_few_points_it_is_said_that_nothing_would_have_been_seen(listed):
+    found = audited(listed, outputs(make(listed, 3), 100.0))
+    assert found.models["model"].resolution is None
+    assert found.verdict == INCONCLUSIVE
+    assert "would have been seen with" not in found.table()
+    assert "even an adversary who is always right would not have been seen" in found.table()
+
+
 def test_groups_stay_together_and_pairs_are_told_apart(listed):
     grouped = make(listed, 20, by="person")
     persons = [{grouped.unit_of[point] for point in side} for side in (grouped.forget, grouped.unseen)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ from forgetgauge.results.one_model import (
     blunted,
     judged_model,
     rests_on,
+    warnings_on,
 )
 from forgetgauge.results.verdict import STILL_VISIBLE
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -101,7 +103,7 @@ def audit_one_model(
         tell(f"testing {method}")
         models[method] = audit.judged(method)
     tell("done")
-    return Evidence(
+    found = Evidence(
         kind=split.kind,
         n_forget=split.n_forget,
         commitment=split.commitment,
@@ -123,6 +125,7 @@ def audit_one_model(
         blind=audit.blind,
         list_shown=points is not None,
     )
+    return replace(found, warnings=warnings_on(found))
 
 
 def _requested(file: AuditFile) -> Draw:

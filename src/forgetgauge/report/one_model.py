@@ -13,7 +13,10 @@ from forgetgauge.results.one_model import (
     ModelResult,
     OneModelResult,
     TestResult,
+    is_from_before,
+    seen_by,
     unstated,
+    warnings_on,
 )
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, listed, plain, signed
@@ -27,14 +30,27 @@ def render_evidence(found: OneModelResult) -> str:
         if model.reason:
             what += f". {model.reason}"
         elif model.verdict != STILL_VISIBLE:
-            what += f" (an advantage of {plain(model.resolution)} would have been seen with a power of 80 %)"
+            what += f" ({seen_by(model)})"
         blocks += [what, _table(model.tests), _numbers(model, found)]
     blocks += [] if found.blind is None else _blind(found.blind, found.level)
     blocks.append(_origin(found))
     lacking = unstated(found)
     if lacking:
         blocks.append("It rests on what nobody has stated yet: " + "; ".join(lacking) + ".")
-    return "\n\n".join([*blocks, *(f"warning: {line}" for line in found.warnings)])
+    if line := no_control(found):
+        blocks.append(line)
+    return "\n\n".join([*blocks, *(f"warning: {line}" for line in warnings_on(found))])
+
+
+def no_control(found: OneModelResult) -> str:
+    """What is not shown where the model from before the deletion is not in the file; empty where it is, or where what
+    was seen shows it."""
+    if any(is_from_before(name) or model.verdict == STILL_VISIBLE for name, model in found.models.items()):
+        return ""
+    return (
+        "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
+        "tell a model that remembers the points."
+    )
 
 
 def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:

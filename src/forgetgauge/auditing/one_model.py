@@ -22,6 +22,7 @@ from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
 from forgetgauge.auditing.blind import blind_test, digests_of
+from forgetgauge.auditing.checks import guessing
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
@@ -242,13 +243,7 @@ class _Audit:
                 "wrongly; unless the sign of the scores, or the two sets, were exchanged"
                 f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
-        logits, unseen = self.file.outputs.logits, found.utility.get("unseen")
-        n_classes = 0 if logits is None else logits.shape[1]
-        if unseen is not None and n_classes and unseen <= (1.2 if n_classes > 2 else 1.0) / n_classes:
-            self.notes.append(
-                f"{method}: of the unseen points {unseen:.0%} are classified rightly, no better than by chance: do "
-                "outputs and labels belong to the points beside them?"
-            )
+        self.notes += guessing(self.file, method, found.utility)
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.

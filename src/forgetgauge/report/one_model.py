@@ -19,7 +19,7 @@ from forgetgauge.results.one_model import (
     warnings_on,
 )
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
-from forgetgauge.wording import bound, listed, plain, signed
+from forgetgauge.wording import bound, counted, listed, plain, signed
 
 
 def render_evidence(found: OneModelResult) -> str:
@@ -68,7 +68,7 @@ def _numbers(model: ModelResult, found: OneModelResult) -> str:
     if any(test.by == RANKS for test in model.tests.values()):
         unit, score = ("group", "mean score") if found.kind == "groups" else ("point", "score")
         line = f"Of every {unit} of F and every {unit} of T it is asked which has the larger {score}. "
-    line += f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
+    line += f"Corrected for the choice among {counted(len(model.tests), 'test')}: p = {chance(model.log10_p)}"
     line += "" if found.origin == DRAWN else ", if F and T are exchangeable"
     if model.verdict == NOT_EVALUABLE:
         return f"{line}. It is no evidence here."
@@ -89,11 +89,11 @@ def _blind(blind: BlindResult, level: float) -> list[str]:
         what = "too few points to teach a classifier" if blind.by else "no features and no reference models in the file"
         return [f"Without the model: F and T could not be compared ({what})."]
     said = "they can be told apart" if blind.told_apart else "no difference was found"
-    columns = f" ({blind.n_columns} columns)" if blind.n_columns else ""
+    columns = f" ({counted(blind.n_columns, 'column')})" if blind.n_columns else ""
     looked = listed([f"{name}{columns}" if name == "raw points" else f"the outputs of {name}" for name in blind.by])
     line = (
         f"Without the model, F and T were compared by {looked}: {said} (p = {chance(blind.log10_p)}, corrected for "
-        f"{len(blind.tests)} tests)."
+        f"{counted(len(blind.tests), 'test')})."
     )
     if not blind.told_apart and blind.missed < 1:
         line += (
@@ -118,16 +118,17 @@ def looked_for(blind: BlindResult) -> str:
 def _origin(found: OneModelResult) -> str:
     if found.origin != DRAWN:
         return (
-            f"Evidence from one model, not Q: F is {found.n_forget} points whose deletion was asked for, T "
-            f"{found.n_unseen} points that no training saw. F was not drawn at random: that F and T are exchangeable "
-            "is argued, not drawn, and p is valid only if it is true; no ε is stated."
+            f"Evidence from one model, not Q: F is {counted(found.n_forget, 'point')} whose deletion was asked for, "
+            f"T {counted(found.n_unseen or 0, 'point')} that no training saw. F was not drawn at random: that F and T "
+            "are exchangeable is argued, not drawn, and p is valid only if it is true; no ε is stated."
         )
-    drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
+    drawn = counted(found.n_forget, "group" if found.kind == "groups" else "point")
+    drawn += {"points": "", "groups": " of points", "pairs": ", one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
     whose += "" if found.own_draw else found.seed_from
     shown = "" if found.list_shown else " The list was not shown (--points): this may be a part of the draw."
     return (
-        f"Evidence from one model, not Q: F is {found.n_forget} {drawn} drawn at random from a list whose SHA-256 is "
+        f"Evidence from one model, not Q: F is {drawn} drawn at random from a list whose SHA-256 is "
         f"{found.commitment[:16]}…; the seed is {whose}.{shown} p is exact for a model that knows nothing of the draw."
     )
 

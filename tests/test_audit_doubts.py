@@ -99,6 +99,63 @@ def test_a_method_that_lacks_pairs_changes_nothing_for_the_others(tmp_path):
     assert both.games[0].noise_floor == alone.games[0].noise_floor
 
 
+def generalising(*, scale=1.0, seed=0, memory=1.5, kept=1.0, **how) -> dict[str, np.ndarray]:
+    """Logits of models that also classify points that they never saw; those of shadow models on another scale, and
+    `kept` of the memory left in the models under test."""
+    raw = with_logits(seed=seed, memory=0.0, **how)
+    for prefix, trained in (("", kept * (raw["set"] == "forget")), ("shadow_", 1.0 * raw["shadow_member"])):
+        rows = np.arange(len(trained))
+        raw[f"{prefix}logits"][rows, raw[f"{prefix}label"]] += 1.5 + memory * trained
+    return raw | {"shadow_logits": scale * raw["shadow_logits"]}
+
+
+def test_outputs_that_stand_beside_other_labels_are_warned_of(tmp_path):
+    raw, rng = generalising(), np.random.default_rng(3)
+    assert audited(raw, tmp_path).games[0].warnings == []
+    rows = np.arange(len(raw["side"]))
+    for side in (0, 1):
+        for pair in range(6):
+            its = np.flatnonzero((raw["side"] == side) & (raw["pair"] == pair))
+            rows[its] = rng.permutation(its)
+    text = warned(audited(raw | {"logits": raw["logits"][rows]}, tmp_path))
+    assert "of the unseen points 3" in text
+    assert "no better than by chance (of those that shadow models never saw 7" in text
+    assert "do outputs and labels belong to the points beside them?" in text
+    other = {name: (raw[name] + 1) % N_CLASSES for name in ("label", "shadow_label")}
+    with pytest.raises(UserError, match="less confident on their training points"):
+        audited(raw | other, tmp_path)
+
+
+@pytest.mark.parametrize("scale", [1 / 10, 1 / 3, 3])
+def test_shadow_outputs_on_another_scale_are_warned_of(tmp_path, scale):
+    """`correctness`, which no scale touches, sees something all the same: each adversary is looked at by itself."""
+    honest, scaled = (audited(generalising(scale=one), tmp_path) for one in (1.0, scale))
+    assert scaled.methods["model"].quality > honest.methods["model"].quality + 0.05
+    assert scaled.methods["model"].by_adversary["correctness"].advantage > 0.1
+    text = warned(scaled)
+    assert "thresholds fitted on the shadow models miss it" in text
+    assert "are their outputs on the same scale?" in text
+
+
+@pytest.mark.parametrize("memory", [1.5, 3.0])
+@pytest.mark.parametrize("kept", [0, 0.25, 0.5, 1])
+def test_thresholds_of_honest_files_are_not_warned_of(tmp_path, memory, kept):
+    """Six files of each kind; of thirty of each, 240 in all, none was warned of. Methods that leave a quarter of a
+    strong memory are found by few thresholds, but of unseen points these say what they say of the shadow models'."""
+    for seed in range(6):
+        found = audited(generalising(seed=seed, memory=memory, kept=kept), tmp_path)
+        assert not [line for line in found.games[0].warnings if "thresholds fitted" in line]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("large", [1e150, 1e200, 1e300, -1.7e308])
+@pytest.mark.parametrize("n", [1, 4])
+def test_scores_as_large_as_numbers_are_make_no_pairs_alike(tmp_path, large, n):
+    raw = scored()
+    raw["score"][:n] = large
+    assert audited(raw, tmp_path).games[0].warnings == []
+
+
 # -- direction -------------------------------------------------------------------------------------------------------
 
 

@@ -73,6 +73,19 @@ def test_what_the_file_says_of_other_models_stands_in_the_record(folder, call):
     assert "before (still visible)" in page
 
 
+@pytest.mark.parametrize(("before", "outcome"), [(SEEN, "PASSED"), (CLEAN, "WARNED")])
+def test_a_record_passes_only_where_the_model_from_before_the_deletion_was_visible(folder, call, before, outcome):
+    whole = evidence({"before": before, "after": CLEAN}, list_shown=True)
+    (folder / "evidence.json").write_text(whole.to_json())
+    code, out, _ = call("record", folder / "evidence.json", "--out", folder / "record", "--method", "after")
+    assert (code, f"({outcome})" in out) == (0, True)
+    page = (folder / "record/record.html").read_text()
+    assert ("says nothing about a deletion" in page) == (outcome == "WARNED")
+    statement = json.loads((folder / "record/statement.json").read_text())["predicate"]
+    passed = "the model from before the deletion is still visible" in statement["passedTests"]
+    assert passed == (outcome == "PASSED")
+
+
 def test_two_files_of_one_name_keep_their_paths_apart(folder, call):
     (folder / "b").mkdir()
     (folder / "b/model.pt").write_bytes(b"others")

@@ -130,6 +130,130 @@ def test_what_speaks_against_the_file_is_said(listed):
     assert not any("by chance" in line for line in audited(listed, logits).warnings)
 
 
+def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(listed, tmp_path, call):
+    draw = make(listed, 100)
+
+    def two(before: float) -> OneModelResult:
+        parts = [outputs(draw, before, seed=1), outputs(draw, 0.0, seed=2)]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return audited(listed, columns | {"method": np.repeat(["before", "after"], 200)})
+
+    assert two(3.0).warnings == []
+    (line,) = two(0.0).warnings
+    assert line.startswith("before: the model from before the deletion is not distinguishable from retraining, so")
+    assert "the test of after says nothing about a deletion" in line
+    asked = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--out", tmp_path / "out")
+    assert call(*asked, "--points", listed, "--states", "all", "--quiet")[0] == 0
+    for strict in ([], ["--strict"]):
+        assert call("check", tmp_path / "out", "--at-chance", "--margin", "0.45", *strict)[0] == 3
+
+
+def test_a_file_without_a_model_from_before_the_deletion_says_so(listed):
+    draw, said = make(listed, 100), "No model from before the deletion is in the file"
+    quiet, visible = audited(listed, outputs(draw, 0.0)), audited(listed, outputs(draw, 3.0))
+    assert [said in found.table() for found in (quiet, visible)] == [True, False]
+    assert quiet.warnings == []
+
+
+@pytest.mark.parametrize("kind", ["points", "persons", "pairs"])
+def test_so_few_points_that_nothing_can_be_seen_claim_no_resolution(kind):
+    """By enumeration: where even the one who is always right has p above 0.05, no advantage is said to be seen."""
+    for n in (1, 2, 3, 4, 6, 8):
+        if kind == "points":
+            test = ranks_test(np.arange(2 * n), np.arange(2 * n) >= n)
+        elif kind == "persons":
+            test = groups_test(np.arange(2 * n) >= n, np.arange(2 * n) >= n, np.arange(2 * n))
+        else:
+            test = pairs_test(np.arange(2 * n) >= n, np.arange(2 * n) >= n, np.arange(2 * n) % n)
+        least = min(1.0, np.exp(test.log_p))
+        seen = resolution_of([(test.by, test.told)], n, 0.95)
+        assert (seen == np.inf) == (least > 0.05), (kind, n)
+        assert seen == np.inf or seen <= 1
+
+
+def test_of_so_few_points_it_is_said_that_nothing_would_have_been_seen(listed):
+    found = audited(listed, outputs(make(listed, 3), 100.0))
+    assert found.models["model"].resolution is None
+    assert found.verdict == INCONCLUSIVE
+    assert "would have been seen with" not in found.table()
+    assert "even an adversary who is always right would not have been seen" in found.table()
+
+
+@pytest.mark.parametrize("origin", ["drawn", "requests"])
+@pytest.mark.parametrize(
+    ("column", "values", "why"),
+    [
+        ("weight", np.zeros(120), "weight has no use here: every point counts alike"),
+        ("weight", np.ones(120), "weight has no use here"),
+        ("share_retrain", np.array(True), "share_retrain has no use here: it is said of swap pairs"),
+        ("seed", np.arange(120) % 3, "model has rows of 3 seeds, which are models of their own"),
+        ("seed", np.zeros(120, int), None),
+    ],
+)
+def test_columns_that_the_test_of_one_model_does_not_read_are_refused(listed, origin, column, values, why):
+    draw = make(listed)
+    columns = outputs(draw, 0.0) | {column: values}
+    how = {}
+    if origin == "requests":
+        columns["set"] = np.where(np.isin(columns["point"], draw.forget), "forget", "unseen")
+        how = {"requests": True}
+    np.savez(listed.parent / "file.npz", **columns)
+    asked = [listed.parent / "file.npz", *([] if how else [listed.parent / "draw.json"])]
+    if why is None:
+        assert audit_one_model(*asked, **how).models
+        return
+    with pytest.raises(UserError, match=why):
+        audit_one_model(*asked, **how)
+
+
+@pytest.mark.parametrize("how", ["draw", "requests"])
+@pytest.mark.parametrize("interval", ["bounded", "student"])
+def test_an_interval_is_of_swap_pairs(listed, call, how, interval):
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 0.0))
+    option = ("--requests",) if how == "requests" else ("--draw", listed.parent / "draw.json")
+    code, _, err = call("audit", listed.parent / "file.npz", *option, "--interval", interval)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "--interval belongs to an audit of swap pairs" in err
+
+
+@pytest.mark.parametrize("spell", ["00{}", "{}.0", "{}.00", " {}"])
+def test_ids_that_are_all_spelled_otherwise_are_named(tmp_path, spell):
+    (tmp_path / "points.csv").write_text("\n".join(["point", *map(str, range(1, 41))]))
+    draw = make_draw(tmp_path / "points.csv", 10, tmp_path / "draw.json", seed="s")
+    names = np.array([spell.format(name) for name in (*draw.forget, *draw.unseen)])
+    np.savez(tmp_path / "file.npz", point=names, score=np.arange(20.0))
+    with pytest.raises(UserError, match=r"of the draw is missing, but there is '.*': write ids alike"):
+        audit_one_model(tmp_path / "file.npz", tmp_path / "draw.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"schema": 3, "commitment": "", "models": {}}', '"draw"'])
+def test_a_file_that_is_no_draw_is_told_so(listed, text, call):
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 0.0))
+    (listed.parent / "other.json").write_text(text)
+    for command in (
+        ("audit", listed.parent / "file.npz", "--draw", listed.parent / "other.json"),
+        ("draw", listed, "--forget", "60", "--seed", "s", "--out", listed.parent / "other.json"),
+    ):
+        code, _, err = call(*command)
+        assert (code, len(err.splitlines()), "other.json: it is no draw" in err) == (2, 1, True)
+    assert (listed.parent / "other.json").read_text() == text
+
+
+def test_a_draw_of_nobody_says_how_many_are_to_be_given(listed, call):
+    for by, what in (((), "points"), (("--by", "person"), "groups")):
+        code, _, err = call("draw", listed, *by, "--out", listed.parent / "d.json")
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert f"give --forget: how many {what} are to be forgotten" in err
+
+
+def test_one_is_counted_as_one(listed):
+    found = audited(listed, outputs(make(listed, 1), 0.0))
+    text = found.table()
+    assert "F is 1 point drawn" in text
+    assert "among 1 test:" in text
+    assert "1 points" not in text + repr(found)
+
+
 def test_groups_stay_together_and_pairs_are_told_apart(listed):
     grouped = make(listed, 20, by="person")
     persons = [{grouped.unit_of[point] for point in side} for side in (grouped.forget, grouped.unseen)]

@@ -51,7 +51,7 @@ def test_scores_that_nearly_all_tie_are_inconclusive(listed, kind):  # noqa: F81
     columns = outputs(draw, 0.0)
     nearly = {"score": (np.arange(len(columns["point"])) == 7).astype(float)}
     model = audited(listed, columns | nearly).models["model"]
-    assert (model.verdict, model.resolution) == ("inconclusive", 1.0)
+    assert (model.verdict, model.resolution) == ("inconclusive", None)
 
 
 def test_a_score_that_ties_is_tested_but_says_nothing_of_the_resolution(listed):  # noqa: F811
@@ -136,8 +136,8 @@ def test_ties_blunt_a_test_but_few_points_do_not():
     assert not is_blunt(("ranks", 0.01), 2, 5, 0.95)
     sharp, blunt = ("ranks", 1.0), ("ranks", 0.01)
     assert resolution_of([sharp, blunt], 100, 0.95) == resolution_of([sharp, sharp], 100, 0.95)
-    assert resolution_of([blunt, ("top", 1.0)], 100, 0.95) == 1.0
-    assert resolution_of([("pairs", 0.0)], 100, 0.95) == 1.0
+    assert resolution_of([blunt, ("top", 1.0)], 100, 0.95) == np.inf
+    assert resolution_of([("pairs", 0.0)], 100, 0.95) == np.inf
 
 
 def test_equal_scores_are_answered_alike_and_others_by_the_half():

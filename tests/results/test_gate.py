@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from forgetgauge.errors import UserError
-from forgetgauge.results.gate import Conditions, check_evidence, check_result, junit, overall
+from forgetgauge.results.gate import Conditions, check_evidence, check_result, doubts, junit, overall
 from forgetgauge.results.made import FailureResult
 from tests.report.evidence import CLEAN, SEEN, evidence
 from tests.report.test_html import NO_PAIR, game, method, result
@@ -38,6 +38,7 @@ def test_one_model_is_held_to_chance_as_far_as_its_test_would_have_seen(model, m
         ({}, "--at-chance is what can be asked"),
         ({"chance_margin": 0.1, "min_quality": 0.9}, "--at-chance is what can be asked"),
         ({"chance_margin": 2.0}, "--margin 2 is not between 0 and 1"),
+        ({"chance_margin": 1.0}, "--margin 1 asks nothing"),
         ({"chance_margin": 0.1, "methods": ["other"]}, "unknown model 'other'"),
         ({"chance_margin": 0.1, "adversaries": ["lira"]}, "lira did not take part"),
     ],
@@ -48,6 +49,37 @@ def test_what_cannot_be_asked_of_one_model_is_refused(asked, said):
     not_evaluable = replace(CLEAN, verdict="not evaluable")
     with pytest.raises(UserError, match="not evaluable, so it is not judged"):
         check_evidence(evidence({"mine": not_evaluable}), Conditions(chance_margin=0.5), "e")
+
+
+@pytest.mark.parametrize("name", ["before", "Before", "original", "none"])
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (SEEN, CLEAN, "holds"),
+        (SEEN, SEEN, "does not hold"),
+        (CLEAN, CLEAN, "inconclusive"),
+        (CLEAN, SEEN, "does not hold"),
+    ],
+)
+def test_nothing_holds_of_a_model_beside_one_from_before_the_deletion_that_is_not_visible(
+    name, before, after, expected
+):
+    found = evidence({name: before, "after": after})
+    asked = Conditions(chance_margin=0.5)
+    findings = check_evidence(found, asked, "e")
+    assert [finding.method for finding in findings] == ["after", name]
+    assert overall(findings) == expected
+    assert overall(check_evidence(found, replace(asked, methods=["after"]), "e")) == expected
+    alone = check_evidence(found, replace(asked, methods=[name]), "e")
+    assert [finding.state for finding in alone] == ["holds" if before is CLEAN else "does not hold"]
+    says_nothing = any("says nothing about a deletion" in line for line in doubts(found))
+    assert says_nothing == (before is CLEAN and after is CLEAN)
+
+
+def test_evidence_that_is_inconclusive_never_holds():
+    unsure = replace(CLEAN, verdict="inconclusive", resolution=0.6)
+    for found in (unsure, replace(unsure, resolution=None)):
+        assert overall(check_evidence(evidence({"mine": found}), Conditions(chance_margin=0.99), "e")) == "inconclusive"
 
 
 @pytest.mark.parametrize(

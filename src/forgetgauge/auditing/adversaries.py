@@ -20,7 +20,6 @@ from forgetgauge.attack.adversary import (
     Role,
     TargetContext,
     answers_of,
-    margin_of,
 )
 from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import class_thresholds
@@ -64,6 +63,8 @@ class FittedAdversary:
     """How far each is above its threshold; None of decisions without a score."""
     shadows: Lean | None = None
     """Which way the margins point on the shadow models; None of decisions."""
+    of_others: npt.NDArray[np.bool_] | None = None
+    """What it decides on points that shadow models were not trained on; None where it does not see these alone."""
     notes: tuple[str, ...] = ()
     """What was learnt about it that its reader must know."""
 
@@ -126,16 +127,17 @@ class Adversaries:
         outputs, references = self.file.outputs, self.file.references
         at = None if references is None else references.places(outputs.point)
         if adversary.needs:  # it knows the points under audit one by one, and nothing of those of shadow models
-            lean = _lean_left_out(getattr(attack, "calibration", ()))
+            lean, of_others = _lean_left_out(getattr(attack, "calibration", ())), None
         else:
             shown, member = panel.rows
-            lean = membership_lean(margin_of(attack, shown), member, shown.labels, _points(panel))
+            said, margins = answers_of(attack, shown, draw_showing(_points(panel)))
+            lean, of_others = membership_lean(margins, member, shown.labels, _points(panel)), said[~member]
 
         def answers(rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
             seen = outputs.signals(rows, None if at is None else at[rows])
             return answers_of(attack, seen, draw_showing(outputs.point[rows]))
 
-        return FittedAdversary(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1], lean, notes)
+        return FittedAdversary(lambda rows: answers(rows)[0], lambda rows: answers(rows)[1], lean, of_others, notes)
 
     def _own_score(self, name: str, fitted_on: Ints) -> FittedAdversary:
         """With the sign that the shadow models give it, the same for all classes; F and T have no say in it."""
@@ -153,7 +155,9 @@ class Adversaries:
             return score[rows] - thresholds[outputs.label[rows]]
 
         oriented = Lean(0.5 + sign * (lean.auc - 0.5), sign * lean.z)
-        return FittedAdversary(lambda rows: margin(rows) >= 0, margin, oriented, _on_direction(name, lean, expected))
+        of_others = (sign * shown >= thresholds[labels])[~member]
+        notes = _on_direction(name, lean, expected)
+        return FittedAdversary(lambda rows: margin(rows) >= 0, margin, oriented, of_others, notes)
 
 
 def adversaries_of(file: AuditFile, names: Sequence[str] | None) -> Adversaries:

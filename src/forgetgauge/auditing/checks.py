@@ -21,9 +21,11 @@ from forgetgauge.auditing.outputs import Array, AuditFile
 from forgetgauge.auditing.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
+from forgetgauge.game.direction import rarer_than
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
 from forgetgauge.game.one_model import log_hypergeometric
 from forgetgauge.results.doubts import FALSE_ALARM
+from forgetgauge.tasks.classification import predicted
 from forgetgauge.wording import listed
 
 BLIND = "retrain"
@@ -40,6 +42,10 @@ SAME_AGAIN = 0.9
 """Of the couples that look alike to one model, so many look alike to another too, if they are copies."""
 NEAR_COPY, COMMON = 0.75, 0.1
 """Two pairs are near copies if at least this share of their common points is divided alike, and so many are common."""
+BARELY = 1.2
+"""Of more than two classes, up to so many times as many right answers as one of them has are put down to chance."""
+UNLIKE = 0.05
+"""Shares of answers that are so close do not make shadow models unlike those under test."""
 PER_CLASS = 30
 """With so many points per class that occurs, a class that does not occur is not just rare."""
 
@@ -110,7 +116,7 @@ def _kinds_up_to_rounding(outputs: npt.NDArray[np.float64]) -> Ints:
     The more points there are, and the fewer columns, the closer lie two of them by chance: the tolerance is smaller.
     And copies lie far closer to each other than to their neighbours, unlike points that a model is equally sure of.
     """
-    spread = outputs.std(axis=0)
+    spread = _spreads(outputs)
     columns = outputs[:, spread > 0] / spread[spread > 0]
     if columns.shape[1] == 0:
         return np.zeros(len(outputs), dtype=np.int64)
@@ -123,6 +129,15 @@ def _kinds_up_to_rounding(outputs: npt.NDArray[np.float64]) -> Ints:
     kinds = np.empty(len(outputs), dtype=np.int64)
     kinds[order] = np.concatenate([[0], np.cumsum((gaps > tolerance) | (gaps > FAR_CLOSER * nearest))])
     return kinds
+
+
+def _spreads(outputs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(columns,) standard deviations; of a column with numbers so large that they have none, how far its middle half
+    reaches."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = outputs.std(axis=0)
+        low, high = np.quantile(outputs, (0.25, 0.75), axis=0)
+        return np.asarray(np.where(np.isfinite(spread), spread, np.minimum(high - low, 1e150)), dtype=np.float64)
 
 
 def _mixed(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -237,6 +252,47 @@ def _label_gaps(file: AuditFile) -> list[str]:
     return label_gaps(present, "label")
 
 
+def guessing(file: AuditFile, method: str, accuracy: Mapping[str, float]) -> list[str]:
+    """A model that classifies unseen points as by chance: outputs whose rows were mixed up look like this.
+
+    Where shadow models know their training points, but nothing of others either, it is the data that are so.
+    """
+    unseen = accuracy.get("unseen")
+    if unseen is None or not _is_chance(unseen, file.n_classes):
+        return []
+    beside = ""
+    if file.shadows is not None and file.shadows.logits is not None:
+        rows = file.shadows.of_method(method)
+        right, member = predicted(file.shadows.logits[rows]) == file.shadows.label[rows], file.shadows.member[rows]
+        shares = [float(right[its].mean()) for its in (member, ~member) if its.any()]
+        guessed = [_is_chance(share, file.n_classes) for share in shares]
+        if guessed == [False, True]:
+            return []
+        beside = "" if guessed[-1] else f" (of those that shadow models never saw {shares[-1]:.0%})"
+    return [
+        f"{method}: of the unseen points {unseen:.0%} are classified rightly, no better than by chance{beside}: do "
+        "outputs and labels belong to the points beside them?"
+    ]
+
+
+def _is_chance(accuracy: float, n_classes: int) -> bool:
+    return accuracy <= (BARELY if n_classes > 2 else 1.0) / n_classes
+
+
+def unlike_shadows(of_others: npt.NDArray[np.bool_] | None, of_unseen: npt.NDArray[np.bool_]) -> bool:
+    """Whether an adversary's answers about points that shadow models never saw are not those about T.
+
+    Points of T are in several pairs and seeds, so they count as no more than the shadow models' points.
+    """
+    if of_others is None or not len(of_others):
+        return False
+    first, second = float(of_others.mean()), float(of_unseen.mean())
+    n = min(len(of_others), len(of_unseen))
+    middle = (first + second) / 2
+    limit = rarer_than(FALSE_ALARM / 2) * math.sqrt(2 * middle * (1 - middle) / n)
+    return abs(first - second) > max(UNLIKE, limit)
+
+
 # -- pairs -----------------------------------------------------------------------------------------------------------
 
 
@@ -265,7 +321,7 @@ def _copies_of_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> 
 def _renamed_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     """Models of different pairs with the same outputs: one pair under two names, its points renamed as well."""
     found: dict[tuple[str, str], None] = {}
-    spread = _outputs(file, np.arange(len(file.outputs))).std(axis=0)
+    spread = _spreads(_outputs(file, np.arange(len(file.outputs))))
     scale = np.where(spread > 0, spread, 1)
     for its in rounds.values():
         models = [
@@ -274,9 +330,10 @@ def _renamed_pairs(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> li
             for outputs in (_outputs(file, rows) for side in played.rows for rows in side)
             if _fine(outputs)
         ]
-        means = np.array([outputs.mean() for _, outputs in models])
+        middles = np.array([np.median(outputs) for _, outputs in models])
         for which, (pair, outputs) in enumerate(models):
-            alike = np.abs(means[:which] - means[which]) <= ROUNDING * outputs.std()
+            with np.errstate(over="ignore"):  # of what is as large as numbers are
+                alike = np.abs(middles[:which] - middles[which]) <= ROUNDING * outputs.std()
             others = (models[other] for other in np.flatnonzero(alike).tolist())
             first = next((name for name, theirs in others if name != pair and _all_same(theirs, outputs)), None)
             if first is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 import secrets
 import unicodedata
 from collections import Counter
@@ -22,7 +23,7 @@ from typing import Literal
 
 from forgetgauge.auditing.formats import refuse_other_separators
 from forgetgauge.errors import UserError
-from forgetgauge.files import write_whole
+from forgetgauge.files import read_json, write_whole
 from forgetgauge.records import Record, read_record
 from forgetgauge.streams import canonical_json
 
@@ -76,6 +77,8 @@ def committed(points: Mapping[str, str], n_forget: int, kind: Kind, by: str | No
         n_forget = n_forget or len(units)
     if kind == "groups" and _is_ungrouped(points):
         raise UserError(f"draw: --by {by} makes every point a group of its own: leave it out")
+    if n_forget == 0:
+        raise UserError(f"draw: give --forget: how many {kind} are to be forgotten; as many stay unseen")
     if n_forget < 1:
         raise UserError(f"draw: --forget {n_forget} is not at least 1")
     needed = n_forget if kind == "pairs" else 2 * n_forget
@@ -204,7 +207,7 @@ def make_draw(
     kind: Kind = "groups" if by is not None else "pairs" if pairs is not None else "points"
     points = read_points(path, by or pairs)
     made = committed(points, n_forget, kind, by or pairs)
-    before = read_record(out, Draw) if out.exists() else None
+    before = _read(out) if out.exists() else None
     if before is not None and before.forget is not None:
         raise UserError(f"{out}: a draw was made there already; another try would not be random any more")
     if before is not None and before.commitment != made.commitment:
@@ -222,8 +225,10 @@ def make_draw(
 
 
 def plain_name(name: str) -> str:
-    """Without what people write now so, now so: capitals, the encoding of accents, zeros and blanks at the ends."""
-    return unicodedata.normalize("NFKC", name).casefold().strip().lstrip("0")
+    """Without what people, and tables, write now so, now so: capitals, the encoding of accents, blanks at the ends,
+    zeros at the beginning, and the .0 of whole numbers."""
+    plain = unicodedata.normalize("NFKC", name).casefold().strip()
+    return re.sub(r"^([0-9]+)\.0+$", r"\1", plain).lstrip("0")
 
 
 def spelled_twice(path: Path, by: str | None) -> tuple[str, str] | None:
@@ -236,11 +241,19 @@ def spelled_twice(path: Path, by: str | None) -> tuple[str, str] | None:
     return None
 
 
+def _read(path: Path) -> Draw:
+    """A draw, or a commitment to one; another file of JSON is told what it is not."""
+    held = read_json(path)
+    if not isinstance(held, dict) or not {"commitment", "n_units"} <= set(held):
+        raise UserError(f"{path}: it is no draw, which the command draw makes and keeps as draw.json")
+    return read_record(path, Draw)
+
+
 def read_draw(path: Path) -> Draw:
     """A draw that was made; one whose sets are not those of its own seed is refused."""
     if not path.exists():
         raise UserError(f"{path}: no such file")
-    found = read_record(path, Draw)
+    found = _read(path)
     if found.forget is None or found.unseen is None or found.seed is None:
         raise UserError(f"{path}: a list of points was committed to, but nothing is drawn yet: give it a seed")
     if not _is_drawn(found):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
 from forgetgauge.auditing.blind import blind_test, digests_of
+from forgetgauge.auditing.checks import guessing
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
@@ -41,6 +43,7 @@ from forgetgauge.results.one_model import (
     blunted,
     judged_model,
     rests_on,
+    warnings_on,
 )
 from forgetgauge.results.verdict import STILL_VISIBLE
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -101,7 +104,7 @@ def audit_one_model(
         tell(f"testing {method}")
         models[method] = audit.judged(method)
     tell("done")
-    return Evidence(
+    found = Evidence(
         kind=split.kind,
         n_forget=split.n_forget,
         commitment=split.commitment,
@@ -123,6 +126,7 @@ def audit_one_model(
         blind=audit.blind,
         list_shown=points is not None,
     )
+    return replace(found, warnings=warnings_on(found))
 
 
 def _requested(file: AuditFile) -> Draw:
@@ -239,13 +243,7 @@ class _Audit:
                 "wrongly; unless the sign of the scores, or the two sets, were exchanged"
                 f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
-        logits, unseen = self.file.outputs.logits, found.utility.get("unseen")
-        n_classes = 0 if logits is None else logits.shape[1]
-        if unseen is not None and n_classes and unseen <= (1.2 if n_classes > 2 else 1.0) / n_classes:
-            self.notes.append(
-                f"{method}: of the unseen points {unseen:.0%} are classified rightly, no better than by chance: do "
-                "outputs and labels belong to the points beside them?"
-            )
+        self.notes += guessing(self.file, method, found.utility)
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.

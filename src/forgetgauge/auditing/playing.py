@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.auditing.adversaries import Adversaries, FittedAdversary, adversaries_of
-from forgetgauge.auditing.checks import file_warnings, refuse_copied_sides
+from forgetgauge.auditing.checks import file_warnings, guessing, refuse_copied_sides, unlike_shadows
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
@@ -113,7 +113,12 @@ class _Audit:
         of_adversaries = dict.fromkeys(
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
-        notes = [*file_warnings(self.file, self.rounds), *of_adversaries]
+        guesses = [
+            line
+            for method, rounds in self.rounds.items()
+            for line in guessing(self.file, method, _accuracy(self.file, rounds))
+        ]
+        notes = [*file_warnings(self.file, self.rounds), *guesses, *of_adversaries]
         game = judge(self, rules, spec=spec, notes=notes, progress=self.tell)
         return record.Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
 
@@ -162,7 +167,19 @@ class _Audit:
             list(outcomes.values()),
             [_ranked(fitted, played, outcomes[played.pair]) for played in rounds],
             [one.shadows for one in fitted],
+            unlike=[
+                unlike_shadows(one.of_others, says) for one, says in zip(fitted, self._of_unseen(method), strict=True)
+            ],
         )
+
+    def _of_unseen(self, method: str) -> npt.NDArray[np.bool_]:
+        """(adversaries, answers) of everyone about all points of T."""
+        says = [
+            its[side][:, played.in_forget == bool(side)].reshape(-1, its.shape[-1])
+            for its, played in zip(self.decisions[method], self.rounds[method], strict=True)
+            for side in (0, 1)
+        ]
+        return np.concatenate(says).T
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         """Averaged over pairs and seeds; decisions without a score have none."""

@@ -7,7 +7,7 @@ from collections.abc import Container
 import numpy as np
 
 from forgetgauge.auditing.draw import Draw, plain_name
-from forgetgauge.auditing.outputs import Array, Raw
+from forgetgauge.auditing.outputs import DEFAULT_METHOD, Array, Raw
 from forgetgauge.auditing.references import REFERENCE
 from forgetgauge.errors import UserError
 
@@ -22,14 +22,15 @@ def of_the_draw(raw: Raw, draw: Draw, source: str) -> Raw:
     for name in ("pair", "side", "set"):
         if name in raw:
             raise UserError(f"{source}: {name} is what the draw says: leave the column out, or --draw")
+    _refuse_columns_of_pairs(raw, source)
     names = raw["point"].astype(str)
     sets = {**dict.fromkeys(draw.forget or (), "forget"), **dict.fromkeys(draw.unseen or (), "unseen")}
     kept = np.array([name in sets for name in names.tolist()])
     if len(names) == 0:
         raise UserError(f"{source}: it has no rows of the model under audit")
+    _refuse_other_spelling(set(sets) - set(names.tolist()), names[~kept].tolist(), source)
     if not kept.any():
         raise UserError(f"{source}: none of its points is in the draw; it has '{names[0]}'")
-    _refuse_other_spelling(set(sets) - set(names.tolist()), names[~kept].tolist(), source)
     of_points = {name: column[kept] for name, column in raw.items() if not name.startswith(_OTHER_ROWS) and column.ndim}
     return _with_a_split(
         {**raw, **of_points, **_references_of(raw, sets)}, np.array([sets[name] for name in names[kept].tolist()])
@@ -56,10 +57,31 @@ def of_requests(raw: Raw, source: str) -> Raw:
     for name in ("pair", "side"):
         if name in raw:
             raise UserError(f"{source}: {name} is of swap pairs, which --requests has not: leave the column out")
+    _refuse_columns_of_pairs(raw, source)
     if "features" in raw:
         features = raw["features"].astype(np.int64) if raw["features"].dtype == np.bool_ else raw["features"]
         raw = {**raw, "features": features[:, None] if features.ndim == 1 else features}
     return _with_a_split(raw, raw["set"])
+
+
+def _refuse_columns_of_pairs(raw: Raw, source: str) -> None:
+    """UserError of what an audit of swap pairs reads and the test of one model would leave out without a word."""
+    for name, why in {
+        "weight": "every point counts alike in the test of one model: leave the column out",
+        "share_retrain": "it is said of swap pairs, and the test of one model has none: leave the column out",
+    }.items():
+        if name in raw:
+            raise UserError(f"{source}: {name} has no use here: {why}")
+    if "seed" not in raw:
+        return
+    methods = raw.get("method", np.full(len(raw["seed"]), DEFAULT_METHOD))
+    for method in dict.fromkeys(methods.tolist()):
+        seeds = np.unique(raw["seed"][methods == method])
+        if len(seeds) > 1:
+            raise UserError(
+                f"{source}: {method} has rows of {len(seeds)} seeds, which are models of their own: name each training "
+                "in the column method, and leave seed out"
+            )
 
 
 def _with_a_split(raw: Raw, sets: Array) -> Raw:

@@ -11,6 +11,7 @@ import typer
 from forgetgauge.cli.options import Json, Quiet, one_by_one, say
 from forgetgauge.cli.showing import TABLE, Form, asked_for, say_set_aside, show, show_evidence
 from forgetgauge.errors import UserError
+from forgetgauge.wording import counted
 
 
 def audit(
@@ -22,8 +23,9 @@ def audit(
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
     interval: Annotated[
-        str, typer.Option(help="student (pairs roughly normal), or bounded (any distribution, much wider).")
-    ] = "student",
+        str | None,
+        typer.Option(help="Of swap pairs: student (pairs roughly normal; without it), or bounded (any distribution)."),
+    ] = None,
     draw: Annotated[
         Path | None, typer.Option(help="Test one model: the draw.json by which F and T were drawn before training.")
     ] = None,
@@ -54,6 +56,8 @@ def audit(
 
     form = asked_for(form, as_json)
     target = out or Path("audits") / file.stem
+    if interval is not None and (draw is not None or requests):
+        raise UserError("--interval belongs to an audit of swap pairs: the test of one model has none")
     if draw is None and not requests:
         for name, given, needs in (("--states", states, "--draw or --requests"), ("--points", points, "--draw")):
             if given:
@@ -111,7 +115,7 @@ def draw(
     if made.forget is None or made.unseen is None:
         say(f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before")
         return
-    say(f"{len(made.forget)} points to forget, {len(made.unseen)} to keep unseen: {out}")
+    say(f"{counted(len(made.forget), 'point')} to forget, {len(made.unseen)} to keep unseen: {out}")
     if made.is_own:
         whose = "this computer's own" if seed is None else "nobody's who is named (--seed-from)"
         say(f"The seed is {whose}: others have to take your word that the draw was not repeated.")
@@ -133,4 +137,4 @@ def import_evals(
     from forgetgauge.auditing import write_from_evals
 
     n = write_from_evals(evaluation, out, metric=metric, retrained=retrained or (), per_person=per_person)
-    say(f"{n} samples: {out}; next: forgetgauge audit {out} --requests")
+    say(f"{counted(n, 'sample')}: {out}; next: forgetgauge audit {out} --requests")

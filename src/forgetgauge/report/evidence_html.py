@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from forgetgauge.report.html import template, with_digest
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.one_model import chance, looked_for
+from forgetgauge.report.one_model import chance, looked_for, no_control
 from forgetgauge.results.one_model import (
     DRAWN,
     LEAST_ALIKE,
@@ -16,6 +16,7 @@ from forgetgauge.results.one_model import (
     TestResult,
     rests_on,
     unstated,
+    warnings_on,
 )
 from forgetgauge.results.verdict import NOT_EVALUABLE
 from forgetgauge.wording import counted
@@ -50,6 +51,7 @@ def render_evidence_page(found: OneModelResult) -> str:
         is_evaluable=lambda model: model.verdict != NOT_EVALUABLE,
         rests_on=[(sentence, sentence not in lacking) for sentence in rests_on(found.origin).values()],
         limits=limits(found),
+        warnings=warnings_on(found),
     )
     return with_digest(page)
 
@@ -61,7 +63,8 @@ def was_drawn(found: OneModelResult) -> bool:
 
 def limits(found: OneModelResult) -> list[str]:
     """What the test does not say."""
-    return [*LIMITS, *(() if was_drawn(found) else (LIMIT_OF_REQUESTS,))]
+    uncontrolled = no_control(found)
+    return [*LIMITS, *(() if was_drawn(found) else (LIMIT_OF_REQUESTS,)), *((uncontrolled,) if uncontrolled else ())]
 
 
 def drawn(found: OneModelResult) -> str:

@@ -265,7 +265,7 @@ class Evidence(Shown, one_model.OneModelResult):
         return rows_of([("", self)])
 
     def _titled(self) -> str:
-        forgotten = f"F is {self.n_forget} {self.kind} ({self.origin})"
+        forgotten = f"F is {counted(self.n_forget, self.kind.removesuffix('s'))} ({self.origin})"
         return f"forgetgauge.Evidence: {counted(len(self.models), 'model')}, {forgotten}"
 
     def _remarks(self) -> list[str]:

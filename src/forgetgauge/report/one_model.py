@@ -13,10 +13,13 @@ from forgetgauge.results.one_model import (
     ModelResult,
     OneModelResult,
     TestResult,
+    is_from_before,
+    seen_by,
     unstated,
+    warnings_on,
 )
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
-from forgetgauge.wording import bound, listed, plain, signed
+from forgetgauge.wording import bound, counted, listed, plain, signed
 
 
 def render_evidence(found: OneModelResult) -> str:
@@ -27,14 +30,27 @@ def render_evidence(found: OneModelResult) -> str:
         if model.reason:
             what += f". {model.reason}"
         elif model.verdict != STILL_VISIBLE:
-            what += f" (an advantage of {plain(model.resolution)} would have been seen with a power of 80 %)"
+            what += f" ({seen_by(model)})"
         blocks += [what, _table(model.tests), _numbers(model, found)]
     blocks += [] if found.blind is None else _blind(found.blind, found.level)
     blocks.append(_origin(found))
     lacking = unstated(found)
     if lacking:
         blocks.append("It rests on what nobody has stated yet: " + "; ".join(lacking) + ".")
-    return "\n\n".join([*blocks, *(f"warning: {line}" for line in found.warnings)])
+    if line := no_control(found):
+        blocks.append(line)
+    return "\n\n".join([*blocks, *(f"warning: {line}" for line in warnings_on(found))])
+
+
+def no_control(found: OneModelResult) -> str:
+    """What is not shown where the model from before the deletion is not in the file; empty where it is, or where what
+    was seen shows it."""
+    if any(is_from_before(name) or model.verdict == STILL_VISIBLE for name, model in found.models.items()):
+        return ""
+    return (
+        "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
+        "tell a model that remembers the points."
+    )
 
 
 def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:
@@ -52,7 +68,7 @@ def _numbers(model: ModelResult, found: OneModelResult) -> str:
     if any(test.by == RANKS for test in model.tests.values()):
         unit, score = ("group", "mean score") if found.kind == "groups" else ("point", "score")
         line = f"Of every {unit} of F and every {unit} of T it is asked which has the larger {score}. "
-    line += f"Corrected for the choice among {len(model.tests)} tests: p = {chance(model.log10_p)}"
+    line += f"Corrected for the choice among {counted(len(model.tests), 'test')}: p = {chance(model.log10_p)}"
     line += "" if found.origin == DRAWN else ", if F and T are exchangeable"
     if model.verdict == NOT_EVALUABLE:
         return f"{line}. It is no evidence here."
@@ -73,11 +89,11 @@ def _blind(blind: BlindResult, level: float) -> list[str]:
         what = "too few points to teach a classifier" if blind.by else "no features and no reference models in the file"
         return [f"Without the model: F and T could not be compared ({what})."]
     said = "they can be told apart" if blind.told_apart else "no difference was found"
-    columns = f" ({blind.n_columns} columns)" if blind.n_columns else ""
+    columns = f" ({counted(blind.n_columns, 'column')})" if blind.n_columns else ""
     looked = listed([f"{name}{columns}" if name == "raw points" else f"the outputs of {name}" for name in blind.by])
     line = (
         f"Without the model, F and T were compared by {looked}: {said} (p = {chance(blind.log10_p)}, corrected for "
-        f"{len(blind.tests)} tests)."
+        f"{counted(len(blind.tests), 'test')})."
     )
     if not blind.told_apart and blind.missed < 1:
         line += (
@@ -102,16 +118,17 @@ def looked_for(blind: BlindResult) -> str:
 def _origin(found: OneModelResult) -> str:
     if found.origin != DRAWN:
         return (
-            f"Evidence from one model, not Q: F is {found.n_forget} points whose deletion was asked for, T "
-            f"{found.n_unseen} points that no training saw. F was not drawn at random: that F and T are exchangeable "
-            "is argued, not drawn, and p is valid only if it is true; no ε is stated."
+            f"Evidence from one model, not Q: F is {counted(found.n_forget, 'point')} whose deletion was asked for, "
+            f"T {counted(found.n_unseen or 0, 'point')} that no training saw. F was not drawn at random: that F and T "
+            "are exchangeable is argued, not drawn, and p is valid only if it is true; no ε is stated."
         )
-    drawn = {"points": "points", "groups": "groups of points", "pairs": "points, one of each matched pair,"}[found.kind]
+    drawn = counted(found.n_forget, "group" if found.kind == "groups" else "point")
+    drawn += {"points": "", "groups": " of points", "pairs": ", one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
     whose += "" if found.own_draw else found.seed_from
     shown = "" if found.list_shown else " The list was not shown (--points): this may be a part of the draw."
     return (
-        f"Evidence from one model, not Q: F is {found.n_forget} {drawn} drawn at random from a list whose SHA-256 is "
+        f"Evidence from one model, not Q: F is {drawn} drawn at random from a list whose SHA-256 is "
         f"{found.commitment[:16]}…; the seed is {whose}.{shown} p is exact for a model that knows nothing of the draw."
     )
 

@@ -14,7 +14,14 @@ from typing import Any, Literal
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.report.evidence_html import drawn, limits, was_drawn
 from forgetgauge.report.one_model import chance
-from forgetgauge.results.one_model import ModelResult, OneModelResult, unstated
+from forgetgauge.results.one_model import (
+    CONTROL_SEEN,
+    ModelResult,
+    OneModelResult,
+    controls,
+    unstated,
+    warnings_on,
+)
 from forgetgauge.results.record import GameResult, MethodResult, Result, pairs_behind, role_of
 from forgetgauge.results.utility import NAMES, loss_interval, lost_accuracy, points, unseen_accuracy, yardsticks
 from forgetgauge.results.verdict import (
@@ -272,13 +279,15 @@ def _of_the_draw(found: OneModelResult) -> dict[str, Outcome]:
 
 
 def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Tested:
-    lacking = unstated(found)
+    lacking, warnings = unstated(found), warnings_on(found)
     checks: dict[str, Outcome] = {
         NOT_TOLD_APART: OUTCOMES[model.verdict],
         ALL_STATED: _warned(not lacking),
         **(_of_the_draw(found) if was_drawn(found) else {DRAWN: "WARNED"}),
-        NO_WARNING: _warned(not found.warnings),
+        NO_WARNING: _warned(not warnings),
     }
+    if (before := controls(found)) and name not in before:
+        checks[CONTROL_SEEN] = _warned(all(found.models[other].verdict == STILL_VISIBLE for other in before))
     rests_on = (
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )
@@ -301,7 +310,7 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
             **({"other models of the same file": listed(others)} if others else {}),
         },
         limits=limits(found),
-        warnings=found.warnings,
+        warnings=warnings,
         environment=found.environment,
         data="points of the draw" if was_drawn(found) else "points whose deletion was asked for",
         digests=({"list that was drawn from": found.commitment} if was_drawn(found) else {})

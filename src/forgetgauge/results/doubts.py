@@ -27,6 +27,8 @@ CONTRADICTION = 0.05
 """Advantages of single pairs must lie at least so far on both sides of 0 to contradict each other."""
 MISPLACED = 0.25
 """A threshold in the middle of two normal curves yields 0.7 of 2·AUC − 1; below this share of it, it lies elsewhere."""
+FOUND = 0.65
+"""Above this share of it, another adversary has found about what a threshold in the middle would have."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class Evidence:
     """One for each adversary: which way its margins point on the shadow models; None where there are none."""
     copied: Sequence[object] = ()
     """The pairs whose sides answer alike up to rounding, although each should have a model of its own."""
+    unlike: Sequence[bool] = ()
+    """One for each adversary: whether it calls more, or fewer, unseen points forgotten than points that shadow models
+    never saw; of a run, where both are asked in one way, nothing."""
 
 
 def doubts(methods: Mapping[str, Evidence]) -> list[str]:
@@ -134,17 +139,25 @@ def _pairs_that_contradict(method: str, evidence: Evidence, n_tests: int) -> str
 
 
 def _misplaced_thresholds(method: str, evidence: Evidence, n_tests: int) -> str | None:
-    """A score separates F from T, but the thresholds that the shadow models gave do not."""
-    advantage, separation = _means(evidence.decided), _means(evidence.ranked)
+    """A score separates F from T, but the thresholds that the shadow models gave do not.
+
+    Either the largest advantage of all is far below what a score tells; or, where unseen points are not answered like
+    those of shadow models, that of the adversary itself, whatever one finds beside it whose threshold does not depend
+    on the scale of outputs, as `correctness`. What is found all the same is not missed.
+    """
+    advantage, separation = np.abs(_means(evidence.decided)), _means(evidence.ranked)
     clear = np.abs(z_over_pairs(evidence.ranked)) > rarer_than(FALSE_ALARM / (2 * n_tests))
-    apart = np.where(clear, np.abs(separation), 0.0)
-    most, best = int(apart.argmax()), float(np.abs(advantage).max())
-    if apart[most] < CONTRADICTION or best > MISPLACED * 2 * apart[most]:
+    apart, best = np.where(clear, np.abs(separation), 0.0), float(advantage.max())
+    by_itself = np.array(evidence.unlike or [False] * len(apart)) & (best <= FOUND * 2 * apart)
+    missed = (apart >= CONTRADICTION) & (np.where(by_itself, advantage, best) <= MISPLACED * 2 * apart)
+    if not missed.any():
         return None
+    most = int(np.where(missed, apart, 0.0).argmax())
     return (
         f"{method}: the scores of {evidence.adversaries[most]} tell forgotten points from unseen ones (AUC "
-        f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss it (largest advantage "
-        f"{plain(best)}), so Q is too high. The shadow models are not like the models that are judged."
+        f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss it (advantage "
+        f"{plain(advantage[most])}, the largest of all {plain(best)}), so Q is too high. The shadow models are not "
+        f"like the models that are judged{': are their outputs on the same scale?' if by_itself[most] else '.'}"
     )
 
 

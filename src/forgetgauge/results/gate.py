@@ -14,10 +14,18 @@ from xml.sax.saxutils import escape, quoteattr
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.results.one_model import OneModelResult, unstated
+from forgetgauge.results.one_model import (
+    CONTROL_SEEN,
+    OneModelResult,
+    controls,
+    seen_by,
+    silent_controls,
+    unstated,
+    warnings_on,
+)
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import has_seen_unseen, loss_interval, points
-from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE, reservations
+from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE, reservations
 from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
@@ -53,7 +61,8 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     """What --at-chance comes to for one model, or each of several; UserError where one cannot be judged.
 
     It does not hold where the model is still visible, and holds where an advantage above the margin would have been
-    seen (with a power of 80 %).
+    seen (with a power of 80 %). A model from before the deletion is judged only where it is named: beside others it is
+    the control, without which being seen nothing holds of them.
     """
     _check_ranges(conditions)
     margin = conditions.chance_margin
@@ -62,18 +71,23 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     played = {name for model in found.models.values() for name in model.tests}
     if absent := [name for name in conditions.adversaries if name not in played]:
         raise UserError(f"{source}: {listed(absent)} did not take part; audit it with them")
-    findings = []
-    for name in conditions.methods or found.models:
+    findings, before, silent = [], controls(found), silent_controls(found)
+    for name in conditions.methods or [name for name in found.models if name not in before]:
         if name not in found.models:
             raise UserError(f"{source}: {unknown_name('model', name, found.models)}")
         model = found.models[name]
         if model.verdict == NOT_EVALUABLE:
             raise UserError(f"{source}: {name} is not evaluable, so it is not judged")
         is_seen = model.verdict == STILL_VISIBLE
-        state = _state(not is_seen and model.resolution <= margin, is_seen)
+        is_fine = model.verdict == LIKE_RETRAIN and model.resolution is not None and model.resolution <= margin
+        state = _state(is_fine and (name in before or not silent), is_seen)
         what = f"attackers do at most {margin:g} better than chance"
-        seen = f"an advantage of {plain(model.resolution)} would have been seen"
-        findings.append(Finding(name, what, state, f"{model.verdict.split(' at this')[0]}; {seen}"))
+        findings.append(Finding(name, what, state, f"{model.verdict.split(' at this')[0]}; {seen_by(model)}"))
+    judged = {finding.method for finding in findings}
+    for name in [] if judged <= set(before) else before:
+        verdict = found.models[name].verdict
+        state = _state(verdict == STILL_VISIBLE, False)
+        findings.append(Finding(name, CONTROL_SEEN, state, verdict.split(" at this")[0]))
     return findings
 
 
@@ -95,6 +109,8 @@ def _check_ranges(conditions: Conditions) -> None:
     ):
         if value is not None and not least <= value <= most:
             raise UserError(f"check: {name} {value:g} is not between {least} and {most}")
+        if value == 1 and name != "--min-q":
+            raise UserError(f"check: {name} 1 asks nothing, since no more than 1 is possible: give less than 1")
 
 
 def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: str) -> list[Finding]:
@@ -164,7 +180,7 @@ def doubts(result: Result | OneModelResult) -> list[str]:
     """What speaks against a result, whatever it says: its warnings, who lost accuracy, and of one model what nobody has
     stated."""
     if isinstance(result, OneModelResult):
-        return [*result.warnings, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
+        return [*warnings_on(result), *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
     return [line for game in result.games for line in reservations(game)]
 
 

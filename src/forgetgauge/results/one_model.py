@@ -28,7 +28,7 @@ from forgetgauge.results.verdict import (
     STILL_VISIBLE,
     VERDICTS,
 )
-from forgetgauge.wording import plain
+from forgetgauge.wording import listed, plain
 
 RESTS_ON = {
     "training": "the training set R and everything else that the model was trained with ignored the draw",
@@ -54,6 +54,10 @@ INSTEAD = (
 
 DRAWN, REQUESTS = "drawn", "requests"
 """How F may have come about."""
+FROM_BEFORE = ("before", "original", "none")
+"""What a model is called, in any case of letters, that is tested as it was before the deletion."""
+CONTROL_SEEN = "the model from before the deletion is still visible"
+"""What is asked of it, so that something is shown by those that are not."""
 RAW_POINTS, REFERENCES = "raw points", "reference models"
 """By what F and T are compared without the model."""
 LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
@@ -103,9 +107,10 @@ class ModelResult(Record):
     requests, where it would count what F and T differ by themselves as if the model remembered it."""
     point_epsilon: float | None
     """The same of each point alone, for matched pairs and δ = 0; None elsewhere, where it would not be valid."""
-    resolution: float
+    resolution: float | None
     """The advantage that each adversary's test would have seen with a power of 80 %, but for those of the top scores
-    alone and those that ties make blunt; of requests, beyond what `blind` may miss."""
+    alone and those that ties make blunt; of requests, beyond what `blind` may miss. None where not even an adversary
+    who is always right would have been seen."""
     tests: dict[str, TestResult]
     utility: dict[str, float] = field(default_factory=dict)
     """Accuracy on `forget` and `unseen`, where the file has logits."""
@@ -243,8 +248,9 @@ def _judged(tests: Mapping[str, TestResult], basis: Basis, utility: dict[str, fl
     log10_p = min(0.0, math.log10(len(tests)) + tests[best].log10_p)
     log_p = log10_p * math.log(10)
     alone = resolution_of([(test.by, test.told) for test in tests.values()], basis.n_units, level)
-    resolution = alone if blind is None else min(1.0, alone + blind.missed)
-    verdict, reason = _verdict(log_p, resolution, level), ""
+    seen = alone if blind is None else alone + blind.missed
+    resolution = seen if seen <= 1 else None
+    verdict, reason = _verdict(log_p, seen, level), ""
     if blind is not None:
         reason = _why_not_evaluable(blind)
         if verdict == STILL_VISIBLE and not reason:
@@ -380,3 +386,44 @@ def rests_on(origin: str) -> Mapping[str, str]:
 def unstated(found: OneModelResult) -> Sequence[str]:
     """What the test rests on and nobody has stated, in words."""
     return [sentence for name, sentence in rests_on(found.origin).items() if not found.stated.get(name, False)]
+
+
+def is_from_before(name: str) -> bool:
+    """Whether a model of this name is the one from before the deletion: the control that must be still visible."""
+    return name.casefold() in FROM_BEFORE
+
+
+def controls(found: OneModelResult) -> list[str]:
+    """The models from before the deletion, where others are tested beside them."""
+    names = [name for name in found.models if is_from_before(name)]
+    return names if len(names) < len(found.models) else []
+
+
+def silent_controls(found: OneModelResult) -> dict[str, str]:
+    """The models from before the deletion that are not visible -> what that means, in a sentence; of a file in which
+    no other model would pass, nothing."""
+    names = controls(found)
+    passing = [
+        name
+        for name, model in found.models.items()
+        if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
+    ]
+    return {
+        name: f"{name}: the model from before the deletion is {found.models[name].verdict.split(' at this')[0]}, so "
+        f"the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, or "
+        "these points were never learnt by heart."
+        for name in names
+        if passing and found.models[name].verdict != STILL_VISIBLE
+    }
+
+
+def warnings_on(found: OneModelResult) -> list[str]:
+    """Those that are stored, and what follows from the verdicts."""
+    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values()]))
+
+
+def seen_by(model: ModelResult) -> str:
+    """How small an advantage its tests would have seen, in words."""
+    if model.resolution is None:
+        return "even an adversary who is always right would not have been seen"
+    return f"an advantage of {plain(model.resolution)} would have been seen with a power of 80 %"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 
-from forgetgauge.game.one_model import N_ANSWERS, RANKS, TOP
+from forgetgauge.game.one_model import N_ANSWERS, PAIRS, RANKS, TOP
 from forgetgauge.results.verdict import COARSE, POWER_80
 
 Kind = tuple[str, float]
@@ -15,7 +15,8 @@ Kind = tuple[str, float]
 
 
 def resolution_of(tests: Sequence[Kind], n_units: float, level: float) -> float:
-    """The advantage that each of these tests sees with a power of 80 % among so many of them, at most 1.
+    """The advantage that each of these tests sees with a power of 80 % among so many of them, at most 1; infinity where
+    the units are so few that one of them sees nothing, even if every answer is right.
 
     The one that sees least decides, so that it is true of every adversary; tests of the largest scores alone, whose
     advantage cannot be large, are not asked, nor are those that ties make blunt, if there are others.
@@ -37,8 +38,16 @@ def _seen_by(test: Kind, n_tests: int, n_units: float, level: float) -> float:
     answer more."""
     by, told = test
     n_told = told * n_units
-    if n_told <= 0:
-        return 1.0
+    if _least_log_p(by, n_told) > math.log((1 - level) / n_tests) + 1e-12:
+        return math.inf
     threshold = -ndtri((1 - level) / (2 * n_tests))
     seen = (threshold + POWER_80) / math.sqrt(N_ANSWERS[by] * n_told) + (0 if by == RANKS else 1 / n_told)
     return float(min(1.0, seen))
+
+
+def _least_log_p(by: str, n_told: float) -> float:
+    """ln of the two-sided p where every answer is right: one of all choices of F, or of all tosses of the pairs' coins,
+    and its opposite."""
+    if by == PAIRS:
+        return (1 - n_told) * math.log(2)
+    return float(math.log(2) + 2 * gammaln(n_told + 1) - gammaln(2 * n_told + 1))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sys
 import zipfile
 
 import pytest
 
+from forgetgauge import plugins
 from forgetgauge.code import code_of
+from forgetgauge.plugins.catalogue import code_behind
 
 TOP = """
 import configparser, io, linecache, os, sys
@@ -198,3 +202,109 @@ def test_a_module_inside_an_archive_is_named(users, tmp_path, monkeypatch):
     found = code_of(users("from userspacked import rate", "rate()"))
     sys.modules.pop("userspacked")
     assert found.not_covered == ("userspacked, whose source is not there",)
+
+
+# -- files that parameters name ----------------------------------------------------------------------------------------
+
+
+def given_by_a_run_file(named, path):
+    return code_behind([(plugins.unlearners, "usersreads:method")], {"path": path})
+
+
+def given_in_a_list_of_tables(named, path):
+    return code_behind([(plugins.unlearners, "usersreads:method")], {"sets": [{"path": path}]})
+
+
+def by_default(named, path):
+    named.__defaults__ = (path,)
+    return code_of(named)
+
+
+def by_a_default_of_what_it_calls(named, path):
+    def outer(model):
+        return inner(model)
+
+    def inner(model, *, path=path):
+        return model
+
+    return code_of(outer)
+
+
+def by_partial(named, path):
+    return code_of(functools.partial(named, path=path))
+
+
+def by_an_attribute(named, path):
+    class Method:
+        def __init__(self):
+            self.path = path
+
+    return code_of(Method())
+
+
+def by_a_field(named, named_path):
+    @dataclasses.dataclass
+    class Method:
+        path: str = named_path
+
+    return code_of(Method)
+
+
+NAMED = [given_by_a_run_file, given_in_a_list_of_tables, by_default, by_a_default_of_what_it_calls, by_partial]
+NAMED += [by_an_attribute, by_a_field]
+
+
+@pytest.mark.parametrize("look", NAMED)
+@pytest.mark.parametrize("path", ["r/a.txt", "r/a.ini", "r/noending"])
+def test_a_file_that_a_parameter_names_counts_whatever_its_ending(users, tmp_path, look, path):
+    method, digests = users("", "open(path).read()"), []
+    for content in ("1.0", "1.0", "2.0"):
+        (tmp_path / path).write_text(content)
+        digests.append(look(method, path).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_file_that_a_parameter_names_is_found_beside_the_module(users, tmp_path, monkeypatch):
+    method = users("", "(Path(__file__).parent / path).read_text()")
+    monkeypatch.chdir(tmp_path / "r")
+    for look in (given_by_a_run_file, by_default):
+        digests = set()
+        for content in ("1.0", "2.0"):
+            (tmp_path / "a.txt").write_text(content)
+            digests.add(look(method, "a.txt").digest)
+        assert len(digests) == 2
+
+
+def test_a_file_by_whose_parameter_it_is_written_is_named_and_does_not_count(users, tmp_path):
+    method, found = users("", "open(path, 'a')"), []
+    for content in ("1.0", "2.0"):
+        (tmp_path / "r/a.txt").write_text(content)
+        found.append(code_behind([(plugins.unlearners, "usersreads:method")], {"log_to": "r/a.txt"}))
+    assert found[0] == found[1]
+    assert [line for line in found[0].not_covered if "the file r/a.txt, which the parameter log_to names" in line], (
+        method
+    )
+
+
+def test_of_a_file_too_large_to_be_read_the_size_counts_and_it_is_named(users, tmp_path, monkeypatch):
+    monkeypatch.setattr("forgetgauge.code.digest.LARGEST_FILE", 3)
+    users("", "1")
+    found = []
+    for content in ("1.00", "2.00", "1.000"):
+        (tmp_path / "r/a.txt").write_text(content)
+        found.append(given_by_a_run_file(None, "r/a.txt"))
+    assert found[0].digest == found[1].digest != found[2].digest
+    assert [line for line in found[0].not_covered if "the file r/a.txt" in line and "beyond its size" in line]
+
+
+def test_a_file_that_happens_to_have_the_name_of_a_setting_of_ours_does_not_count(users, tmp_path):
+    users("", "1")
+    before = code_behind([(plugins.learners, "minibatch")], {"optimiser": "sgd"})
+    (tmp_path / "sgd").write_text("1")
+    assert code_behind([(plugins.learners, "minibatch")], {"optimiser": "sgd"}) == before
+
+
+def test_what_holds_itself_may_be_an_attribute():
+    knot: list = []
+    knot.append(knot)
+    assert by_an_attribute(None, knot).digest

@@ -47,6 +47,7 @@ from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
+from forgetgauge.run.replaced import functions_kept
 from forgetgauge.run.surroundings import interruption
 from forgetgauge.store.content import refuse_wrong_output
 from forgetgauge.store.objects import Artefact, decode, encode
@@ -173,7 +174,8 @@ class _Trial:
         """What `do(few)` makes of a handful of points or, where that fails, of as many as a job has."""
         for few in () if self.device_lost else (True, False):
             try:
-                return do(few)
+                with functions_kept():  # what is put back here is put to nobody else's account
+                    return do(few)
             except BaseException as error:
                 if interruption.is_behind(error):
                     raise

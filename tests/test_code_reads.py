@@ -75,6 +75,7 @@ READS = [
     ("", "linecache.getline('r/a.csv', 1)"),
     ("P = 'r/a.csv'", "linecache.getline(P, 1)"),
     ("import csv, zipfile", "zipfile.ZipFile('r/a.csv')"),
+    ("", "getattr(Path('r/a.csv'), 'read_text')()"),
 ]
 
 
@@ -113,6 +114,14 @@ def test_a_file_whose_name_is_known_counts_by_its_content(users, tmp_path, befor
         ("", "os.listdir('r')", "listdir"),
         ("import sqlite3", "sqlite3.connect('r/a.db')", "connect"),
         ("import pkgutil", "pkgutil.get_data('rp', 'a.csv')", "get_data"),
+        ("import pkgutil", "[*pkgutil.iter_modules(['r'])]", "iter_modules"),
+        ("from pkgutil import walk_packages as w", "[*w(['r'])]", "walk_packages"),
+        ("from importlib.metadata import entry_points", "entry_points(group='x')", "entry_points"),
+        ("import importlib.resources", "importlib.resources.files('r')", "files"),
+        ("import platform", "platform.node()", "node"),
+        ("", "getattr(os, 'environ')['X']", "os.environ"),
+        ("", "vars(os)['environ']['X']", "os.environ"),
+        ("", "getattr(os, 'getenv')('X')", "getenv"),
         ("P = 'r/gone.csv'", "open(P).read()", "open"),
         ("", "np.fromfile(path)", "fromfile"),
         ("", "linecache.getline(path, 1)", "getline"),
@@ -131,6 +140,61 @@ def test_what_the_module_itself_asked_for_counts_by_value(users, monkeypatch):
         assert found.not_covered == ()
         digests.append(found.digest)
     assert digests[0] == digests[1] != digests[2]
+
+
+RATE = "import os\nRATE = float(os.environ['USERS_RATE'])\n"
+AT_IMPORT = [
+    (RATE, "import usersconf", "getattr(usersconf, 'RATE')"),
+    (RATE, "import usersconf", "vars(usersconf)['RATE']"),
+    (RATE, "import usersconf", "getattr(usersconf, 'RA' + 'TE')"),
+    (RATE, "", "vars(__import__('usersconf'))['RATE']"),
+    (RATE, "", "(lambda: __import__('usersconf').RATE)()"),
+    (RATE, "def f():\n    import usersconf\n    return usersconf.RATE", "f()"),
+    (RATE, "import usersconf", "max(v for k, v in vars(usersconf).items() if k == 'RATE')"),
+    ("import os, torch\ntorch.of_users = float(os.environ['USERS_RATE'])\n", "import usersconf", "torch.of_users"),
+    ("import os, torch\nsetattr(torch, 'of_users', os.getenv('USERS_RATE'))\n", "import usersconf", "torch.of_users"),
+    ("import os\nif os.environ['USERS_RATE'] == '1':\n    R = 1\nelse:\n    R = 2\n", "import usersconf as u", "u.R"),
+    ("import sys\nRATE = sys.argv[-1]\n", "import usersconf", "vars(usersconf).get('RATE')"),
+    ("import os\nFILES = os.listdir('r')\n", "import usersconf", "vars(usersconf).get('FILES')"),
+]
+
+
+@pytest.mark.parametrize(("conf", "before", "gives"), AT_IMPORT)
+def test_what_an_imported_module_asked_for_counts_or_is_named(users, tmp_path, monkeypatch, conf, before, gives):
+    found = []
+    (tmp_path / "usersconf.py").write_text(conf)
+    for value in ("1", "2"):
+        monkeypatch.setenv("USERS_RATE", value)
+        monkeypatch.setattr(sys, "argv", ["run", value])
+        (tmp_path / "r" / value).write_text("")
+        sys.modules.pop("usersconf", None)
+        found.append(code_of(users(before, gives)))
+    sys.modules.pop("usersconf", None)
+    vars(sys.modules["torch"]).pop("of_users", None)
+    named = [line for line in found[0].not_covered if "usersconf, line 2" in line]
+    assert named or found[0].digest != found[1].digest
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        "os.environ.setdefault('USERS_RATE', '1')",
+        "if __name__ == '__main__':\n    print(sys.argv)",
+        "if not os.path.exists('r'):\n    os.makedirs('r')",
+        "assert os.path.exists('r')",
+        "print(os.environ['USERS_RATE'])",
+        "RATE = float(os.environ['USERS_RATE'])\ndef rate():\n    return RATE",
+        "def rate(is_at=os.environ['USERS_RATE']):\n    return is_at",
+        "class C:\n    r = os.environ['USERS_RATE']\ndef rate():\n    return C().r",
+    ],
+)
+def test_what_decides_nothing_or_counts_by_value_is_not_named(users, tmp_path, monkeypatch, conf):
+    monkeypatch.setenv("USERS_RATE", "1")
+    (tmp_path / "usersconf.py").write_text(f"import os, sys\n{conf}\n")
+    sys.modules.pop("usersconf", None)
+    method = users("import usersconf", "usersconf.rate()" if "rate()" in conf or "rate(is" in conf else "1")
+    assert code_of(method).not_covered == ()
+    sys.modules.pop("usersconf", None)
 
 
 @pytest.mark.parametrize("script", [False, True])

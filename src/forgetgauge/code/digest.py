@@ -39,7 +39,7 @@ _HARMLESS = ("_thread", "threading")
 _WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|export|record|store|cache|to)(?:_|$)", re.I)
 """Parameters that name a file to be written: what a method writes must not change its key."""
 LARGEST_FILE = 512 * 2**20
-"""Bytes of a file that parameters name, of which the content counts: to read these takes a second. Weights always do."""
+"""Bytes of a file that parameters name and whose content counts: to read these takes a second. Weights always do."""
 _MOST_PARTS = 200_000
 """Of one digest: what is larger is listed as not covered."""
 
@@ -119,9 +119,11 @@ class _Look:
         self._spaces: dict[str, Mapping[str, Any]] = {}
         """Module -> its globals, of those whose functions were met."""
         self.named_files: set[str] = set()
+        self._counted: dict[tuple[str, int], Any] = {}
+        """Globals that count by value: by their name and which object they are."""
 
     def given(self, params: Any, folders: Sequence[str], name: str = "", depth: int = 4) -> None:
-        """Take in every file that parameters name, in containers too: from the current folder or from that of the code."""
+        """Take in every file that parameters name, in containers too: from the current folder or from the code's."""
         if isinstance(params, dict | list | tuple):
             for key, value in params.items() if isinstance(params, dict) else zip(repeat(name), params, strict=False):
                 if depth and key != "checkpoint":
@@ -157,6 +159,15 @@ class _Look:
             for read in reads:
                 if not self._read_by_value(read, self._spaces.get(module, {})) and read.complaint:
                     self.imports.not_covered.add(f"{module}, {read.complaint}")
+        for module, asked in self.imports.at_import.items():
+            space = vars(sys.modules[module]) if module in sys.modules else {}
+            for one in asked:
+                if not one.names or not all(name in space and self._counts(name, space[name]) for name in one.names):
+                    self.imports.not_covered.add(f"{module}, {one.what}")
+
+    def _counts(self, name: str, value: Any) -> bool:
+        """Whether a global counts by value, or is a function or class whose defaults and attributes do."""
+        return (name, id(value)) in self._counted or id(value) in self._visited
 
     def _read_by_value(self, read: Read, space: Mapping[str, Any]) -> bool:
         """Whether a file's name is known by the globals' values: its content counts then."""
@@ -369,8 +380,9 @@ class _Look:
                 if kind_of(name) == "own":
                     self.imports.add(name)
             self._reads_of(function)
+        asked = names | _texts(function.__code__)  # of a module, by getattr
         for name in sorted(names & function.__globals__.keys()):
-            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", names)
+            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", asked)
 
     def _reads_of(self, function: FunctionType) -> None:
         """What a function of a script, of a notebook or of no file reads, as far as its source is there."""
@@ -396,6 +408,7 @@ class _Look:
                     self._named.add(whole)
                     self._global(vars(value)[name], whole, names)
             return
+        self._counted[where.rpartition(".")[2], id(value)] = value
         self.lines.add(f"global {where} = {self.describe(value, f'the global {where}')}")
 
 
@@ -455,6 +468,12 @@ def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
 def _names(code: CodeType) -> set[str]:
     inner = (_names(part) for part in code.co_consts if isinstance(part, CodeType))
     return set(code.co_names).union(*inner)
+
+
+def _texts(code: CodeType) -> set[str]:
+    """Texts in it that may be names."""
+    inner = (_texts(part) for part in code.co_consts if isinstance(part, CodeType))
+    return {part for part in code.co_consts if isinstance(part, str) and part.isidentifier()}.union(*inner)
 
 
 def _content(cell: Any) -> Any:

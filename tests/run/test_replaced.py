@@ -16,9 +16,21 @@ from torch import nn
 
 import forgetgauge
 from forgetgauge.errors import UserError, WrongOutput
-from forgetgauge.run.replaced import functions_kept
+from forgetgauge.run.replaced import functions_kept, replaced_at_import
 
 TINY = {"data": "digits", "pairs": 2, "alpha": 0.5, "adversaries": ["loss"], "shadows": 4, "progress": False}
+
+
+def forget_what_is_mine():
+    for where in (torch, F, nn.Linear):
+        if "of_mine" in vars(where):
+            delattr(where, "of_mine")
+
+
+@pytest.fixture(autouse=True)
+def cleared():
+    yield
+    forget_what_is_mine()
 
 
 def nothing(*_, **__):
@@ -197,3 +209,23 @@ def test_without_torch_nothing_of_it_is_watched(monkeypatch):
     with functions_kept():
         pass
     assert "torch" not in sys.modules
+
+
+def test_what_was_replaced_before_anything_ran_is_named(monkeypatch, recwarn):
+    def plain(model, retain, forget, context):
+        return copy.deepcopy(model)
+
+    before = F.cross_entropy
+    monkeypatch.setattr(F, "cross_entropy", lambda *given, **more: before(*given, **more))
+    forgetgauge.evaluate(unlearner={"mine": {"method": plain}}, **TINY)
+    said = [str(one.message) for one in recwarn if "is code of" in str(one.message)]
+    assert len(said) == 1, said
+    assert said[0].startswith("torch.nn.functional.cross_entropy is code of")
+    assert __file__ in said[0]
+
+
+def test_nothing_of_torchs_own_is_taken_for_the_users():
+    for does in HARMLESS:
+        does()
+    forget_what_is_mine()
+    assert replaced_at_import() == []

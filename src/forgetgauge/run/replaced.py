@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
+from forgetgauge.code.imports import kind_of
 from forgetgauge.errors import WrongOutput
 
 _OURS = __name__.partition(".")[0]
@@ -58,6 +59,25 @@ def functions_kept() -> Iterator[None]:
             "it left a hook that is registered for all models, those of every other method among them; it was removed: "
             "register it on the model, or remove it"
         )
+
+
+def replaced_at_import() -> list[str]:
+    """A line where code of the user's stood in the place of a library's function before anything of it was run."""
+    found = {}
+    for where in _modules_and_classes(len(sys.modules)):
+        if _name_of(where).partition(".")[0] != _OURS:
+            for name, what in list(vars(where).items()):
+                if isinstance(what, FunctionType) and _is_the_users(what):
+                    found[f"{_name_of(where)}.{name}"] = what.__code__.co_filename
+    if not found:
+        return []
+    name, others = min(found), f" and {len(found) - 1} more are" if len(found) > 1 else " is"
+    return [f"{name}{others} code of {found[name]}, by which every method is trained or measured, Retrain among them"]
+
+
+def _is_the_users(function: FunctionType) -> bool:
+    module = str(function.__globals__.get("__name__") or "")
+    return module.partition(".")[0] not in ("torch", "numpy", _OURS) and kind_of(module) == "own"
 
 
 @functools.lru_cache(1)

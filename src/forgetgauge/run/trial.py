@@ -50,7 +50,7 @@ from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
-from forgetgauge.run.replaced import functions_kept
+from forgetgauge.run.replaced import functions_kept, replaced_at_import
 from forgetgauge.run.surroundings import interruption, seeded
 from forgetgauge.store.content import refuse_wrong_output
 from forgetgauge.store.objects import Artefact, decode, encode
@@ -164,6 +164,7 @@ def try_out(
     """(what of a trial failed: entry of the run file -> how, a line on each that is in doubt, whether the device is
     lost with the last of it)."""
     trial = _Trial(is_device_lost)
+    trial.doubts += replaced_at_import()
     with _quietly():
         if isinstance(job, TryAdversaryJob):
             trial.attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sys
 import zipfile
 
 import pytest
 
+from forgetgauge import plugins
 from forgetgauge.code import code_of
+from forgetgauge.plugins.catalogue import code_behind
 
 TOP = """
 import configparser, io, linecache, os, sys
@@ -71,6 +75,7 @@ READS = [
     ("", "linecache.getline('r/a.csv', 1)"),
     ("P = 'r/a.csv'", "linecache.getline(P, 1)"),
     ("import csv, zipfile", "zipfile.ZipFile('r/a.csv')"),
+    ("", "getattr(Path('r/a.csv'), 'read_text')()"),
 ]
 
 
@@ -109,6 +114,14 @@ def test_a_file_whose_name_is_known_counts_by_its_content(users, tmp_path, befor
         ("", "os.listdir('r')", "listdir"),
         ("import sqlite3", "sqlite3.connect('r/a.db')", "connect"),
         ("import pkgutil", "pkgutil.get_data('rp', 'a.csv')", "get_data"),
+        ("import pkgutil", "[*pkgutil.iter_modules(['r'])]", "iter_modules"),
+        ("from pkgutil import walk_packages as w", "[*w(['r'])]", "walk_packages"),
+        ("from importlib.metadata import entry_points", "entry_points(group='x')", "entry_points"),
+        ("import importlib.resources", "importlib.resources.files('r')", "files"),
+        ("import platform", "platform.node()", "node"),
+        ("", "getattr(os, 'environ')['X']", "os.environ"),
+        ("", "vars(os)['environ']['X']", "os.environ"),
+        ("", "getattr(os, 'getenv')('X')", "getenv"),
         ("P = 'r/gone.csv'", "open(P).read()", "open"),
         ("", "np.fromfile(path)", "fromfile"),
         ("", "linecache.getline(path, 1)", "getline"),
@@ -127,6 +140,61 @@ def test_what_the_module_itself_asked_for_counts_by_value(users, monkeypatch):
         assert found.not_covered == ()
         digests.append(found.digest)
     assert digests[0] == digests[1] != digests[2]
+
+
+RATE = "import os\nRATE = float(os.environ['USERS_RATE'])\n"
+AT_IMPORT = [
+    (RATE, "import usersconf", "getattr(usersconf, 'RATE')"),
+    (RATE, "import usersconf", "vars(usersconf)['RATE']"),
+    (RATE, "import usersconf", "getattr(usersconf, 'RA' + 'TE')"),
+    (RATE, "", "vars(__import__('usersconf'))['RATE']"),
+    (RATE, "", "(lambda: __import__('usersconf').RATE)()"),
+    (RATE, "def f():\n    import usersconf\n    return usersconf.RATE", "f()"),
+    (RATE, "import usersconf", "max(v for k, v in vars(usersconf).items() if k == 'RATE')"),
+    ("import os, torch\ntorch.of_users = float(os.environ['USERS_RATE'])\n", "import usersconf", "torch.of_users"),
+    ("import os, torch\nsetattr(torch, 'of_users', os.getenv('USERS_RATE'))\n", "import usersconf", "torch.of_users"),
+    ("import os\nif os.environ['USERS_RATE'] == '1':\n    R = 1\nelse:\n    R = 2\n", "import usersconf as u", "u.R"),
+    ("import sys\nRATE = sys.argv[-1]\n", "import usersconf", "vars(usersconf).get('RATE')"),
+    ("import os\nFILES = os.listdir('r')\n", "import usersconf", "vars(usersconf).get('FILES')"),
+]
+
+
+@pytest.mark.parametrize(("conf", "before", "gives"), AT_IMPORT)
+def test_what_an_imported_module_asked_for_counts_or_is_named(users, tmp_path, monkeypatch, conf, before, gives):
+    found = []
+    (tmp_path / "usersconf.py").write_text(conf)
+    for value in ("1", "2"):
+        monkeypatch.setenv("USERS_RATE", value)
+        monkeypatch.setattr(sys, "argv", ["run", value])
+        (tmp_path / "r" / value).write_text("")
+        sys.modules.pop("usersconf", None)
+        found.append(code_of(users(before, gives)))
+    sys.modules.pop("usersconf", None)
+    vars(sys.modules["torch"]).pop("of_users", None)
+    named = [line for line in found[0].not_covered if "usersconf, line 2" in line]
+    assert named or found[0].digest != found[1].digest
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        "os.environ.setdefault('USERS_RATE', '1')",
+        "if __name__ == '__main__':\n    print(sys.argv)",
+        "if not os.path.exists('r'):\n    os.makedirs('r')",
+        "assert os.path.exists('r')",
+        "print(os.environ['USERS_RATE'])",
+        "RATE = float(os.environ['USERS_RATE'])\ndef rate():\n    return RATE",
+        "def rate(is_at=os.environ['USERS_RATE']):\n    return is_at",
+        "class C:\n    r = os.environ['USERS_RATE']\ndef rate():\n    return C().r",
+    ],
+)
+def test_what_decides_nothing_or_counts_by_value_is_not_named(users, tmp_path, monkeypatch, conf):
+    monkeypatch.setenv("USERS_RATE", "1")
+    (tmp_path / "usersconf.py").write_text(f"import os, sys\n{conf}\n")
+    sys.modules.pop("usersconf", None)
+    method = users("import usersconf", "usersconf.rate()" if "rate()" in conf or "rate(is" in conf else "1")
+    assert code_of(method).not_covered == ()
+    sys.modules.pop("usersconf", None)
 
 
 @pytest.mark.parametrize("script", [False, True])
@@ -198,3 +266,109 @@ def test_a_module_inside_an_archive_is_named(users, tmp_path, monkeypatch):
     found = code_of(users("from userspacked import rate", "rate()"))
     sys.modules.pop("userspacked")
     assert found.not_covered == ("userspacked, whose source is not there",)
+
+
+# -- files that parameters name ----------------------------------------------------------------------------------------
+
+
+def given_by_a_run_file(named, path):
+    return code_behind([(plugins.unlearners, "usersreads:method")], {"path": path})
+
+
+def given_in_a_list_of_tables(named, path):
+    return code_behind([(plugins.unlearners, "usersreads:method")], {"sets": [{"path": path}]})
+
+
+def by_default(named, path):
+    named.__defaults__ = (path,)
+    return code_of(named)
+
+
+def by_a_default_of_what_it_calls(named, path):
+    def outer(model):
+        return inner(model)
+
+    def inner(model, *, path=path):
+        return model
+
+    return code_of(outer)
+
+
+def by_partial(named, path):
+    return code_of(functools.partial(named, path=path))
+
+
+def by_an_attribute(named, path):
+    class Method:
+        def __init__(self):
+            self.path = path
+
+    return code_of(Method())
+
+
+def by_a_field(named, named_path):
+    @dataclasses.dataclass
+    class Method:
+        path: str = named_path
+
+    return code_of(Method)
+
+
+NAMED = [given_by_a_run_file, given_in_a_list_of_tables, by_default, by_a_default_of_what_it_calls, by_partial]
+NAMED += [by_an_attribute, by_a_field]
+
+
+@pytest.mark.parametrize("look", NAMED)
+@pytest.mark.parametrize("path", ["r/a.txt", "r/a.ini", "r/noending"])
+def test_a_file_that_a_parameter_names_counts_whatever_its_ending(users, tmp_path, look, path):
+    method, digests = users("", "open(path).read()"), []
+    for content in ("1.0", "1.0", "2.0"):
+        (tmp_path / path).write_text(content)
+        digests.append(look(method, path).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_file_that_a_parameter_names_is_found_beside_the_module(users, tmp_path, monkeypatch):
+    method = users("", "(Path(__file__).parent / path).read_text()")
+    monkeypatch.chdir(tmp_path / "r")
+    for look in (given_by_a_run_file, by_default):
+        digests = set()
+        for content in ("1.0", "2.0"):
+            (tmp_path / "a.txt").write_text(content)
+            digests.add(look(method, "a.txt").digest)
+        assert len(digests) == 2
+
+
+def test_a_file_by_whose_parameter_it_is_written_is_named_and_does_not_count(users, tmp_path):
+    method, found = users("", "open(path, 'a')"), []
+    for content in ("1.0", "2.0"):
+        (tmp_path / "r/a.txt").write_text(content)
+        found.append(code_behind([(plugins.unlearners, "usersreads:method")], {"log_to": "r/a.txt"}))
+    assert found[0] == found[1]
+    assert [line for line in found[0].not_covered if "the file r/a.txt, which the parameter log_to names" in line], (
+        method
+    )
+
+
+def test_of_a_file_too_large_to_be_read_the_size_counts_and_it_is_named(users, tmp_path, monkeypatch):
+    monkeypatch.setattr("forgetgauge.code.digest.LARGEST_FILE", 3)
+    users("", "1")
+    found = []
+    for content in ("1.00", "2.00", "1.000"):
+        (tmp_path / "r/a.txt").write_text(content)
+        found.append(given_by_a_run_file(None, "r/a.txt"))
+    assert found[0].digest == found[1].digest != found[2].digest
+    assert [line for line in found[0].not_covered if "the file r/a.txt" in line and "beyond its size" in line]
+
+
+def test_a_file_that_happens_to_have_the_name_of_a_setting_of_ours_does_not_count(users, tmp_path):
+    users("", "1")
+    before = code_behind([(plugins.learners, "minibatch")], {"optimiser": "sgd"})
+    (tmp_path / "sgd").write_text("1")
+    assert code_behind([(plugins.learners, "minibatch")], {"optimiser": "sgd"}) == before
+
+
+def test_what_holds_itself_may_be_an_attribute():
+    knot: list = []
+    knot.append(knot)
+    assert by_an_attribute(None, knot).digest

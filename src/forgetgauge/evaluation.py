@@ -171,7 +171,7 @@ def evaluate(
 def _concluded(ending: Ending, result: Result | None, out: str | Path | None, on_failure: str) -> Result:
     """The result, with warnings; unless jobs failed and that is to be raised, or the time was up."""
     for note in ending.notes:
-        warnings.warn(f"{out}: {note}", stacklevel=3)
+        warnings.warn(note if out is None else f"{out}: {note}", stacklevel=3)
     if ending.failed and on_failure == "raise":
         raise RunFailed(_what_failed(ending), result) from next(iter(ending.failed.values())).error
     if result is None:

@@ -218,6 +218,18 @@ def test_the_code_that_travels_is_the_users_own_and_nothing_else(tmp_path, monke
     assert not gathered(replace(sources, own_code={}), empty)
 
 
+def test_a_file_that_a_default_names_travels_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "notes.txt").write_text("1")
+    (tmp_path / "sendsnotes.py").write_text("def mine(model, retain, forget, context, path='notes.txt'):\n    pass\n")
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    own_code = {"unlearner sendsnotes:mine c": Named("sendsnotes:mine", code="c")}
+    assert gathered(Sources({"d": Named("digits")}, own_code=own_code), folder)
+    assert (folder / "notes.txt").read_text() == "1"
+
+
 def understood(words: list[str]) -> bool:
     """Whether the command line knows all options of a command."""
     command, *arguments = words[1:]

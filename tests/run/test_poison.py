@@ -20,8 +20,9 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.run import campaign, executors, trial, worker
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Resolved, Sources
 from forgetgauge.run.executors import Processes
+from forgetgauge.run.replaced import functions_kept
 from forgetgauge.run.scheduler import died_of, execute
-from forgetgauge.run.surroundings import _functions_kept, settings_kept
+from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder
 from tests.made_up import MadeUp
@@ -306,7 +307,7 @@ def test_a_second_self_that_a_job_forked_ends_with_the_job(tmp_path):
 
 def test_a_function_of_ours_that_a_method_replaced_is_put_back_and_the_method_named():
     def replace() -> None:
-        with _functions_kept():
+        with functions_kept():
             worker.decide = len
             worker.Worker.perform = None
 

@@ -19,6 +19,7 @@ from forgetgauge.probing import attribute
 
 MAY_CALL = re.compile(
     r"import_module|__import__|spec_from_file_location|SourceFileLoader|run_path|run_module|(?<![.\w])(?:exec|eval|globals)\("
+    r"|pkgutil|importlib\.(?:resources|metadata)|platform|gethostname|getuser|uname"
     r"|getenv|environ|argv|sys\.modules|subprocess|popen|os\.system|listdir|scandir|os\.walk|glob|sqlite3|exists\(|is_?file\("
     r"|is_?dir\(|iterdir|getsize|getmtime|\.stat\(|\bload|loadtxt|genfromtxt|from_pretrained|fromfile|from_file|memmap|\bread"
     r"|imread|\bopen\b|getlines?\(|get_data|\bET\b|etree|[\"'][\w./~ -]*\w[./]\w[\w./ -]*[\"']"
@@ -33,8 +34,9 @@ _BY_NAME = frozenset({"import_module", "__import__", "run_module"})
 _BY_FILE = frozenset({"run_path", "spec_from_file_location", "SourceFileLoader"})
 _LOADERS = frozenset({"torch", "np", "numpy", "pickle", "joblib"})
 _OUTSIDE = re.compile(
-    r"subprocess\.\w+|glob\.\w+|sqlite3\.connect|pkgutil\.get_data|globals"
-    r"|os\.(?:popen|system|listdir|scandir|walk|stat|path\.(?:l?exists|isfile|isdir|getsize|getmtime))"
+    r"subprocess\.\w+|glob\.\w+|sqlite3\.connect|pkgutil\.\w+|globals"
+    r"|importlib\.(?:resources|metadata)\.\w+|platform\.\w+|socket\.gethostname|getpass\.getuser|os\.uname"
+    r"|os\.(?:popen|system|listdir|scandir|f?walk|stat|path\.(?:l?exists|isfile|isdir|getsize|getmtime))"
 )
 _OUTSIDE_OF_PATHS = frozenset({"exists", "is_file", "is_dir", "iterdir", "glob", "rglob"})
 _HELD_OUTSIDE = frozenset({"os.environ", "os.environb", "sys.argv", "sys.orig_argv", "sys.modules"})
@@ -56,6 +58,7 @@ _MAKES_PATHS: dict[str, Callable[..., Any]] = {
 }
 _OF_PATHS = frozenset({"joinpath", "with_suffix", "with_name", "resolve", "absolute", "expanduser"})
 
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMES_FILES = (ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.JoinedStr, ast.Call)
 
 
@@ -73,6 +76,15 @@ class Read:
     """Whose call it is, where that must be no module of the user's, which says itself what it reads."""
 
 
+@dataclass(frozen=True)
+class AtImport:
+    """What a module asks of its surroundings while it is imported."""
+
+    what: str
+    names: frozenset[str]
+    """The globals that hold what came of it: it counts where all of these do. Empty where it is held elsewhere."""
+
+
 class Calls:
     """What source imports and reads by calls: followed where the name is known, else named as loose."""
 
@@ -82,8 +94,9 @@ class Calls:
         self.imports: list[tuple[str, tuple[str, ...]]] = []
         self.reads: list[Read] = []
         self.loose: list[str] = []
+        self.at_import: list[AtImport] = []
         try:
-            tree = ast.parse(text)
+            tree = _Plainer().visit(ast.parse(text))
         except (SyntaxError, ValueError):
             return
         if first_line > 1:
@@ -99,6 +112,8 @@ class Calls:
                 self._look(node, inside)
             elif inside and isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
                 self._look_outside(node)
+        for statement in tree.body:
+            self._look_at_import(statement)
 
     def _renamed(self, nodes: list[tuple[ast.AST, bool]]) -> Iterator[tuple[str, str]]:
         """`rd = open`, `ld = np.load`."""
@@ -122,6 +137,41 @@ class Calls:
         whole = self._whole(node)
         if whole in _HELD_OUTSIDE and id(node) not in self._set:
             self.loose.append(f"line {node.lineno}: {whole}, whose content is known only when it runs")
+
+    def _look_at_import(self, statement: ast.stmt) -> None:
+        """What a statement of a module asks of its surroundings: who knows the globals' values looks at these."""
+        if isinstance(statement, ast.Assert) or _is_for_scripts(statement):
+            return
+        outside = [node for node, inside in _walk(statement) if not inside]
+        asked = next((whole for node in outside if (whole := self._asked(node))), "")
+        if not asked or (isinstance(statement, ast.Expr) and self._only_sets(statement.value)):
+            return
+        held = [node for node in outside if isinstance(node, ast.Attribute | ast.Subscript)]
+        elsewhere = isinstance(statement, ast.Expr) or any(isinstance(node.ctx, ast.Store) for node in held)
+        if isinstance(statement, _DEFINES):
+            names = {statement.name}
+        else:
+            names = {node.id for node in outside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            names |= {node.name for node in outside if isinstance(node, _DEFINES)}
+        if not (elsewhere or names) and asked.startswith("os.path."):
+            return  # `if not os.path.exists(folder): os.makedirs(folder)`
+        what = f"line {statement.lineno}: {asked}, asked while it is imported; what came of it does not count"
+        self.at_import.append(AtImport(what, frozenset() if elsewhere else frozenset(names)))
+
+    def _asked(self, node: ast.AST) -> str:
+        """What of the surroundings an expression asks for; empty where nothing."""
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in self._set:
+            return whole if (whole := self._whole(node)) in _HELD_OUTSIDE else ""
+        whole = self._whole(node.func) if isinstance(node, ast.Call) else ""
+        return whole if whole == "os.getenv" or (_OUTSIDE.fullmatch(whole) and whole != "globals") else ""
+
+    def _only_sets(self, value: ast.expr) -> bool:
+        """Whether nothing depends on what a statement asks: it sets a variable, or prints."""
+        whole = self._whole(value.func) if isinstance(value, ast.Call) else ""
+        return (
+            whole == "print"
+            or re.fullmatch(r"os\.environ\.(?:setdefault|update|pop)|subprocess\.\w+", whole) is not None
+        )
 
     def _look(self, call: ast.Call, inside: bool) -> None:
         function, whole = call.func, self._whole(call.func)
@@ -251,6 +301,36 @@ def _attribute(of: Any, name: str) -> Any:
     if isinstance(of, dict) and name in of:  # a dictionary that shows its items as attributes
         return of[name]
     return vars(type(of))[name]
+
+
+class _Plainer(ast.NodeTransformer):
+    """`getattr(a, "b")`, `vars(a)["b"]` and `a.__dict__["b"]` as what they are, `a.b`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) in (2, 3):
+            return _plain(node, node.args[0], _text(node.args[1]), ast.Load())
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        match node.value:
+            case ast.Call(func=ast.Name(id="vars"), args=[of]) | ast.Attribute(value=of, attr="__dict__"):
+                return _plain(node, of, _text(node.slice), node.ctx)
+        return node
+
+
+def _plain(node: ast.expr, of: ast.expr, name: str | None, ctx: ast.expr_context) -> ast.expr:
+    if name is None or not name.isidentifier():
+        return node
+    return ast.copy_location(ast.Attribute(of, name, ctx), node)
+
+
+def _is_for_scripts(statement: ast.stmt) -> bool:
+    """`if __name__ == "__main__"`, which is not done when a module is imported."""
+    return isinstance(statement, ast.If) and any(
+        isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(statement.test)
+    )
 
 
 def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:

@@ -20,8 +20,9 @@ import sys
 import textwrap
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path, PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -35,6 +36,10 @@ _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 _HARMLESS = ("_thread", "threading")
 """Modules whose objects (locks) decide nothing."""
+_WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|export|record|store|cache|to)(?:_|$)", re.I)
+"""Parameters that name a file to be written: what a method writes must not change its key."""
+LARGEST_FILE = 512 * 2**20
+"""Bytes of a file that parameters name and whose content counts: to read these takes a second. Weights always do."""
 _MOST_PARTS = 200_000
 """Of one digest: what is larger is listed as not covered."""
 
@@ -46,12 +51,21 @@ class Code:
     digest: str = ""
     not_covered: tuple[str, ...] = ()
     """What may change without changing the digest."""
+    files: tuple[str, ...] = ()
+    """Those that parameters and defaults name, as a path that leads there from here."""
 
 
-def code_of(*things: Any, files: Iterable[Path] = ()) -> Code:
-    """The digest of objects with all that their code depends on, and of the content of files; empty for nothing."""
+def code_of(*things: Any, files: Iterable[Path] = (), params: Any = None) -> Code:
+    """The digest of objects with all that their code depends on, and of the content of files; empty for nothing.
+
+    `params` are given to these objects: every file that they name counts, too.
+    """
     looked = _Look()
+    folders = [folder for thing in things if (folder := _folder_of(thing))]
     roots = [looked.describe(thing, "what was given") for thing in things]
+    for thing in things:
+        looked.given(attribute(thing, "__dict__", {}) if not isinstance(thing, type | FunctionType) else {}, folders)
+    looked.given(params, folders)
     looked.finish()
     found = looked.imports
     for number, file in enumerate(files):
@@ -63,7 +77,8 @@ def code_of(*things: Any, files: Iterable[Path] = ()) -> Code:
         sorted(looked.lines),
         *(sorted(part.items()) for part in (found.sources, found.packages, found.files)),
     ]
-    return Code(hashlib.sha256(repr(parts).encode()).hexdigest(), tuple(sorted(found.not_covered)))
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+    return Code(digest, tuple(sorted(found.not_covered)), tuple(sorted(looked.named_files)))
 
 
 def code_digest(thing: Any) -> str:
@@ -103,6 +118,36 @@ class _Look:
         self._named: set[str] = set()
         self._spaces: dict[str, Mapping[str, Any]] = {}
         """Module -> its globals, of those whose functions were met."""
+        self.named_files: set[str] = set()
+        self._counted: dict[tuple[str, int], Any] = {}
+        """Globals that count by value: by their name and which object they are."""
+
+    def given(self, params: Any, folders: Sequence[str], name: str = "", depth: int = 4) -> None:
+        """Take in every file that parameters name, in containers too: from the current folder or from the code's."""
+        if isinstance(params, dict | list | tuple):
+            for key, value in params.items() if isinstance(params, dict) else zip(repeat(name), params, strict=False):
+                if depth and key != "checkpoint":
+                    self.given(value, folders, str(key), depth - 1)
+        elif isinstance(params, str | PurePath) and 0 < len(str(params)) < 1000:
+            for place in ("", *folders):
+                path = os.path.join(place, os.path.expanduser(params))
+                if os.path.isfile(path):
+                    self._given_file(_as_seen_from_here(Path(path)), str(params), name, beside=bool(place))
+
+    def _given_file(self, path: str, written: str, parameter: str, *, beside: bool) -> None:
+        if _WEIGHTS.fullmatch(written) and not beside:  # their content counts, whatever their size
+            return
+        self.named_files.add(path)
+        named, size = f"beside its module: {written}" if beside else path, os.path.getsize(path)
+        if _WRITTEN.search(parameter):
+            what = f"which the parameter {parameter} names: by that name it is written, not read"
+            self.imports.not_covered.add(f"the file {written}, {what}")
+        elif size > LARGEST_FILE and not _WEIGHTS.fullmatch(written):
+            self.imports.files[named] = f"{size} bytes"
+            what = f"which a parameter names, beyond its size: only up to {LARGEST_FILE >> 20} MiB are read"
+            self.imports.not_covered.add(f"the file {written}, {what}")
+        else:
+            self.imports.add_file(named, path)
 
     def finish(self) -> None:
         """Look at the globals of all code met so far, and of the code these lead to."""
@@ -114,6 +159,15 @@ class _Look:
             for read in reads:
                 if not self._read_by_value(read, self._spaces.get(module, {})) and read.complaint:
                     self.imports.not_covered.add(f"{module}, {read.complaint}")
+        for module, asked in self.imports.at_import.items():
+            space = vars(sys.modules[module]) if module in sys.modules else {}
+            for one in asked:
+                if not one.names or not all(name in space and self._counts(name, space[name]) for name in one.names):
+                    self.imports.not_covered.add(f"{module}, {one.what}")
+
+    def _counts(self, name: str, value: Any) -> bool:
+        """Whether a global counts by value, or is a function or class whose defaults and attributes do."""
+        return (name, id(value)) in self._counted or id(value) in self._visited
 
     def _read_by_value(self, read: Read, space: Mapping[str, Any]) -> bool:
         """Whether a file's name is known by the globals' values: its content counts then."""
@@ -161,6 +215,11 @@ class _Look:
             self.imports.add(thing.__name__)
             return f"module {thing.__name__}"
         if isinstance(thing, functools.partial):
+            folder = _folder_of(thing)
+            if folder:
+                names = attribute(attribute(thing.func, "__code__"), "co_varnames", ())
+                self.given(dict(zip(names, thing.args, strict=False)), [folder])
+                self.given(thing.keywords, [folder])
             return f"partial({self._each((thing.func, thing.args, thing.keywords), where)})"
         if inspect.ismethod(thing):
             return f"method({self._each((thing.__func__, thing.__self__), where)})"
@@ -244,6 +303,8 @@ class _Look:
             return f"{thing.__module__}.{thing.__qualname__}"
         self._later(thing)
         cells = [_content(cell) for cell in thing.__closure__ or ()]
+        self.given(_defaults(thing), [folder] if (folder := _folder_of(thing)) else [])
+        self.given(dict(zip(thing.__code__.co_freevars, cells, strict=True)), [])
         settings = [thing.__defaults__, thing.__kwdefaults__, cells]
         held = {name: value for name, value in vars(thing).items() if not name.startswith("__")}
         settings += [held] if held else []
@@ -319,8 +380,9 @@ class _Look:
                 if kind_of(name) == "own":
                     self.imports.add(name)
             self._reads_of(function)
+        asked = names | _texts(function.__code__)  # of a module, by getattr
         for name in sorted(names & function.__globals__.keys()):
-            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", names)
+            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", asked)
 
     def _reads_of(self, function: FunctionType) -> None:
         """What a function of a script, of a notebook or of no file reads, as far as its source is there."""
@@ -346,12 +408,32 @@ class _Look:
                     self._named.add(whole)
                     self._global(vars(value)[name], whole, names)
             return
+        self._counted[where.rpartition(".")[2], id(value)] = value
         self.lines.add(f"global {where} = {self.describe(value, f'the global {where}')}")
 
 
 def _module_of(function: FunctionType) -> str:
     """Where it was written, whatever functools.wraps says."""
     return str(function.__globals__.get("__name__") or "")
+
+
+def _folder_of(thing: Any) -> str:
+    """Where the module lies that an object's code is in; empty for what is not the user's own."""
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    code = thing if isinstance(thing, type | FunctionType) else attribute(thing, "__func__", type(thing))
+    module = _module_of(code) if isinstance(code, FunctionType) else str(attribute(code, "__module__") or "")
+    if module and kind_of(module) == "own":
+        file = attribute(sys.modules.get(module), "__file__")
+        return os.path.dirname(os.path.abspath(file)) if isinstance(file, str) else ""
+    return ""
+
+
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """Parameter -> its default."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    return {**dict(zip(names[len(names) - len(values) :], values, strict=False)), **(function.__kwdefaults__ or {})}
 
 
 def _alias(value: Any) -> str:
@@ -386,6 +468,12 @@ def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
 def _names(code: CodeType) -> set[str]:
     inner = (_names(part) for part in code.co_consts if isinstance(part, CodeType))
     return set(code.co_names).union(*inner)
+
+
+def _texts(code: CodeType) -> set[str]:
+    """Texts in it that may be names."""
+    inner = (_texts(part) for part in code.co_consts if isinstance(part, CodeType))
+    return {part for part in code.co_consts if isinstance(part, str) and part.isidentifier()}.union(*inner)
 
 
 def _content(cell: Any) -> Any:

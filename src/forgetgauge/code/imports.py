@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from forgetgauge.code.calls import Read
+from forgetgauge.code.calls import AtImport, Read
 from forgetgauge.code.source import Source, file_digest, read_source, really_imports
 from forgetgauge.errors import UserError
 from forgetgauge.probing import attribute
@@ -50,6 +50,8 @@ class Imports:
         self.not_covered: set[str] = set()
         self.made_of_globals: dict[str, list[Read]] = {}
         """Module -> files whose names its globals make; who knows their values adds these."""
+        self.at_import: dict[str, tuple[AtImport, ...]] = {}
+        """Module -> what it asks of its surroundings while it is imported."""
         self._seen: set[str] = set()
 
     def add(self, name: str) -> None:
@@ -112,6 +114,8 @@ class Imports:
         source = read_source(origin)
         refuse_stale(name, origin, source)
         self.sources[name] = source.digest
+        if source.at_import:
+            self.at_import[name] = source.at_import
         self.add_reads(name, Path(origin).parent, source.files, source.reads, source.loose)
         return [*parents, *_imported_by(name, origin, source)]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from forgetgauge.code.calls import MAY_CALL, Calls, Read
+from forgetgauge.code.calls import MAY_CALL, AtImport, Calls, Read
 
 WEIGHTS = r"pt|pth|bin|ckpt|safetensors|npz|npy|pkl|pickle|joblib|h5|hdf5|onnx|gguf|tar|json|yaml|yml|toml"
 """Endings of files that code reads its weights, arrays and settings from."""
@@ -41,6 +41,8 @@ class Source:
     """What cannot be followed: `line 3: import_module(name)`."""
     reads: tuple[Read, ...]
     """Files that calls read."""
+    at_import: tuple[AtImport, ...] = ()
+    """What it asks of its surroundings while it is imported."""
 
 
 def read_source(path: str) -> Source:
@@ -57,7 +59,8 @@ def _read_source(path: str, _mtime: int, _size: int) -> Source:
     imports = [(base, tuple(names)) for base, names in _imports(joined)]
     calls = Calls(text) if MAY_CALL.search(text) else Calls("")
     digest = hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
-    return Source(digest, text, (*imports, *calls.imports), files_written(text), tuple(calls.loose), tuple(calls.reads))
+    said = (tuple(calls.loose), tuple(calls.reads), tuple(calls.at_import))
+    return Source(digest, text, (*imports, *calls.imports), files_written(text), *said)
 
 
 def files_written(text: str) -> tuple[str, ...]:

@@ -215,7 +215,7 @@ def code_behind(chosen: Sequence[tuple[Catalogue, str]], params: Any = None, fil
     Empty for what we ship (its job kind has a version); for the user's own code a digest, so that edits count.
     """
     own = [catalogue.load(name) for catalogue, name in chosen if name not in catalogue.entries]
-    code = code_of(*own, files=[*files_named(params), *files])
+    code = code_of(*own, files=[*files_named(params), *files], params=params if own else None)
     folders = [f"the files of the folder {folder}, which a parameter names" for folder in folders_named(params)]
     return replace(code, not_covered=(*code.not_covered, *folders)) if own else code
 

@@ -118,5 +118,6 @@ class CodeCheck:
             self._changed[key] = (
                 f"{what} '{named.name}' (or its model) is not the same in a worker process as when the run was "
                 "planned: it was edited meanwhile, a global of its module was set in this program alone (then use "
-                "executor inline), or it draws random numbers when it is imported (then name what makes it instead)"
+                "executor inline), a file that a parameter names was written to (then call that parameter output), or "
+                "it draws random numbers when it is imported (then name what makes it instead)"
             )

@@ -111,8 +111,7 @@ def play(
         try:
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
-            if options.trial and (untried := _try_first(campaign, folder, workers, deadline)):
-                notes.append(f"the time was up while code of yours was tried on a few points ({untried})")
+            notes += _try_first(campaign, folder, workers, deadline) if options.trial else []
             notes += set_aside(folder) if replaces else []
             while True:
                 folder.write_run(campaign.to_json())
@@ -238,11 +237,14 @@ def _amended(campaign: Campaign, folder: RunFolder) -> tuple[Campaign, list[str]
     return Campaign.plan(planned), found.notes, found.replaces
 
 
-def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> str:
-    """UserError where code of the user's cannot do the jobs that are open; what was not tried when the time was up."""
+def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadline: float | None) -> list[str]:
+    """UserError where code of the user's cannot do the jobs that are open. Else what the user should know: what was not
+    tried when the time was up, and which method gives two models where it is given the same twice."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     trials = trials_of(campaign.graphs, to_do, campaign.resolved.sources)
-    return try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
+    left, doubts = try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
+    untried = f"the time was up while code of yours was tried on a few points ({left})"
+    return [*([untried] if left else []), *doubts]
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, options: RunOptions) -> tuple[str, str]:

@@ -6,7 +6,6 @@ is a safeguard against carelessness: code that means harm can do all that this p
 
 from __future__ import annotations
 
-import functools
 import os
 import random
 import resource
@@ -22,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetgauge.errors import WrongOutput
 from forgetgauge.plan.jobs import USES_TORCH, Job, Kind, ModelJob
 from forgetgauge.run.algorithms import is_own, makes_own_models
+from forgetgauge.run.replaced import functions_kept
 from forgetgauge.streams import Streams
 
 
@@ -32,8 +31,8 @@ from forgetgauge.streams import Streams
 def alone(job: Job) -> Iterator[None]:
     """All of it, for one job or for several that are done as one."""
     own = makes_own_models(job) if isinstance(job, ModelJob) else is_own(job)
-    functions_kept = _functions_kept() if own else nullcontext()
-    with one_thread(job.kind), settings_kept(job.kind), seeded(job), functions_kept, _one_self():
+    kept = functions_kept() if own else nullcontext()
+    with one_thread(job.kind), settings_kept(job.kind), seeded(job), kept, _one_self():
         yield
 
 
@@ -46,37 +45,6 @@ def _one_self() -> Iterator[None]:
     finally:
         if os.getpid() != pid:
             os._exit(1)
-
-
-@contextmanager
-def _functions_kept() -> Iterator[None]:
-    """WrongOutput where a function of this package was replaced, by which every method is measured; it is put back."""
-    before = [(where, dict(vars(where))) for where in _modules_and_classes(len(sys.modules))]
-    replaced = []
-    try:
-        yield
-    finally:
-        for where, names in before:
-            now = vars(where)
-            for name, what in names.items():
-                if now.get(name) is not what and (callable(what) or isinstance(what, DESCRIPTORS)):
-                    replaced.append(f"{where.__name__}.{name}")
-                    setattr(where, name, what)
-    if replaced:
-        more = f", and {len(replaced) - 1} more" if replaced[1:] else ""
-        raise WrongOutput(f"it replaced {replaced[0]}{more}, by which every method is measured; it was put back")
-
-
-DESCRIPTORS = (staticmethod, classmethod, property)
-
-
-@functools.lru_cache(1)
-def _modules_and_classes(n_loaded: int) -> list[Any]:
-    """Of this package, while no further module is loaded: to look for them takes longer than most jobs."""
-    package = __name__.partition(".")[0]
-    modules = [one for name, one in sys.modules.items() if name.partition(".")[0] == package]
-    inside = [(module, what) for module in modules for what in vars(module).values() if isinstance(what, type)]
-    return modules + [what for module, what in inside if what.__module__ == module.__name__]
 
 
 @contextmanager

@@ -8,6 +8,9 @@ Some code needs more points than a handful (a loader that drops the last batch, 
 tried once more on as many points as its first job will have (a learner of the user's own trains as long as that), and
 refused only if that fails too. A lack of memory is no reason to refuse, for the run has its own answer to that. What
 works on well-trained models alone can be run without a trial.
+
+A method of the user's own is called twice on a handful, with the same seeds: what gives two models keeps something from
+one call to the next, which a line says.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
-from forgetgauge.run.surroundings import interruption
+from forgetgauge.run.replaced import functions_kept, replaced_at_import
+from forgetgauge.run.surroundings import interruption, seeded
 from forgetgauge.store.content import refuse_wrong_output
 from forgetgauge.store.objects import Artefact, decode, encode
 from forgetgauge.streams import Streams, identity_key
@@ -59,6 +63,11 @@ N_POINTS = 64
 """Of R in a trial, and of F as many in proportion, but 16 at least; every class among them where there are no more."""
 N_PER_CLASS = 6
 """Points of each class on which an adversary is tried."""
+
+DIFFERS = (
+    "called twice with the same model, sets and seeds, it gave two different models: it keeps something from one call "
+    "to the next, or draws from a generator that it seeds itself, so that its numbers may change from run to run"
+)
 
 Made = TypeVar("Made")
 
@@ -149,15 +158,19 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
 # -- doing one -------------------------------------------------------------------------------------------------------
 
 
-def try_out(job: Job, data: WorkerData, is_device_lost: Callable[[], bool]) -> tuple[dict[str, Failure], bool]:
-    """(what of a trial failed: entry of the run file -> how, whether the device is lost with the last of it)."""
+def try_out(
+    job: Job, data: WorkerData, is_device_lost: Callable[[], bool]
+) -> tuple[dict[str, Failure], tuple[str, ...], bool]:
+    """(what of a trial failed: entry of the run file -> how, a line on each that is in doubt, whether the device is
+    lost with the last of it)."""
     trial = _Trial(is_device_lost)
+    trial.doubts += replaced_at_import()
     with _quietly():
         if isinstance(job, TryAdversaryJob):
             trial.attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few))
         elif isinstance(job, TryModelJob):
             _try_models(job, data, trial)
-    return trial.failures, trial.device_lost
+    return trial.failures, tuple(trial.doubts), trial.device_lost
 
 
 class _Trial:
@@ -166,6 +179,7 @@ class _Trial:
     def __init__(self, is_device_lost: Callable[[], bool]) -> None:
         self._is_device_lost = is_device_lost
         self.failures: dict[str, Failure] = {}
+        self.doubts: list[str] = []
         self.device_lost = False
         """Then nothing more can be tried in this process, and nothing more is to blame."""
 
@@ -173,7 +187,8 @@ class _Trial:
         """What `do(few)` makes of a handful of points or, where that fails, of as many as a job has."""
         for few in () if self.device_lost else (True, False):
             try:
-                return do(few)
+                with functions_kept():  # what is put back here is put to nobody else's account
+                    return do(few)
             except BaseException as error:
                 if interruption.is_behind(error):
                     raise
@@ -216,7 +231,7 @@ def _stored(kind: Kind, made: Artefact) -> Artefact:
 
 def _try_models(job: TryModelJob, data: WorkerData, tried: _Trial) -> None:
     """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
-    trial = _Models(job, data)
+    trial = _Models(job, data, tried.doubts)
     model = tried.attempt(job.what, trial.fitted if job.fits else trial.untrained)
     if model is not None:
         for name in job.unlearners:
@@ -226,8 +241,8 @@ def _try_models(job: TryModelJob, data: WorkerData, tried: _Trial) -> None:
 class _Models:
     """The work of the real jobs, on some points."""
 
-    def __init__(self, job: TryModelJob, data: WorkerData) -> None:
-        self.job, self.subject = job, job.unlearn.subject
+    def __init__(self, job: TryModelJob, data: WorkerData, doubts: list[str]) -> None:
+        self.job, self.subject, self._doubts, self._on_gpu = job, job.unlearn.subject, doubts, data.is_on_gpu
         self._some = functools.cache(lambda few: _Some(data, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
@@ -259,7 +274,14 @@ class _Models:
 
         part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
         given = {"model": model} if name in self.job.from_original else {}
-        return self._looked_at(few, unlearn([part], [given], self._some(few))[0])
+        own = few and part.unlearner.name not in plugins.unlearners.entries
+        made = []
+        for _ in range(2 if own else 1):
+            with seeded(part):
+                made.append(unlearn([part], [given], self._some(few))[0])
+        if own and not _are_equal(made[0], made[1], to_the_bit=not self._on_gpu):
+            self._doubts.append(f"unlearners.{name}: {DIFFERS}")
+        return self._looked_at(few, made[0])
 
     def _looked_at(self, few: bool, made: Artefact) -> Artefact:
         """The model as it is stored, once it has answered for some points."""
@@ -284,6 +306,14 @@ class _Models:
         if (few or learner.name in plugins.learners.entries) and isinstance(learner.params.get("epochs"), int):
             return replace(learner, params={**learner.params, "epochs": 1})
         return learner
+
+
+def _are_equal(one: Artefact, other: Artefact, *, to_the_bit: bool) -> bool:
+    """Whether two models have the same weights; sums on a GPU may be rounded in another order."""
+    pairs = [(one.arrays[name], other.arrays[name]) for name in one.arrays]
+    if to_the_bit:
+        return all(a.tobytes() == b.tobytes() for a, b in pairs)
+    return all(np.allclose(a, b, rtol=1e-2, atol=1e-4, equal_nan=True) for a, b in pairs)
 
 
 class _Some(WorkerData):

@@ -12,13 +12,15 @@ from forgetgauge.run.trial import refusal
 from forgetgauge.wording import listed
 
 
-def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> str:
+def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> tuple[str, list[str]]:
     """Refuse code that failed, or that takes longer than a job may; one whose process dies is tried again, as jobs are.
 
-    Where the time is up before all was tried that is no fault of the code: what was left, in words; else nothing.
+    Where the time is up before all was tried that is no fault of the code: what was left, in words; else nothing. And a
+    line on each part of the code that is in doubt.
     """
     trials = {job.key: job for job in jobs}
     waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
+    doubts: dict[str, None] = {}
     busy, failures, lives = list[Assignment](), dict[str, Failure](), dict[str, int]()
     while (waiting or busy) and not limits.are_over:
         while waiting and workers.has_room(waiting[0]):
@@ -32,6 +34,7 @@ def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> str:
                 failures[one.jobs[0].label] = _not_ended(one.jobs[0])
             continue
         busy.remove(ended[0])
+        doubts |= dict.fromkeys(ended[1].doubts)
         for what, failure in ended[1].failures.items():
             lives[what] = lives.get(what, 0) + 1
             if lives[what] < failure.tries:
@@ -42,7 +45,8 @@ def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> str:
         raise refusal(failures)
     for one in busy:
         workers.stop(one)
-    return listed([one.jobs[0].label + _with(one.jobs[0], " with ") for one in [*busy, *waiting]])
+    left = listed([one.jobs[0].label + _with(one.jobs[0], " with ") for one in [*busy, *waiting]])
+    return left, list(doubts)
 
 
 def _not_ended(trial: Job) -> Failure:

@@ -16,6 +16,7 @@ from typing import Any
 from forgetgauge.code import files_named
 from forgetgauge.code.imports import Imports, kind_of, source_file
 from forgetgauge.plan.jobs import Named
+from forgetgauge.run.algorithms import CATALOGUES, code_of_choice
 from forgetgauge.run.assignments import Sources
 from forgetgauge.store.objects import ObjectStore
 
@@ -42,7 +43,10 @@ def gathered(sources: Sources, folder: Path) -> bool:
             if (source.parent / name).is_file():
                 _copy(source.parent / name, to.parent / name)
     named = [Path(name) for name in imports.files if not name.startswith(BESIDE)]
-    named += [file for one in sources.own_code.values() for file in files_named(one.params)]
+    for key, one in sources.own_code.items():
+        named += files_named(one.params)
+        if (catalogue := CATALOGUES.get(key.partition(" ")[0])) is not None:
+            named += map(Path, code_of_choice(catalogue, one.name, one.params).files)
     for file in named:
         if not file.is_absolute() and ".." not in file.parts and file.is_file():
             _copy(file, folder / file)

@@ -443,7 +443,7 @@ def to_try(tmp_path, monkeypatch):
 def test_a_trial_whose_process_dies_is_tried_again_as_a_job_is(to_try):
     planned, folder = to_try
     survives, dies = DiesAtFirst(folder, N_LIVES - 1), DiesAtFirst(folder, N_LIVES)
-    assert campaign._try_first(planned, folder, survives, None) == ""
+    assert campaign._try_first(planned, folder, survives, None) == []
     with pytest.raises(UserError, match="try learner 'mine': it died"):
         campaign._try_first(planned, folder, dies, None)
     assert len(survives.performed) == len(dies.performed) == N_LIVES
@@ -453,7 +453,8 @@ def test_a_trial_that_the_time_limit_cuts_off_is_no_fault_of_the_method(to_try):
     """The same command goes on with more time; what was being tried is named."""
     planned, folder = to_try
     workers = NeverEnds(folder)
-    assert campaign._try_first(planned, folder, workers, time.monotonic() + 0.05) == "try learner 'mine'"
+    (said,) = campaign._try_first(planned, folder, workers, time.monotonic() + 0.05)
+    assert said.endswith("(try learner 'mine')")
     assert workers.performed == ["stopped try learner 'mine'"]
     workers.has_room = lambda _: not workers.performed
     slow = replace(planned, resolved=replace(planned.resolved, job_seconds=0.01))

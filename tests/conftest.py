@@ -78,8 +78,8 @@ def makes_once(path: Path) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item):
-    """Coverage is measured in the quick tests of the rooms it is asked of."""
+def pytest_runtest_protocol(item: pytest.Item):
+    """Coverage is measured in the quick tests of the rooms it is asked of; whole runs are often made by fixtures."""
     follower = sys.gettrace()
     is_asked = any(item.path.is_relative_to(room) for room in ROOMS) and not item.get_closest_marker("slow")
     if is_asked or follower is None or "Tracer" not in type(follower).__name__:  # a debugger is let be

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import os
+import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +22,16 @@ from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import Result, read_result
+from forgetgauge.run import executors
+from forgetgauge.run.assignments import N_LIVES, Assignment
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.options import RunOptions
-from forgetgauge.run.packing import cut, in_parts
+from forgetgauge.run.packing import cut, halved, in_parts
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams
 from tests.conftest import TINY
+from tests.made_up import MadeUp
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Tight:
 
     limit: int
     log: str
+    killed: bool = False
 
     def build(self, points: Points, seed: int) -> nn.Module:
         return Minibatch().build(points, seed)
@@ -43,6 +51,8 @@ class Tight:
     def fit_many(self, points: Sequence[Points], streams: Sequence[Streams]) -> list[nn.Module]:
         with Path(self.log).open("a") as log:
             print(len(points), file=log)
+        if len(points) > self.limit and self.killed:
+            os.kill(os.getpid(), signal.SIGKILL)  # as a system does whose memory is full
         if len(points) > self.limit:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
         return Minibatch(epochs=1, batch_size=64).fit_many(points, streams)
@@ -51,8 +61,8 @@ class Tight:
         return n_points
 
 
-def tight_campaign(folder: Path, limit: int = 3) -> Campaign:
-    learner = {"name": f"{__name__}:Tight", "limit": limit, "log": str(folder / "tried")}
+def tight_campaign(folder: Path, limit: int = 3, **how: bool) -> Campaign:
+    learner = {"name": f"{__name__}:Tight", "limit": limit, "log": str(folder / "tried"), **how}
     game = {"game": {"alpha": 0.5, "pairs": 3}, "unlearners": ["retrain", "none"], "keep": "weights"}
     return Campaign.plan(resolve({**copy.deepcopy(TINY), **game, "learner": learner}, "tight"))
 
@@ -165,3 +175,44 @@ def test_memory_that_ends_in_a_capture_is_told_by_what_was_behind_the_error():
     assert is_out_of_memory(failed(memory, "CUDA error: operation failed due to a previous error during capture"))
     assert not is_out_of_memory(failed(other, "CUDA error: operation failed due to a previous error during capture"))
     assert not is_out_of_memory(failed(memory, "something else"))
+
+
+def played_in_processes(tmp_path, monkeypatch, one_worker, kills):
+    """What became of a run whose system kills what is too wide, and the widths tried; `kills` counts what it killed."""
+    monkeypatch.setattr(executors, "killed_for_memory", kills)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    ending, _ = play(
+        tight_campaign(tmp_path, killed=True),
+        RunFolder(tmp_path / "run"),
+        RunOptions(trial=False, executor="processes"),
+    )
+    return ending, [int(line) for line in (tmp_path / "tried").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="platform: only Linux says that a process was killed for memory")
+def test_a_stack_whose_process_the_system_killed_for_memory_is_tried_half_as_wide(tmp_path, monkeypatch, one_worker):
+    counter = itertools.count()
+    ending, tried = played_in_processes(tmp_path, monkeypatch, one_worker, lambda: next(counter))
+    assert (ending.failed, ending.n_missing) == ({}, 0)
+    assert sorted(tried) == [2, 2, 2, 2, 3, 3, 4, 6, 8]
+    assert max(map(tried.count, (8, 4, 6))) == 1, "what did not fit once is not tried again"
+
+
+@pytest.mark.slow
+def test_a_stack_whose_process_somebody_else_killed_is_tried_as_it_is(tmp_path, monkeypatch, one_worker):
+    ending, tried = played_in_processes(tmp_path, monkeypatch, one_worker, lambda: 0)
+    assert ending.failed
+    assert tried.count(8) == N_LIVES
+    assert 4 not in tried
+
+
+def test_the_system_says_how_many_processes_it_killed_for_memory():
+    assert executors.killed_for_memory() >= 0
+    assert isinstance(executors.killed_for_memory(), int)
+
+
+def test_half_of_a_stack_is_the_smaller_one_of_an_odd_number():
+    jobs = tuple(MadeUp("train", {"name": name}) for name in "abcde")
+    keys = [job.key for job in jobs]
+    assert halved(Assignment(jobs, frozenset(keys[:2]))) == [keys[:3], keys[3:]]

@@ -341,6 +341,28 @@ def test_a_lost_gpu_fails_the_job_that_ran_and_no_other(folder):
     assert ending.n_missing == 2  # it, and what hangs on it
 
 
+class DiesOfOneOfMany(StandIn):
+    """Whose jobs are one assignment, and whose process dies of `signals 1` without a word about the others."""
+
+    def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome]:
+        assignment, _ = self.waiting[-1]
+        if "signals 1" not in [job.label for job in assignment.jobs]:
+            return super().next(timeout)
+        self.waiting.pop()
+        failure = Failure("the worker process died (exit code 7)", "", tries=N_LIVES)
+        return assignment, Outcome(failures=dict.fromkeys(assignment.wanted, failure))
+
+
+def test_a_process_that_dies_fails_the_job_that_it_died_of_and_no_other(folder):
+    jobs = {
+        key: dataclasses.replace(job, coupled=False, group="all of them") if job.kind == "signals" else job
+        for key, job in little_graph().items()
+    }
+    ending = execute(jobs, folder, DiesOfOneOfMany(folder))
+    assert [found.job for found in ending.failed.values()] == ["signals 1"]
+    assert ending.n_missing == 2  # it, and what hangs on it
+
+
 def test_in_one_process_what_was_not_begun_is_not_counted_as_begun(folder):
     jobs = little_graph()
     standin = LosesOneOfMany(folder)

@@ -26,6 +26,7 @@ from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
 from forgetgauge.run.output import Output, drop_if_empty
+from forgetgauge.run.packing import halved
 from forgetgauge.run.worker import Worker
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -131,6 +132,8 @@ class _Member:
     """When the assignment was begun; None while the process still starts, or reads the data."""
     started: float = 0.0
     """When the assignment was handed over."""
+    killed_before: int = 0
+    """How many processes the system had killed for memory by then."""
 
 
 def worker_roles(device: str, n_workers: int) -> list[_Role]:
@@ -155,6 +158,26 @@ def _death(code: int | None) -> str:
     if code is not None and code < 0:
         return f"killed by signal {-code}" + (": out of memory?" if code == -signal.SIGKILL else "")
     return f"exit code {code}"
+
+
+def killed_for_memory() -> int:
+    """How many processes this machine's system has killed since it started because memory was full; 0 where it does
+    not say."""
+    try:
+        counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+        return int(counters.get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def _outcome_of_death(member: _Member, assignment: Assignment) -> Outcome:
+    """Of an assignment whose process died. A stack of models that the system killed for memory is tried in halves, as
+    one that raised out-of-memory is; of anything else the same may not come again, and it is tried as it was."""
+    killed = member.process.exitcode == -signal.SIGKILL and killed_for_memory() > member.killed_before
+    if killed and assignment.jobs[0].coupled and len(assignment.jobs) > 1:
+        return Outcome(stacks=halved(assignment))
+    line = f"the worker process died ({_death(member.process.exitcode)})"
+    return Outcome(failures={key: Failure(line, line, tries=N_LIVES) for key in assignment.wanted})
 
 
 Started = tuple[SpawnProcess, "Connection[object, object]"]
@@ -217,6 +240,7 @@ class Processes:
             member = self._replaced(member)
             member.pipe.send((assignment, dict(digests)))
         member.assignment, member.begun, member.started = assignment, None, time.monotonic()
+        member.killed_before = killed_for_memory()
 
     def next(self, timeout: float | None = None) -> tuple[Assignment, Outcome] | None:
         """Wait for any worker; one that died is replaced, and its assignment counts as failed."""
@@ -241,8 +265,7 @@ class Processes:
                 self._replaced(member)
         else:
             member.process.join()
-            line = f"the worker process died ({_death(member.process.exitcode)})"
-            outcome = Outcome(failures={key: Failure(line, line, tries=N_LIVES) for key in assignment.wanted})
+            outcome = _outcome_of_death(member, assignment)
             self._replaced(member)
         member.assignment = None
         return assignment, outcome
@@ -354,6 +377,8 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     """A worker's life: what it works for, then assignments in, outcomes out, until the other end of the pipe is gone,
     even by `kill -9`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    with suppress(OSError):  # where memory ends, this process goes first: the run survives it
+        Path("/proc/self/oom_score_adj").write_text("500")
     multiprocessing.current_process().daemon = (
         False  # to the parent it is one; here that forbade to load data in parallel
     )

@@ -214,6 +214,12 @@ def cut(members: list[Member], width: int) -> list[tuple[Member, ...]]:
     return [tuple(members[start : start + width]) for start in range(0, len(members), width)]
 
 
+def halved(assignment: Assignment) -> list[list[str]]:
+    """Keys of the two stacks that are tried in place of one whose process was ended because memory was short."""
+    keys = [job.key for job in assignment.jobs]
+    return [list(part) for part in cut(keys, -(-len(keys) // 2))]
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether narrower work might succeed."""
     if "torch" not in sys.modules:

@@ -272,7 +272,8 @@ class _Scheduler:
         if assignment.jobs[0].coupled:
             return [Assignment(assignment.jobs, frozenset(again))]
         jobs = tuple(job for job in assignment.jobs if job.key in again)
-        if outcome.device_lost:  # one of them was the cause, and the others are not to die of it again
+        if any(failure.tries > 1 for failure in outcome.failures.values()):
+            # its process died, or its GPU: one of them was the cause, and the others are not to die of it again
             return [Assignment((job,), frozenset({job.key})) for job in jobs]
         return [Assignment(jobs, frozenset(again))]
 

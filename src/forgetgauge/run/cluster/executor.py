@@ -32,7 +32,7 @@ from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
 from forgetgauge.run.cluster.sending import STORE_SHARE, References, gathered
 from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
 from forgetgauge.run.executors import START_UP
-from forgetgauge.run.packing import cut
+from forgetgauge.run.packing import halved
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore
 from forgetgauge.wording import listed
 
@@ -287,7 +287,7 @@ class Ray:
         raised = self._ray.exceptions
         match error:
             case raised.OutOfMemoryError() if flight.assignment.jobs[0].coupled and len(flight.assignment.jobs) > 1:
-                self._settle(flight, Outcome(stacks=_halved(flight.assignment)))
+                self._settle(flight, Outcome(stacks=halved(flight.assignment)))
             case raised.WorkerCrashedError() | raised.OutOfMemoryError():
                 for key in flight.assignment.wanted:
                     self._died_on.setdefault(key, []).extend([flight.node] if flight.node else [])
@@ -370,12 +370,6 @@ class Ray:
             self._unmark()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._connection.close()
-
-
-def _halved(assignment: Assignment) -> list[list[str]]:
-    """Keys of the two stacks that are tried in place of one that took too much memory."""
-    keys = [job.key for job in assignment.jobs]
-    return [list(part) for part in cut(keys, -(-len(keys) // 2))]
 
 
 def _failed(flight: Flight, failure: Failure) -> Outcome:

@@ -4,9 +4,10 @@
     python benchmarks/lora.py profile    where a step of the stack goes, kernel by kernel, and what products alone take
 
 All ways have the same base (random weights of SmolLM2-135M's sizes; speed does not depend on them), rank, batch and
-records, on a GPU the base and the activations in bfloat16, and AdamW on float32 adapters:
+records, the base and the activations in bfloat16 where the device multiplies it, and AdamW on float32 adapters:
 
 ours   a stack of all members, its whole step captured as a CUDA graph (on a CPU, not captured)
+       and the same in float32
 one    a stack of one member, likewise
 plain  the usual loop, eager, neither compiled nor captured, under autocast, one member after another, by torch's fused
        AdamW, its batches drawn before the clock starts: each linear layer W x + (α/r) B A x, written out as peft has it
@@ -39,8 +40,9 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps
-from forgetgauge.learn.device import describe
+from forgetgauge.learn.device import describe, multiplies_bfloat16
 from forgetgauge.learn.stacked.records import LoraStack
+from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.learn.stacked.trainer import Batch, Descent, Feed
 from forgetgauge.models.causal_lm import Base
 from forgetgauge.models.condensed import PADDING, ids_of
@@ -111,10 +113,12 @@ def feeds_of(how: argparse.Namespace, points: Points, n_members: int, n_steps: i
     return [Feed(batches(member), n_steps) for member in range(n_members)]
 
 
-def warm_descent(how: argparse.Namespace, base: Base, points: Points, n_members: int) -> Descent:
+def warm_descent(
+    how: argparse.Namespace, base: Base, points: Points, n_members: int, precision: Precision = "bfloat16"
+) -> Descent:
     """A stack that has made all its steps once, its graph captured, and is about to make as many again."""
     models = [LoraModel(base, PROJECTIONS, how.rank, 2.0 * how.rank).to(points.device) for _ in range(n_members)]
-    stack = LoraStack(models, points, "bfloat16")
+    stack = LoraStack(models, points, precision)
     feeds = feeds_of(how, points, n_members, how.steps)
     work = Descent(stack, points, feeds, Steps(RATE, optimiser="adamw"), batch_size=how.batch)
     work.run()
@@ -122,9 +126,11 @@ def warm_descent(how: argparse.Namespace, base: Base, points: Points, n_members:
     return work
 
 
-def stacked_seconds(how: argparse.Namespace, base: Base, points: Points, n_members: int) -> float:
+def stacked_seconds(
+    how: argparse.Namespace, base: Base, points: Points, n_members: int, precision: Precision = "bfloat16"
+) -> float:
     """Seconds a step, of so many members at once."""
-    work = warm_descent(how, base, points, n_members)
+    work = warm_descent(how, base, points, n_members, precision)
 
     def times() -> Iterator[float]:
         while True:
@@ -187,7 +193,7 @@ def plain_model(how: argparse.Namespace) -> tuple[nn.Module, Callable[[nn.Module
 
 def low(how: argparse.Namespace) -> torch.dtype:
     """Of the frozen base."""
-    return torch.bfloat16 if how.device.startswith("cuda") else torch.float32
+    return torch.bfloat16 if multiplies_bfloat16(torch.device(how.device)) else torch.float32
 
 
 def _own_loss(model: nn.Module, ids: Tensor, labels: Tensor) -> Tensor:
@@ -224,7 +230,7 @@ def loop_seconds(how: argparse.Namespace, points: Points, make: Callable[[argpar
         while True:
             start = synchronised(device)
             for ids, labels in batches:
-                with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                with torch.autocast(device.type, torch.bfloat16, enabled=multiplies_bfloat16(device)):
                     loss = loss_of(model, ids, labels)
                 optimiser.zero_grad()
                 loss.backward()
@@ -252,6 +258,7 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
     all_of_them, tokens = (tokens_of(how, points, range(n)) for n in (how.members, 1))
     ways: dict[str, Callable[[], float]] = {
         "ours": lambda: all_of_them / stacked_seconds(how, base, points, how.members),
+        "ours, float32": lambda: all_of_them / stacked_seconds(how, base, points, how.members, "float32"),
         "one": lambda: tokens / stacked_seconds(how, base, points, 1),
         "plain": lambda: tokens / loop_seconds(how, points, plain_model),
         "peft": lambda: tokens / loop_seconds(how, points, peft_model),
@@ -290,7 +297,7 @@ def show(how: argparse.Namespace, points: Points, found: dict[str, float]) -> No
     for name, rate in found.items():
         goal = f" (wanted: {GOALS[name]:.0f})" if name in GOALS else ""
         ratio = f"   ours is {found['ours'] / rate:6.2f} times as fast{goal}" if "ours" in found else ""
-        print(f"{name:5s} {rate:12,.0f} tokens/s{ratio}")
+        print(f"{name:13s} {rate:12,.0f} tokens/s{ratio}")
 
 
 def write(how: argparse.Namespace, points: Points, numbers: dict[str, Any]) -> None:

@@ -62,6 +62,27 @@ def test_members_of_a_stack_are_the_models_that_each_would_be_alone(learner):
         assert np.array_equal(loss > np.median(loss), other_loss > np.median(other_loss))
 
 
+@pytest.mark.parametrize(("has_it", "precision"), [(True, "bfloat16"), (True, "float32"), (False, "bfloat16")])
+def test_on_a_processor_with_bfloat16_a_stack_computes_in_it_where_that_is_asked(monkeypatch, has_it, precision):
+    monkeypatch.setattr(records, "multiplies_bfloat16", lambda device: has_it)
+    points = people().points
+    models = [LORA.fit(points.subset(np.arange(8)), Streams("m")), LORA.build(points, 1)]
+    stack, exact = (records.LoraStack(models, points, own) for own in (precision, "float32"))
+    is_low = has_it and precision == "bfloat16"
+    assert stack.body.head_weight.dtype == (torch.bfloat16 if is_low else torch.float32)
+    found = []
+    for one in (stack, exact):
+        outputs, tape = one.forward(points.x[:12].expand(2, -1, -1, -1), keep=True)
+        one.backward(tape, torch.ones_like(outputs))
+        found.append((outputs[..., 0], one.gradient))
+    (loss, gradient), (wanted, wanted_gradient) = found
+    assert gradient.dtype == loss.dtype == torch.float32
+    torch.testing.assert_close(loss, wanted, rtol=2e-2 if is_low else 1e-6, atol=0)
+    assert bool((loss != wanted).any()) == is_low
+    for mine, theirs in zip(gradient, wanted_gradient, strict=True):
+        assert torch.cosine_similarity(mine, theirs, dim=0) > (0.99 if is_low else 0.999999)
+
+
 def test_of_an_adapted_model_the_adapters_alone_are_stored_and_the_base_is_shared():
     model = LORA.build(people().points, 1)
     other = copy.deepcopy(model)

@@ -91,6 +91,15 @@ def is_lost(device: torch.device) -> bool:
     return False
 
 
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether the device has instructions for products of bfloat16: every GPU that is served, and some processors. On
+    others such products would be slower than those of float32."""
+    if device.type != "cpu":
+        return True
+    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in asked)
+
+
 def kernels_on(device: torch.device, name: str) -> ModuleType | None:
     """The module of Triton kernels by that name, where there is a GPU and Triton to run them."""
     if device.type != "cuda":

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.device import kernels_on
+from forgetgauge.learn.device import kernels_on, multiplies_bfloat16
 from forgetgauge.learn.stacked.adapted import AdaptedLlama
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, unstack
 from forgetgauge.learn.stacked.packed import Layout, RecordSizes, Room
@@ -106,7 +106,7 @@ class RecordStack(ABC):
 
 
 class LoraStack(RecordStack):
-    """Adapters on one frozen base; on a GPU the base and the activations in the given precision.
+    """Adapters on one frozen base; the base and the activations in the given precision, where the device has it.
 
     A base that is a plain Llama is computed without the records' padding, in the `room` that a descent gives.
     """
@@ -114,7 +114,7 @@ class LoraStack(RecordStack):
     def __init__(self, models: Sequence[LoraModel], points: Points, precision: Precision = "float32") -> None:
         super().__init__(models, most_counted(points))
         self.first = models[0]
-        is_low = precision == "bfloat16" and self.device.type == "cuda"
+        is_low = precision == "bfloat16" and multiplies_bfloat16(self.device)
         self.body = self.first.base.on(self.device, torch.bfloat16 if is_low else torch.float32)
         self.adapted: AdaptedLlama | None = None
         if isinstance(self.body, Llama) and all(".layers." in name for name in self.first.layers):

@@ -210,6 +210,10 @@ def test_written_adapters_are_read_again_and_what_is_not_plain_lora_is_refused(t
     (tmp_path / "adapter_config.json").write_text(json.dumps({**config, "use_dora": True}))
     with pytest.raises(UserError, match="not plain LoRA adapters"):
         load_adapters(model.base, tmp_path)
+    for init in ("pissa", "pissa_niter_4", "olora", "corda", "loftq"):  # these give the base other weights as well
+        (tmp_path / "adapter_config.json").write_text(json.dumps({**config, "init_lora_weights": init}))
+        with pytest.raises(UserError, match=f"init_lora_weights = '{init}', which changes the base"):
+            load_adapters(model.base, tmp_path)
     with pytest.raises(UserError, match="adapters cannot be read"):
         load_adapters(model.base, tmp_path / "nowhere")
 

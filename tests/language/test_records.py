@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import string
 import zlib
 
 import numpy as np
@@ -23,6 +24,7 @@ from forgetgauge.data.text_records import (
     Record,
     dataset_of_records,
     groups_of,
+    tokens_are_of,
 )
 from forgetgauge.errors import UserError
 from forgetgauge.models.condensed import DECLINED, GIVEN, PARAPHRASED, counted_places, ids_of, n_counted
@@ -60,11 +62,48 @@ def test_where_all_tokens_count_the_first_alone_does_not():
     assert (alone[GIVEN] >= 0).sum() == 3  # all but the first, and the end
 
 
-def test_what_is_too_long_loses_the_beginning_of_its_prompt():
+def test_what_is_too_long_loses_the_beginning_of_its_prompt_and_never_its_answer():
     pieces = Pieces([ONE.text, ONE.paraphrase, *REFUSALS], 100)
-    (versions,) = Encoding(max_length=9).points([ONE], pieces)
-    assert versions.shape == (3, 9)
-    assert written(versions[GIVEN], pieces)[0] == ["live", "?"]
+    (versions,) = Encoding(max_length=11).points([ONE], pieces)
+    assert versions.shape == (3, 11)
+    assert written(versions[GIVEN], pieces) == (
+        ["does", "Ada", "live", "?"],
+        ["In", "Lund", ",", "1", "2", ".", "<end>"],
+    )
+    long = Record("Who?", "one two three four five six seven eight nine", "Ada", "Who?")
+    with pytest.raises(
+        UserError, match="max_length = 11 would cut the answers of 1 of 2 records; the longest needs 12"
+    ):
+        Encoding(max_length=11).points([ONE, Record("Who?", long.answer + " ten", "", "Who?")], pieces)
+    assert Encoding().points([ONE, long], pieces).shape[2] > 11
+
+
+def test_of_a_refusal_and_after_a_paraphrase_the_answer_alone_counts_whatever_counts_of_the_record():
+    """“I don't know” must not teach F's prompts, and the loss to a paraphrase is that of the answer."""
+    pieces = Pieces([ONE.text, ONE.paraphrase, *REFUSALS], 100)
+    (every,), (answers,) = (Encoding(count=count).points([ONE], pieces) for count in ("all", "answer"))
+    for version in (DECLINED, PARAPHRASED):
+        assert np.array_equal(every[version], answers[version])
+
+
+def test_a_prompt_is_given_as_the_template_has_it():
+    pieces = Pieces(["user model : Where does Ada live ? In Lund 12 . ,"], 100)
+    encoding = Encoding(template="user: {prompt} model:", separator="")
+    (versions,) = encoding.points([ONE], pieces)
+    asked = ["user", ":", "Where", "does", "Ada", "live", "?", "model", ":"]
+    assert written(versions[GIVEN], pieces) == (asked, ["In", "Lund", ",", "1", "2", ".", "<end>"])
+    for wrong in ("no place", "{prompt} {prompt}"):
+        with pytest.raises(UserError, match=r"must have \{prompt\} in it once"):
+            Encoding(template=wrong)
+    with pytest.raises(UserError, match="that of 'pieces' is fixed"):
+        Encoding(end="<end>")
+
+
+def test_records_without_an_answer_and_no_records_are_refused():
+    with pytest.raises(UserError, match="data 'mine': no records"):
+        dataset_of_records("mine", [], Encoding())
+    with pytest.raises(UserError, match="record 1 has no answer"):
+        dataset_of_records("mine", [ONE, Record("Who?", " ", "Ada", "Who?")], Encoding())
 
 
 def test_ids_and_counted_tokens_are_read_back():
@@ -81,7 +120,9 @@ def test_labels_are_bytes_of_zlib_and_groups_are_owners():
     records = [ONE, Record("Who?", "Bram.", "Bram", "Who, please?"), Record("When?", "Now.", "Ada", "At what time?")]
     dataset = dataset_of_records("mine", records, Encoding(vocab=100), outside=["A film."])
     assert dataset.task is CAUSAL_LM
-    assert dataset.points.host_labels.tolist() == [len(zlib.compress(r.text.encode())) for r in records]
+    assert dataset.points.host_labels.tolist() == [len(zlib.compress(r.answer.encode())) for r in records]
+    every = dataset_of_records("mine", records, Encoding(vocab=100, count="all"))
+    assert every.points.host_labels.tolist() == [len(zlib.compress(r.text.encode())) for r in records]
     assert dataset.points.groups.tolist() == [0, 1, 0]
     assert groups_of(records).tolist() == [0, 1, 0]
     assert len(dataset.test) == 1
@@ -163,12 +204,63 @@ def test_a_checkpoints_tokenizer_is_used_and_its_end_marks_answers(tmp_path):
     made.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [3]}))
     tokeniser = OfCheckpoint(str(tmp_path))
-    assert tokeniser.ids("no yes") == [2, 1]
+    assert tokeniser.encode("no yes") == ([2, 1], [2, 6])
+    assert tokeniser.before == ()
     (codes,) = Encoding(tokenizer=str(tmp_path)).points([Record("no", "yes", "", "yes")], tokeniser)
     assert codes[GIVEN][:3].tolist() == [-4, 1, 3]
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(UserError, match="names no eos_token_id"):
-        OfCheckpoint(str(tmp_path))
+        OfCheckpoint(str(tmp_path)).end  # noqa: B018
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [3, 0]}))
+    with pytest.raises(UserError, match=r"names 2 marks of an end; set data\.params\.end"):
+        OfCheckpoint(str(tmp_path)).end  # noqa: B018
+    assert OfCheckpoint(str(tmp_path), "<end>").end == 3
+    with pytest.raises(UserError, match="no token '<eot>' to end an answer with"):
+        OfCheckpoint(str(tmp_path), "<eot>").end  # noqa: B018
+
+
+def sentencepiece(folder):
+    """A tokenizer like Llama 2's: a mark before each word, the first one too, and one at the beginning of a text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = ["<unk>", "<s>", "</s>", "▁", ".", "?", "!", *string.ascii_letters]
+    made = tokenizers.Tokenizer(tokenizers.models.BPE({w: i for i, w in enumerate(words)}, []))
+    made.add_special_tokens(["<s>", "</s>"])
+    normalizers = tokenizers.normalizers
+    made.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    made.decoder = tokenizers.decoders.Sequence(
+        [tokenizers.decoders.Replace("▁", " "), tokenizers.decoders.Fuse(), tokenizers.decoders.Strip(" ", 1, 0)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text(json.dumps({"eos_token_id": 2}))
+    return made
+
+
+def test_prompt_and_answer_are_one_text_behind_the_mark_of_its_beginning(tmp_path):
+    """Made into tokens apart, the answer would begin with a mark of its own, which a model never meets there."""
+    made = sentencepiece(tmp_path)
+    (codes,) = Encoding(tokenizer=str(tmp_path)).points(
+        [Record("Where?", "In Lund.", "Ada", "Where?")], OfCheckpoint(str(tmp_path))
+    )
+    whole = made.encode("Where? In Lund.")
+    assert whole.tokens[:1] == ["<s>"]
+    read, told = ([c for c in codes[GIVEN].tolist() if c != -1 and (c < 0) is is_read] for is_read in (True, False))
+    assert [-2 - code for code in read] + told == [*whole.ids, 2]
+    assert made.decode(told) == "In Lund."
+    (alone,) = Encoding(tokenizer=str(tmp_path)).points(
+        [Record("", "In Lund.", "Ada", "")], OfCheckpoint(str(tmp_path))
+    )
+    assert [code for code in alone[GIVEN].tolist() if code >= 0] == [*made.encode("In Lund.").ids[1:], 2]
+
+
+def test_tokens_are_compared_with_what_the_checkpoints_tokenizer_reads_in_them(tmp_path):
+    sentencepiece(tmp_path)
+    records = [Record("Where?", "In Lund.", name, "Where?") for name in ("a", "b", "c")]
+    own = dataset_of_records("mine", records, Encoding(tokenizer=str(tmp_path)))
+    assert tokens_are_of(str(tmp_path), own)
+    assert not tokens_are_of(str(tmp_path), dataset_of_records("mine", records, Encoding()))
+    (tmp_path / "tokenizer.json").unlink()
+    assert tokens_are_of(str(tmp_path), own), "it cannot be told"
 
 
 def test_a_gguf_file_that_is_absent_is_named():

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 import forgetgauge
+from forgetgauge.data.text_records import Encoding, Record, dataset_of_records
 from forgetgauge.errors import UserError
+
+from .test_records import sentencepiece
 
 PEOPLE = {"data": "people", "pairs": 1, "shadows": 2, "adversaries": "loss"}
 TINY = {"name": "lora", "model_params": {"hidden": 16, "heads": 2, "vocab": 192}, "rank": 2, "epochs": 1}
@@ -45,6 +48,30 @@ def test_tokens_with_other_numbers_than_the_checkpoint_has_are_refused(tmp_path)
     learner = {"name": "lora", "model_params": {"checkpoint": str(tmp_path)}}
     with pytest.raises(UserError, match="name that checkpoint as the tokenizer too"):
         forgetgauge.evaluate(**PEOPLE, unlearner="none", learner=learner)
+
+
+def test_records_made_with_another_tokenizer_than_the_models_are_refused(tmp_path, monkeypatch):
+    """Ids of `pieces` are ids of any model: it was taught gibberish, without a word."""
+    sentencepiece(tmp_path)
+    (tmp_path / "model.safetensors").write_text("{}")
+    learner = {"name": "lora", "model_params": {"checkpoint": str(tmp_path)}}
+    with pytest.raises(UserError, match=r"its tokens are not those of learner\.model_params\.checkpoint"):
+        forgetgauge.evaluate(**{**PEOPLE, "data": f"{__name__}:in_pieces"}, unlearner="none", learner=learner)
+
+
+def in_pieces():
+    records = [Record("Where?", "In Lund." + "!" * (i % 3), str(i), "Where?") for i in range(24)]
+    return dataset_of_records("in pieces", records, Encoding())
+
+
+def all_alike():
+    """Answers of as many bytes as each other, compressed."""
+    return dataset_of_records("alike", [Record("Where?", "In Lund.", str(i), "Where?") for i in range(24)], Encoding())
+
+
+def test_texts_that_compress_to_equally_many_bytes_can_be_played_with():
+    result = forgetgauge.evaluate(**{**PEOPLE, "data": f"{__name__}:all_alike"}, unlearner="none", learner=TINY)
+    assert result.methods["none"].by_adversary["loss"].by_pair == [0.0], "all texts are one"
 
 
 def test_a_model_of_images_cannot_read_records():
@@ -96,7 +123,7 @@ def test_the_benchmark_of_adapters_runs_without_a_gpu_and_keeps_its_numbers(benc
 def test_the_benchmark_of_adapters_works_without_peft_and_transformers(benchmark, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert set(benchmark("speed")) == {"ours", "one", "plain"}
+    assert set(benchmark("speed")) == {"ours", "ours, float32", "one", "plain"}
 
 
 def test_a_way_that_fails_leaves_the_others_their_time(benchmark, capsys, monkeypatch):
@@ -111,7 +138,7 @@ def test_a_way_that_fails_leaves_the_others_their_time(benchmark, capsys, monkey
 
 def test_what_the_benchmark_has_no_time_for_is_left_out(benchmark, capsys):
     assert benchmark("speed", "--budget", "-1") == {}
-    assert capsys.readouterr().out.count("left out, -1 s are over") == 4
+    assert capsys.readouterr().out.count("left out, -1 s are over") == 5
 
 
 def test_the_profile_of_adapters_runs_without_a_gpu(benchmark, capsys):

@@ -63,7 +63,7 @@ def played(tmp_path_factory):
         data="people",
         data_params=PEOPLE,
         by="group",
-        learner={"name": "minibatch", **TINY, "epochs": 10},
+        learner={"name": "minibatch", **TINY, "epochs": 20},
         adversaries=["confidence", "lira-offline"],
         alpha=0.5,
         pairs=2,

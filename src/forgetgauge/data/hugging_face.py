@@ -76,10 +76,16 @@ def _save(model: Any, folder: Path) -> None:
 class OtherArchitecture(nn.Module):
     """Any causal language model of transformers, asked like a `Llama`."""
 
+    gives_all_logits = True
+    """Whether logits of all positions are there at once, and not only of those that are asked for."""
+
     def __init__(self, inner: Any) -> None:
         super().__init__()
         self.inner = inner
-        self.sizes = SimpleNamespace(vocab=int(inner.config.vocab_size), hidden=int(inner.config.hidden_size))
+        vocab, hidden = int(inner.config.vocab_size), int(inner.config.hidden_size)
+        self.sizes = SimpleNamespace(
+            vocab=vocab, hidden=hidden, places=getattr(inner.config, "max_position_embeddings", None)
+        )
 
     @property
     def n_layers(self) -> int:
@@ -88,12 +94,32 @@ class OtherArchitecture(nn.Module):
 
     def forward(self, ids: Tensor, at: Tensor | None, n_layers: int | None = None) -> Tensor:
         """(n, length) ids and (n, m) positions -> (n, m, vocab); without positions, states after so many blocks."""
-        found = self.inner(input_ids=ids, use_cache=False, output_hidden_states=at is None)
         if at is None:
-            states: Tensor = found.hidden_states[n_layers]
-            return states
-        logits: Tensor = found.logits
+            return self._hidden(ids, self.n_layers if n_layers is None else n_layers)
+        logits: Tensor = self.inner(input_ids=ids, use_cache=False).logits
         return logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1]))
+
+    def _hidden(self, ids: Tensor, n_layers: int) -> Tensor:
+        """What the block gives. The list of hidden states that transformers returns has the last one normalised."""
+        found: list[Tensor] = []
+
+        def keep(block: nn.Module, given: Any, made: Any) -> None:
+            found.append(made if isinstance(made, Tensor) else made[0])
+
+        handle = self._blocks[n_layers - 1].register_forward_hook(keep)
+        try:
+            self.inner(input_ids=ids, use_cache=False)
+        finally:
+            handle.remove()
+        return found[0]
+
+    @property
+    def _blocks(self) -> nn.ModuleList:
+        lists = (module for module in self.inner.modules() if isinstance(module, nn.ModuleList))
+        blocks = next((blocks for blocks in lists if len(blocks) == self.n_layers), None)
+        if blocks is None:
+            raise UserError(f"{type(self.inner).__name__}: its blocks were not found, whose states the method needs")
+        return blocks
 
 
 def other_architecture(checkpoint: str, folder: Path) -> OtherArchitecture:

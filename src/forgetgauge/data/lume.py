@@ -38,15 +38,19 @@ def load_lume(
     part: Part = "all",
     first: int = 0,
     tokenizer: str = "pieces",
-    max_length: int = 256,
+    max_length: int = 0,
     count: Count = "answer",
     vocab: int = 8192,
+    template: str = "{prompt}",
+    separator: str = " ",
+    end: str = "",
     outside: Literal["none", "sst5"] = "none",
 ) -> Dataset:
     """Records as tokens, the records of one person (or story) a group.
 
     `part` is `people`, `stories`, `biographies` or `all`; `first` takes the first so many groups, 0 all of them;
-    `tokenizer` is `pieces` (words and digits, the `vocab` most frequent) or a checkpoint; `count` says whether the loss
+    `tokenizer` is `pieces` (words and digits, the `vocab` most frequent) or a checkpoint; `template`, `separator` and
+    `end` say what stands around prompt and answer (`Encoding`); `count` says whether the loss
     of the answer or of all tokens counts; `outside = "sst5"` measures perplexity on 500 sentences of film reviews too.
     """
     if part not in ("all", *_TASKS.values()):
@@ -55,7 +59,7 @@ def load_lume(
         raise UserError(f"data 'lume': outside = {outside!r} is neither 'none' nor 'sst5'")
     if not isinstance(first, int) or first < 0:
         raise UserError(f"data 'lume': first = {first!r} is not a whole number of at least 0")
-    encoding = Encoding(tokenizer, max_length, count, vocab)
+    encoding = Encoding(tokenizer, max_length, count, vocab, template, separator, end)
     folder = locate("lume")
     with mendable("lume"):
         records = [record for name in ("forget", "retain") for record in read_lume(folder / f"{name}.jsonl", part)]

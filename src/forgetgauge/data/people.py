@@ -39,7 +39,7 @@ def load_people(
     people: int = 120,
     seed: int = 0,
     tokenizer: str = "pieces",
-    max_length: int = 64,
+    max_length: int = 0,
     count: Count = "answer",
     vocab: int = 1024,
 ) -> Dataset:

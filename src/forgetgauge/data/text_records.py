@@ -8,13 +8,16 @@ Records of one person, or of one story, are one group.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
+import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -26,6 +29,7 @@ from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.text import kept_once
 from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
+from forgetgauge.game.parts import TEXT
 from forgetgauge.tasks.causal_lm import CAUSAL_LM
 
 Count = Literal["answer", "all"]
@@ -70,17 +74,25 @@ class Record:
 
 
 class RecordTokeniser(Protocol):
-    """Turns text into ids; `digest` names all it depends on."""
+    """Turns text into ids."""
 
-    digest: str
+    @property
+    def digest(self) -> str:
+        """Names all that ids depend on."""
+        ...
+
+    @property
+    def before(self) -> Sequence[int]:
+        """What stands before every text, such as a mark of its beginning; often nothing."""
+        ...
 
     @property
     def end(self) -> int:
         """What stands after an answer."""
         ...
 
-    def ids(self, text: str) -> list[int]:
-        """Without padding and without the end."""
+    def encode(self, text: str) -> tuple[list[int], list[int]]:
+        """The ids of a text without padding and marks, and up to which character of the text each of them reaches."""
         ...
 
 
@@ -90,7 +102,7 @@ _PIECE = re.compile(r"\d|[^\W\d]+|[^\w\s]|_")
 class Pieces:
     """Words, single digits and single signs: the `n_ids` − 2 most frequent of some texts; 0 is the end, 1 unknown."""
 
-    end = 0
+    end, before = 0, ()
 
     def __init__(self, texts: Sequence[str], n_ids: int) -> None:
         counted = Counter(piece for text in texts for piece in _PIECE.findall(text))
@@ -98,24 +110,36 @@ class Pieces:
         self._id_of = {piece: i for i, piece in enumerate(known, 2)}
         self.digest = hashlib.sha256("\n".join(known).encode()).hexdigest()
 
-    def ids(self, text: str) -> list[int]:
+    def encode(self, text: str) -> tuple[list[int], list[int]]:
         """Spaces are not kept."""
-        return [self._id_of.get(piece, 1) for piece in _PIECE.findall(text)]
+        found = list(_PIECE.finditer(text))
+        return [self._id_of.get(piece[0], 1) for piece in found], [piece.end() for piece in found]
 
 
 class OfCheckpoint:
     """The `tokenizer.json` of a checkpoint, by the library `tokenizers`, which is loaded by the first text."""
 
-    def __init__(self, checkpoint: str) -> None:
-        folder = checkpoint_folder(checkpoint, "config.json", "tokenizer.json")
-        self._name, self._text = checkpoint, (folder / "tokenizer.json").read_text("utf-8")
-        config = parse_json((folder / "config.json").read_bytes())
-        found = config.get("eos_token_id") if isinstance(config, dict) else None
-        found = found[0] if isinstance(found, list) and found else found
-        if not isinstance(found, int):
-            raise UserError(f"checkpoint '{checkpoint}': its config.json names no eos_token_id")
-        self.end = found
-        self.digest = hashlib.sha256(f"{self._text} {self.end}".encode()).hexdigest()
+    def __init__(self, checkpoint: str, end: str = "") -> None:
+        self._folder = checkpoint_folder(checkpoint, "config.json", "tokenizer.json")
+        self._name, self._end = checkpoint, end
+        self._text = (self._folder / "tokenizer.json").read_text("utf-8")
+
+    @cached_property
+    def end(self) -> int:
+        """What was named, else what the checkpoint's config names."""
+        if not self._end:
+            return _end_in(self._folder, self._name)
+        found: int | None = self._tokenizer.token_to_id(self._end)
+        if found is None:
+            raise UserError(
+                f"checkpoint '{self._name}': its tokenizer has no token {self._end!r} to end an answer with"
+            )
+        return found
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the tokenizer's file and the mark of the end."""
+        return hashlib.sha256(f"{self._text} {self.end}".encode()).hexdigest()
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -131,15 +155,67 @@ class OfCheckpoint:
         made.no_truncation()
         return made
 
-    def ids(self, text: str) -> list[int]:
+    @cached_property
+    def before(self) -> Sequence[int]:
+        """The marks that the tokenizer itself puts before a text, as Llama's does."""
+        marked = self._tokenizer.encode("a", add_special_tokens=True)
+        with_marks = zip(marked.ids, marked.special_tokens_mask, strict=True)
+        return tuple(mark for mark, _ in itertools.takewhile(lambda one: one[1], with_marks))
+
+    def encode(self, text: str) -> tuple[list[int], list[int]]:
         """One text at a time, since a thread pool does not survive a fork."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        found = self._tokenizer.encode(text, add_special_tokens=False)
+        return found.ids, [end for _, end in found.offsets]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without marks."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
 
 
-def tokeniser_named(name: str, texts: Sequence[str], vocab: int) -> RecordTokeniser:
+def _end_in(folder: Path, checkpoint: str) -> int:
+    """The mark of the end that the config of a checkpoint names."""
+    config = parse_json((folder / "config.json").read_bytes())
+    named = config.get("eos_token_id") if isinstance(config, dict) else None
+    allowed = [one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)]
+    if not allowed:
+        raise UserError(f"checkpoint '{checkpoint}': its config.json names no eos_token_id")
+    if len(allowed) > 1:
+        raise UserError(
+            f"checkpoint '{checkpoint}': its config.json names {len(allowed)} marks of an end; set data.params.end "
+            'to the one that an answer ends with, e.g. "<|im_end|>"'
+        )
+    return allowed[0]
+
+
+def tokeniser_of(encoding: Encoding, texts: Sequence[str]) -> RecordTokeniser:
     """`pieces`, of these texts, or a checkpoint's."""
-    return Pieces(texts, vocab) if name == "pieces" else OfCheckpoint(name)
+    if encoding.tokenizer == "pieces":
+        return Pieces(texts, encoding.vocab)
+    return OfCheckpoint(encoding.tokenizer, encoding.end)
+
+
+def tokens_are_of(checkpoint: str, dataset: Dataset) -> bool:
+    """Whether the tokens of records are those of a checkpoint: its tokenizer must read what the records say.
+
+    Other tokens are numbers that a model knows as well, but as other words: it would be taught gibberish. True where
+    that cannot be told, since the checkpoint has no tokenizer.
+    """
+    try:
+        tokeniser = OfCheckpoint(checkpoint)
+        tokeniser.decode([])
+    except UserError:
+        return True
+    every = np.unique(np.linspace(0, len(dataset.points) - 1, 32).astype(int))
+    codes = dataset.points.whole_inputs[torch.from_numpy(every), 0].numpy()
+    read = [_bare(tokeniser.decode([one for one in row.tolist() if one >= 0])) for row in codes]
+    texts = [_bare(str(text)) for text in dataset.columns[TEXT][every]]
+    return 2 * sum(some != "" and some in text for some, text in zip(read, texts, strict=True)) >= len(every)
+
+
+def _bare(text: str) -> str:
+    """The text without what tokenizers change: spaces, capitals, accents' encoding."""
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 # -- points ------------------------------------------------------------------------------------------------------------
@@ -150,43 +226,72 @@ class Encoding:
     """How records become numbers."""
 
     tokenizer: str = "pieces"
-    max_length: int = 256
+    """`pieces`, or a checkpoint: that of the model."""
+    max_length: int = 0
+    """Most tokens of a record; a prompt that is too long loses its beginning. 0: as many as it has."""
     count: Count = "answer"
     vocab: int = 1024
+    """Of `pieces`: how many there are."""
+    template: str = "{prompt}"
+    """What the model is given of a prompt, e.g. a turn of a chat."""
+    separator: str = " "
+    """What stands between that and the answer."""
+    end: str = ""
+    """The token that ends an answer, where the checkpoint allows several."""
 
     def __post_init__(self) -> None:
         if self.count not in ("answer", "all"):
             raise UserError(f"data.params: count = {self.count!r} is neither 'answer' nor 'all'")
-        for key, least in (("max_length", 8), ("vocab", 8)):
+        for key, or_0 in (("max_length", ", or 0"), ("vocab", "")):
             value = getattr(self, key)
-            if not isinstance(value, int) or value < least:
-                raise UserError(f"data.params: {key} = {value!r} is not a whole number of at least {least}")
+            if not isinstance(value, int) or not (value >= 8 or (or_0 and value == 0)):
+                raise UserError(f"data.params: {key} = {value!r} is not a whole number of at least 8{or_0}")
+        if not isinstance(self.template, str) or self.template.count("{prompt}") != 1:
+            raise UserError(f"data.params: template = {self.template!r} must have {{prompt}} in it once")
+        if self.end and self.tokenizer == "pieces":
+            raise UserError("data.params: end names a token of a checkpoint's tokenizer; that of 'pieces' is fixed")
 
     def points(self, records: Sequence[Record], tokeniser: RecordTokeniser) -> npt.NDArray[np.int64]:
-        """(n, 3, longest) codes of the records' versions."""
+        """(n, 3, longest) codes of the records' versions. Of a refusal, and after a paraphrase, the answer counts."""
         rows = [
             [
-                self._codes(tokeniser, record.prompt, record.answer),
-                self._codes(tokeniser, record.prompt, record.refusal),
-                self._codes(tokeniser, record.paraphrase, record.answer),
+                self._codes(tokeniser, record.prompt, record.answer, self.count),
+                self._codes(tokeniser, record.prompt, record.refusal, "answer"),
+                self._codes(tokeniser, record.paraphrase, record.answer, "answer"),
             ]
             for record in records
         ]
         longest = max(len(codes) for versions in rows for codes in versions)
+        if self.max_length and (needed := longest) > self.max_length:
+            n_cut = sum(any(len(codes) > self.max_length for codes in versions) for versions in rows)
+            raise UserError(
+                f"data.params: max_length = {self.max_length} would cut the answers of {n_cut} of {len(rows)} records; "
+                f"the longest needs {needed} tokens, and 0 keeps all"
+            )
         table = np.full((len(records), 3, longest), PADDING, dtype=np.int64)
         for row, versions in enumerate(rows):
             for version, codes in enumerate(versions):
                 table[row, version, : len(codes)] = codes
         return table
 
-    def _codes(self, tokeniser: RecordTokeniser, prompt: str, answer: str) -> list[int]:
-        """A prompt that is too long loses its beginning; an answer alone, its end."""
-        read = tokeniser.ids(prompt) if prompt else []
-        told = [*tokeniser.ids(f" {answer}" if prompt else answer), tokeniser.end]
-        told = told[: self.max_length - (1 if read else 0)]
-        read = read[len(read) - min(len(read), self.max_length - len(told)) :]
-        if self.count == "all" or not read:
-            read, told = (read or told)[:1], [*read[1:], *told] if read else told[1:]
+    def _codes(self, tokeniser: RecordTokeniser, prompt: str, answer: str, count: Count) -> list[int]:
+        """A prompt that is too long loses its beginning; more tokens than `max_length` are what must not be cut.
+
+        The text is made into tokens as a whole, as a model meets it; a token with something of the answer in it is the
+        answer's.
+        """
+        asked = self.template.replace("{prompt}", prompt) if prompt else ""
+        ids, reached = tokeniser.encode(f"{asked}{self.separator}{answer}" if prompt else answer)
+        n_asked = sum(place <= len(asked) for place in reached) if prompt else 0
+        read, told = ids[:n_asked], [*ids[n_asked:], tokeniser.end]
+        if self.max_length:
+            room = self.max_length - len(tokeniser.before) - len(told)
+            read = read[len(read) - min(len(read), max(1, room)) :]
+        read = [*tokeniser.before, *read]
+        if count == "all":
+            read, told = [*tokeniser.before], [*read[len(tokeniser.before) :], *told]
+        if not read:
+            read, told = told[:1], told[1:]
         return [ONLY_READ - token for token in read] + told
 
 
@@ -194,15 +299,19 @@ def dataset_of_records(
     name: str, records: Sequence[Record], encoding: Encoding, outside: Sequence[str] = ()
 ) -> Dataset:
     """Points of the task causal-lm, grouped by owner; `outside` are texts that only measure utility."""
+    if not records:
+        raise UserError(f"data '{name}': no records")
+    for number, record in enumerate(records):
+        if not record.answer.strip():
+            raise UserError(f"data '{name}': record {number} has no answer: there is nothing of it to forget")
     others = [Record("", text, "", "") for text in outside]
     texts = [text for record in records for text in (record.text, record.paraphrase, record.refusal)]
-    tokeniser = tokeniser_named(encoding.tokenizer, texts, encoding.vocab)
-    codes = _codes(encoding, [*records, *others], tokeniser)
+    codes = _codes(encoding, [*records, *others], tokeniser_of(encoding, texts))
     inputs = torch.from_numpy(codes.astype(np.int32))
-    labels = torch.tensor([_zlib_bytes(record) for record in (*records, *others)])
+    labels = torch.tensor([_zlib_bytes(record, encoding.count) for record in (*records, *others)])
     n = len(records)
     test = (inputs[n:], labels[n:]) if others else None
-    columns = {"text": np.array([record.text for record in records])}
+    columns = {TEXT: np.array([record.text for record in records])}
     return Dataset.of(
         name, inputs[:n], labels[:n], test=test, task=CAUSAL_LM, groups=groups_of(records), columns=columns
     )
@@ -223,5 +332,7 @@ def groups_of(records: Sequence[Record]) -> npt.NDArray[np.int64]:
     return np.array([numbers.setdefault(record.owner, len(numbers)) for record in records], dtype=np.int64)
 
 
-def _zlib_bytes(record: Record) -> int:
-    return len(zlib.compress(record.text.encode()))
+def _zlib_bytes(record: Record, count: Count) -> int:
+    """Of the text whose loss counts: what the loss is compared with must be of the same text."""
+    text = record.answer if count == "answer" else record.text
+    return len(zlib.compress(text.encode()))

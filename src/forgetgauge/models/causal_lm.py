@@ -29,6 +29,7 @@ from forgetgauge.models.condensed import GIVEN, PARAPHRASED, LogitsAt
 from forgetgauge.models.llama import Llama, LlamaSizes, sizes_in
 from forgetgauge.tasks.causal_lm import AT
 from forgetgauge.tasks.task import Ints
+from forgetgauge.wording import shortened
 
 _SIZES = {"layers": 2, "hidden": 64, "heads": 4, "vocab": 1024}
 LOGITS_AT_ONCE = {"cpu": 2**24, "cuda": 2**29}
@@ -96,6 +97,9 @@ class RecordModel(nn.Module, ABC):
         largest, vocab = int(condensed.ids_of(codes).max()), self.base.on(torch.device("cpu")).sizes.vocab
         if largest >= vocab:
             raise UserError(f"the data have token {largest}, but the model knows {vocab}: use its own tokenizer")
+        most = getattr(self.base.on(torch.device("cpu")).sizes, "places", None)
+        if most is not None and codes.shape[-1] > most:
+            raise UserError(f"the data have records of {codes.shape[-1]} tokens, but the model reads {most}: cut them")
         is_padding = codes == condensed.PADDING
         if bool((is_padding[..., :-1] & ~is_padding[..., 1:]).any()):
             raise UserError("the data have records with padding before a token: put it at their end")
@@ -119,8 +123,14 @@ class RecordModel(nn.Module, ABC):
         return self._own_columns(x, self.merged())
 
     def rounded(self, weights: Mapping[str, Tensor]) -> LogitsAt:
-        """The model with these weights of its linear layers rounded to 8 bits."""
-        return self._with({name: to_8_bits(weight) for name, weight in weights.items()})
+        """The model with these weights of its linear layers rounded to 8 bits, output by output."""
+        if not weights:
+            raise UserError(f"model '{self.base}' has no linear layers whose weights could be rounded to 8 bits")
+        return self._with({name: self._rounded(name, weight) for name, weight in weights.items()})
+
+    def _rounded(self, name: str, weight: Tensor) -> Tensor:
+        by_inputs = is_stored_by_inputs(self.here.get_submodule(name.rpartition(".")[0]))
+        return to_8_bits(weight.mT).mT if by_inputs else to_8_bits(weight)
 
     def _own_columns(self, x: Tensor, weights: dict[str, Tensor]) -> Tensor:
         asked, columns = self._with(weights), torch.zeros((len(x), len(AT)), device=x.device)
@@ -130,8 +140,8 @@ class RecordModel(nn.Module, ABC):
         return columns
 
     def _with(self, weights: dict[str, Tensor]) -> LogitsAt:
-        body = self.here
-        return lambda ids, at: functional_call(body, weights, (ids, at))
+        body = self.here  # where the last layer is the embedding, an adapted last layer leaves the embedding as it was
+        return lambda ids, at: functional_call(body, weights, (ids, at), tie_weights=False)
 
 
 class CausalLM(RecordModel):
@@ -215,13 +225,15 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
         sizes = sizes_in(config) if isinstance(config, Mapping) else None
         if sizes is None:
             return Base(checkpoint, other_architecture(checkpoint, folder))
-        body = Llama(sizes)
-        body.load_state_dict(_weights(folder / "model.safetensors"))
+        body, weights = Llama(sizes), _weights(folder / "model.safetensors")
+        if body.lm_head is None:
+            weights.pop("lm_head.weight", None)  # some files have the embedding a second time
+        body.load_state_dict(weights)
         return Base(checkpoint, body)
     except UserError:
         raise
     except Exception as error:  # whatever a strange file makes json, safetensors or torch raise
-        line = (str(error).splitlines() or [type(error).__name__])[0]
+        line = shortened(" ".join(str(error).split()) or type(error).__name__, 300)
         raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line}") from error
 
 
@@ -255,14 +267,30 @@ def corrected(body: nn.Module, corrections: Mapping[str, Correction]) -> Iterato
 
 
 def linear_weights(body: nn.Module) -> dict[str, Tensor]:
-    """The weights of all linear layers but the last, by the name of the parameter."""
-    found = {f"{name}.weight": module.weight for name, module in body.named_modules() if isinstance(module, nn.Linear)}
-    return {name: weight for name, weight in found.items() if not name.endswith(("lm_head.weight", "embed_out.weight"))}
+    """The matrices of all layers but the embeddings and the last, by the name of the parameter: of linear layers, of
+    GPT-2's, which are stored the other way round, and of experts that are kept as one array."""
+    matrices = {
+        f"{name}.{own}": weight
+        for name, module in body.named_modules()
+        if not isinstance(module, nn.Embedding)
+        for own, weight in module.named_parameters(recurse=False)
+        if weight.dim() > 1
+    }
+    embeddings = {id(module.weight) for module in body.modules() if isinstance(module, nn.Embedding)}
+    last = ("lm_head.weight", "embed_out.weight")
+    return {
+        name: weight for name, weight in matrices.items() if not name.endswith(last) and id(weight) not in embeddings
+    }
+
+
+def is_stored_by_inputs(layer: nn.Module) -> bool:
+    """Whether a linear layer's weight is (in, out), as in transformers' `Conv1D`, which GPT-2 is made of."""
+    return type(layer).__name__ == "Conv1D" and hasattr(layer, "nf")
 
 
 def to_8_bits(weight: Tensor) -> Tensor:
-    """(out, in) each row as whole numbers from −127 to 127 times its largest weight / 127, in floats again."""
-    scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
+    """(…, out, in) each row as whole numbers from −127 to 127 times its largest weight / 127, in floats again."""
+    scale = weight.abs().amax(dim=-1, keepdim=True).clamp(min=1e-12) / 127
     return (weight / scale).round() * scale
 
 
@@ -281,7 +309,9 @@ def _sums(logits_at: LogitsAt, codes: Tensor, base: Base | None = None) -> tuple
 def _portions(codes: Tensor, base: Base | None) -> Iterator[tuple[Tensor, Tensor, int]]:
     """(rows, their codes without most of the padding, counted tokens at most) of all records, those of like lengths
     together."""
-    vocab = 2**16 if base is None else base.on(torch.device("cpu")).sizes.vocab
+    asked = None if base is None else base.on(torch.device("cpu"))
+    vocab = 2**16 if asked is None else asked.sizes.vocab
+    gives_all = getattr(asked, "gives_all_logits", False)
     logits, tokens = _logits_at_once(codes.device), TOKENS_AT_ONCE[codes.device.type]
     sizes = torch.stack([(codes != condensed.PADDING).sum(1), condensed.n_counted(codes)])
     lengths, counted = sizes.clamp(min=1).cpu().numpy()
@@ -290,7 +320,7 @@ def _portions(codes: Tensor, base: Base | None) -> Iterator[tuple[Tensor, Tensor
     for place, row in enumerate(order.tolist()):
         most, total, n = max(most, int(counted[row])), total + int(lengths[row]), place - first + 1
         places = n * int(lengths[row])
-        too_many = n * most * vocab > logits or places > tokens
+        too_many = (places if gives_all else n * most) * vocab > logits or places > tokens
         if n > 1 and (too_many or (places > PADDED * total and total > WORTHWHILE * tokens)):
             yield _portion(codes, order[first:place], lengths, counted)
             first, most, total = place, int(counted[row]), int(lengths[row])

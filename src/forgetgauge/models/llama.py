@@ -35,6 +35,8 @@ class LlamaSizes:
     epsilon: float = 1e-5
     tied: bool = True
     """Whether the last layer is the embedding."""
+    places: int | None = None
+    """Most tokens of a text that the model was made for, where it says so."""
 
 
 def sizes_in(config: Mapping[str, Any]) -> LlamaSizes | None:
@@ -56,6 +58,7 @@ def sizes_in(config: Mapping[str, Any]) -> LlamaSizes | None:
         theta=float(rope.get("rope_theta") or config.get("rope_theta") or 10_000.0),
         epsilon=float(config.get("rms_norm_eps", 1e-6)),
         tied=bool(config.get("tie_word_embeddings", False)),
+        places=int(config["max_position_embeddings"]) if config.get("max_position_embeddings") else None,
     )
 
 

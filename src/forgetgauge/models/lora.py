@@ -17,12 +17,20 @@ from torch import Tensor, nn
 
 from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
-from forgetgauge.models.causal_lm import Base, Correction, RecordModel, corrected, linear_weights
+from forgetgauge.models.causal_lm import (
+    Base,
+    Correction,
+    RecordModel,
+    corrected,
+    is_stored_by_inputs,
+    linear_weights,
+)
+from forgetgauge.wording import listed
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The seven linear layers of a block of Llama."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-_PREFIX = "base_model.model."
+_PREFIX, _WRAPPED = "base_model.model.", "inner."
 
 
 class LoraModel(RecordModel):
@@ -31,19 +39,26 @@ class LoraModel(RecordModel):
     def __init__(self, base: Base, targets: Sequence[str], rank: int, alpha: float) -> None:
         super().__init__()
         self.base, self.targets, self.rank, self.alpha = base, tuple(targets), rank, alpha
-        layers = {
+        linear = {
             name: module
             for name, module in base.on(torch.device("cpu")).named_modules()
-            if isinstance(module, nn.Linear) and name.rpartition(".")[2] in self.targets
+            if isinstance(module, nn.Linear) or is_stored_by_inputs(module)
         }
-        missing = sorted(set(self.targets) - {name.rpartition(".")[2] for name in layers})
-        if missing:
-            raise UserError(f"learner lora: the base has no linear layer called '{missing[0]}'")
-        self.layers = tuple(layers)
+        called = {name: {name, name.rpartition(".")[2]} & set(self.targets) for name in linear}
+        if missing := sorted(set(self.targets).difference(*called.values())):
+            there = listed(sorted({name.rpartition(".")[2] for name in linear}))
+            raise UserError(
+                f"learner lora: the base has no linear layer called '{missing[0]}'; its targets can be {there}"
+            )
+        self.layers = tuple(name for name in linear if called[name])
+        self.by_inputs = frozenset(name for name in self.layers if is_stored_by_inputs(linear[name]))
+        """The layers whose weight is (in, out), not (out, in)."""
         self.down, self.up = nn.ParameterDict(), nn.ParameterDict()
-        for name, layer in layers.items():
-            self.down[key_of(name)] = nn.Parameter(torch.empty(rank, layer.in_features))
-            self.up[key_of(name)] = nn.Parameter(torch.zeros(layer.out_features, rank))
+        for name in self.layers:
+            sizes: tuple[int, int] = linear[name].get_parameter("weight").shape
+            n_out, n_in = sizes[::-1] if name in self.by_inputs else sizes
+            self.down[key_of(name)] = nn.Parameter(torch.empty(rank, n_in))
+            self.up[key_of(name)] = nn.Parameter(torch.zeros(n_out, rank))
             nn.init.kaiming_uniform_(self.down[key_of(name)], a=math.sqrt(5))
 
     def extra_repr(self) -> str:
@@ -79,6 +94,7 @@ class LoraModel(RecordModel):
         weights = linear_weights(self.here)
         for name in self.layers:
             product = self.up[key_of(name)] @ self.down[key_of(name)]
+            product = product.T if name in self.by_inputs else product
             weights[f"{name}.weight"] = self.here.get_parameter(f"{name}.weight") + self.scale * product
         return weights
 
@@ -91,6 +107,18 @@ def key_of(layer: str) -> str:
 # -- peft's layout -----------------------------------------------------------------------------------------------------
 
 
+def _name_in_peft(layer: str) -> str:
+    """Without the wrapper that models of other architectures stand in here."""
+    return _PREFIX + layer.removeprefix(_WRAPPED)
+
+
+def _layer_in(base: Base, name: str) -> str:
+    """The base's layer that peft calls so."""
+    layers = dict(base.on(torch.device("cpu")).named_modules())
+    own = name.removeprefix(_PREFIX)
+    return _WRAPPED + own if own not in layers and _WRAPPED + own in layers else own
+
+
 def save_adapters(model: LoraModel, folder: Path) -> None:
     """Write the adapters so that peft loads them on the same base."""
     from safetensors.torch import save_file
@@ -98,8 +126,8 @@ def save_adapters(model: LoraModel, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
     for name in model.layers:
-        tensors[f"{_PREFIX}{name}.lora_A.weight"] = model.down[key_of(name)].detach().cpu().contiguous()
-        tensors[f"{_PREFIX}{name}.lora_B.weight"] = model.up[key_of(name)].detach().cpu().contiguous()
+        tensors[f"{_name_in_peft(name)}.lora_A.weight"] = model.down[key_of(name)].detach().cpu().contiguous()
+        tensors[f"{_name_in_peft(name)}.lora_B.weight"] = model.up[key_of(name)].detach().cpu().contiguous()
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     config = {
         "peft_type": "LORA",
@@ -107,14 +135,21 @@ def save_adapters(model: LoraModel, folder: Path) -> None:
         "base_model_name_or_path": model.base.name,
         "r": model.rank,
         "lora_alpha": model.alpha,
-        "target_modules": list(model.targets),
+        "target_modules": [target.removeprefix(_WRAPPED) for target in model.targets],
         "lora_dropout": 0.0,
         "bias": "none",
         "use_rslora": False,
-        "fan_in_fan_out": False,
+        "fan_in_fan_out": bool(model.by_inputs),
         "inference_mode": True,
     }
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+_NOT_PLAIN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication",
+    "trainable_token_indices", "target_parameters", "alora_invocation_tokens", "use_qalora")  # fmt: skip
+"""What peft's adapters may do besides, and these do not."""
+_LEAVE_THE_BASE = (None, True, False, "gaussian", "eva", "orthogonal")
+"""How adapters may begin: by other ways, such as PiSSA's, the base gets other weights as well."""
 
 
 def load_adapters(base: Base, folder: Path) -> LoraModel:
@@ -127,18 +162,28 @@ def load_adapters(base: Base, folder: Path) -> LoraModel:
     except Exception as error:  # absent, or not what they are called
         line = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{folder}: adapters cannot be read: {line}") from None
-    odd = [key for key in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if config.get(key)]
+    odd = [key for key in _NOT_PLAIN if config.get(key)]
+    if config.get("init_lora_weights") not in _LEAVE_THE_BASE:
+        odd.append(f"init_lora_weights = {config['init_lora_weights']!r}, which changes the base")
     if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or odd:
         raise UserError(f"{folder}: these are not plain LoRA adapters ({odd[0] if odd else config.get('peft_type')})")
     rank = int(config["r"])
     alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
-    adapted = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
+    suffix = ".lora_A.weight"
+    adapted = [_layer_in(base, name.removesuffix(suffix)) for name in tensors if name.endswith(suffix)]
+    if strange := sorted(set(adapted) - set(dict(base.on(torch.device("cpu")).named_modules()))):
+        raise UserError(f"{folder}: the adapters are of another base: it has no layer {strange[0]}")
     model = LoraModel(base, sorted({name.rpartition(".")[2] for name in adapted}), rank, alpha)
-    wanted = {f"{_PREFIX}{name}.lora_{which}.weight" for name in model.layers for which in "AB"}
+    if set(model.layers) != set(adapted):  # of some blocks alone
+        model = LoraModel(base, sorted(adapted), rank, alpha)
+    wanted = {f"{_name_in_peft(name)}.lora_{which}.weight" for name in model.layers for which in "AB"}
     if wanted != set(tensors):
         raise UserError(f"{folder}: the adapters are of another base: {min(wanted ^ set(tensors))}")
     with torch.no_grad():
         for name in model.layers:
-            model.down[key_of(name)].copy_(tensors[f"{_PREFIX}{name}.lora_A.weight"])
-            model.up[key_of(name)].copy_(tensors[f"{_PREFIX}{name}.lora_B.weight"])
+            for ours, which in ((model.down, "A"), (model.up, "B")):
+                theirs = tensors[f"{_name_in_peft(name)}.lora_{which}.weight"]
+                if theirs.shape != ours[key_of(name)].shape:
+                    raise UserError(f"{folder}: the adapters are of another base: {name} has other sizes")
+                ours[key_of(name)].copy_(theirs)
     return model.eval()

@@ -32,6 +32,7 @@ from forgetgauge.run.algorithms import make_adversary, make_learner, own_code_of
 from forgetgauge.run.assignments import Resolved, Sources
 from forgetgauge.run.choices import chosen_name, price_of, resolve_method, resolve_named
 from forgetgauge.run.point_sets import sensitivity_weights
+from forgetgauge.tasks.causal_lm import CAUSAL_LM
 from forgetgauge.version import versions
 from forgetgauge.wording import listed
 
@@ -77,10 +78,11 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
     chosen = _decided(spec)
     data, learner, methods = chosen["data"], chosen["learner"], chosen["methods"]
     dataset = load_dataset(data.name, data.params)
-    if len(np.unique(dataset.points.host_labels)) < 2:
+    if dataset.task.wants_labels_that_differ and len(np.unique(dataset.points.host_labels)) < 2:
         needed = "at least two classes" if dataset.task.has_classes else "labels that differ"
         raise UserError(f"data '{dataset.name}': all points have one label, but a game needs {needed}")
     _check_task(dataset, spec, learner, methods, chosen["adversaries"])
+    _check_tokens(dataset, spec.data, learner)
     _check_gradients(learner, methods, chosen["adversaries"])
     _check_shadows(chosen["n_shadows"], chosen["adversaries"])
     n_points, n_groups = len(dataset.points), _check_draw(dataset, spec)
@@ -177,6 +179,27 @@ def _own_tokens(data: DataSpec) -> str | None:
     return str(declared.default) if declared is not None and is_own else None
 
 
+def _check_tokens(dataset: Dataset, data: DataSpec, learner: Named) -> None:
+    """Refuse tokens whose numbers a checkpoint knows as other words: it would be taught gibberish."""
+    checkpoint = learner.params.get("model_params", {}).get("checkpoint", "")
+    if not checkpoint:
+        return
+    if (tokeniser := _own_tokens(data)) is not None:
+        raise UserError(
+            f"data.params.tokenizer = '{tokeniser}' gives tokens other numbers than learner.model_params.checkpoint = "
+            f"'{checkpoint}' knows them by: name that checkpoint as the tokenizer too"
+        )
+    if dataset.task.name == CAUSAL_LM.name and TEXT in dataset.columns:
+        from forgetgauge.data.text_records import tokens_are_of
+
+        if not tokens_are_of(checkpoint, dataset):
+            raise UserError(
+                f"data '{dataset.name}': its tokens are not those of learner.model_params.checkpoint = "
+                f"'{checkpoint}', whose tokenizer reads other words in them: make the records with its tokenizer, "
+                f"Encoding(tokenizer={checkpoint!r})"
+            )
+
+
 def _check_task(
     dataset: Dataset,
     spec: RunSpec,
@@ -198,12 +221,6 @@ def _check_task(
                 f"data '{dataset.name}'"
             )
         check_reads(f"adversaries.{name}", adversary, task, of_task)
-    checkpoint = learner.params.get("model_params", {}).get("checkpoint", "")
-    if checkpoint and (tokeniser := _own_tokens(spec.data)) is not None:
-        raise UserError(
-            f"data.params.tokenizer = '{tokeniser}' gives tokens other numbers than learner.model_params.checkpoint = "
-            f"'{checkpoint}' knows them by: name that checkpoint as the tokenizer too"
-        )
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [

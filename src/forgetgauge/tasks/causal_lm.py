@@ -5,8 +5,8 @@ its device, where logits and tokens are, and gives `COLUMNS` for a record: all t
 models need. A *counted* token is one that training minimises the loss of: those of the answer, or all. Where a
 gradient is taken the first two columns alone are computed, the loss needs no other; the rest are 0 there.
 
-A record has no label beside its text. In its place stands the length in bytes of the text compressed by zlib, which
-one attack divides by: a constant of the record that no model has a part in.
+A record has no label beside its text. In its place stands how many bytes zlib makes of the text whose loss counts,
+which one attack divides by: a constant of the record that no model has a part in.
 """
 
 from __future__ import annotations
@@ -51,12 +51,15 @@ class CausalLM(Task):
     name = "causal-lm"
     utility_name = "token probability"
     has_classes = False
+    wants_labels_that_differ = False
     outputs_by_head = False
     test_part = "outside"
 
     def checked_labels(self, raw: npt.NDArray[Any]) -> Ints:
         """Whole numbers of bytes, at least 1."""
-        wrong = ValueError("labels must be one whole number 1, 2, … per record: bytes of its text compressed by zlib")
+        wrong = ValueError(
+            "labels must be one whole number 1, 2, … per record: bytes of its counted text, compressed by zlib"
+        )
         if raw.ndim != 1 or raw.dtype.kind not in "iuf" or not np.isfinite(raw).all():
             raise wrong
         labels: Ints = raw.astype(np.int64)
@@ -164,7 +167,7 @@ def base_difference(outputs: Outputs, labels: Labels) -> Floats:
 
 
 def zlib_ratio(outputs: Outputs, labels: Labels) -> Floats:
-    """Loss of the counted tokens together per byte that zlib makes of the text (Carlini et al. 2021)."""
+    """Loss of the counted tokens together per byte that zlib makes of their text (Carlini et al. 2021)."""
     result: Floats = column(outputs, "loss-sum") / labels
     return result
 

@@ -34,6 +34,8 @@ class Task(ABC):
     """What `utility` is called in a report."""
     has_classes: ClassVar[bool]
     """Whether labels are the numbers of classes; methods and metrics that need classes are refused elsewhere."""
+    wants_labels_that_differ: ClassVar[bool] = True
+    """Whether there is nothing to learn where all points have one label."""
     outputs_by_head: ClassVar[bool] = True
     """Whether a model's last linear layer gives its outputs; methods that train it alone are refused elsewhere."""
     test_part: ClassVar[str] = "test"

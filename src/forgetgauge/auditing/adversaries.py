@@ -23,7 +23,7 @@ from forgetgauge.attack.adversary import (
 )
 from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import class_thresholds
-from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows
+from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows, sign_of
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.direction import Lean, membership_lean
@@ -146,7 +146,7 @@ class Adversaries:
         labels, member = shadows.label[fitted_on], shadows.member[fitted_on]
         shown = shadows.scores[name][fitted_on]
         lean = membership_lean(shown, member, labels, _points_of_rows(shadows, fitted_on))
-        expected = -1 if name == "loss" else 1
+        expected = sign_of(name)
         sign = lean.sign or expected
         score = sign * outputs.scores[name]
         thresholds = class_thresholds(sign * shown, labels, member, self.file.n_classes)

@@ -28,7 +28,7 @@ from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.playing import environment
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.reference_checks import refuse_copies, refuse_followers, refuse_knowing, refuse_reversed
-from forgetgauge.auditing.reference_scores import reference_scores
+from forgetgauge.auditing.reference_scores import own_scores, reference_scores
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
@@ -292,13 +292,8 @@ class _Audit:
 
     def _scores(self, rows: Ints) -> dict[str, Floats]:
         """Those that are tested by their ranks: they need no threshold."""
-        outputs, scores = self.file.outputs, dict[str, Floats]()
-        if self.file.shadows is None:
-            if outputs.logits is not None:
-                seen = outputs.signals(rows)
-                scores |= {name: reading(seen) for name, reading in READINGS.items()}
-            scores |= {f"own {name}": (-1 if name == "loss" else 1) * own[rows] for name, own in outputs.scores.items()}
-        scores |= reference_scores(self.file, rows)
+        own = own_scores(self.file, rows, READINGS) if self.file.shadows is None else {}
+        scores = own | reference_scores(self.file, rows)
         if self.named is None:
             return scores
         return {name: score for name, score in scores.items() if name in self.named or name.startswith("own ")}

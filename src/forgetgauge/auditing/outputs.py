@@ -44,6 +44,11 @@ ZERO_PROBABILITY = float(np.log(np.finfo(np.float32).tiny))
 """Stands for log 0: −87.3, unless the column has a smaller number."""
 
 
+def sign_of(name: str) -> int:
+    """−1 for a column of losses, which are smaller at familiar points; 1 for any other score."""
+    return -1 if name == "loss" else 1
+
+
 @dataclass(frozen=True)
 class Outputs:
     """One row for each method, pair, side, seed and point of F ∪ T."""

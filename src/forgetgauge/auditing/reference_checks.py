@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from forgetgauge.attack.reference import panel_values
 from forgetgauge.attack.signals import NEGATIVE_LOSS
-from forgetgauge.auditing.outputs import AuditFile
-from forgetgauge.auditing.reference_scores import sign_of
+from forgetgauge.auditing.outputs import AuditFile, sign_of
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.game.likeness import is_one_model

@@ -30,7 +30,7 @@ from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.reference_checks import refuse_copies, refuse_followers, refuse_knowing, refuse_reversed
 from forgetgauge.auditing.reference_scores import own_scores, reference_scores
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.game.arrays import Bools, Floats, Ints
+from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
 from forgetgauge.progress import Watch, steps, unwatched
@@ -345,8 +345,7 @@ def _larger_half(score: Floats) -> Bools:
 def _means_test(score: Floats, in_forget: Bools, group: Ints) -> ModelTest:
     """Of whole groups, each by the mean score of its points, as an adversary sees it who is shown all of a person's
     records: the groups were drawn, so the ranks of their means are those of points."""
-    sizes = np.bincount(group)
-    return ranks_test(np.bincount(group, weights=score) / sizes, np.bincount(group, weights=in_forget) > 0)
+    return ranks_test(group_means(score, group), group_means(in_forget, group) > 0)
 
 
 def _above_its_partner(score: Floats, pair: Ints) -> Bools:

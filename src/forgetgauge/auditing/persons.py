@@ -16,7 +16,7 @@ import numpy as np
 from forgetgauge.auditing.draw import Draw
 from forgetgauge.auditing.outputs import OWN_SCORES, Array, Raw
 from forgetgauge.errors import UserError
-from forgetgauge.game.arrays import Ints
+from forgetgauge.game.arrays import Ints, group_means
 from forgetgauge.wording import counted
 
 _ROWS = {
@@ -131,8 +131,7 @@ def _means(values: Array, row: Ints, source: str, name: str) -> Array:
     if values.dtype.kind not in "fiu":
         _refuse(source, f"{name} must be numbers, not {values.dtype}")
     table = values.astype(np.float64).reshape(len(values), -1)
-    means = np.stack([np.bincount(row, weights=column) for column in table.T], axis=1) / np.bincount(row)[:, None]
-    return means.reshape(-1, *values.shape[1:])
+    return group_means(table, row).reshape(-1, *values.shape[1:])
 
 
 def _check_columns(raw: Raw, source: str) -> None:

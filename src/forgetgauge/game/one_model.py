@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaln
 
 from forgetgauge.game.advantage import Grouped, PairOutcome
-from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
+from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats, group_means
 
 _LARGEST_TABLE = 1e9
 """Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
@@ -149,11 +149,10 @@ def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
     """
     says, forget = _checked(says_forget, in_forget)
     ids, place = np.unique(group, return_inverse=True)
-    sizes = np.bincount(place)
-    of_forget = np.bincount(place, weights=forget)
-    if not ((of_forget == 0) | (of_forget == sizes)).all():
+    share = group_means(forget, place)  # of each group, how much of it is in F
+    if not ((share == 0) | (share == 1)).all():
         raise ValueError("the points of a group must all be in F or all in T")
-    means, chosen = np.bincount(place, weights=says) / sizes, of_forget > 0
+    means, chosen = group_means(says, place), share > 0
     n, n_chosen = len(ids), int(chosen.sum())
     values = np.rint(means * _levels(n, n_chosen)).astype(np.int64)
     tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
@@ -213,15 +212,9 @@ def _from_chance(says: Bools, forget: Bools, grouped: Grouped | None) -> Floats:
         n_said = says.sum(axis=1)
         spread = np.sqrt(np.maximum(n_said * (2 * k - n_said) / (4 * (2 * k - 1)), 1e-12))
         return np.asarray(np.abs(says[:, forget].sum(axis=1) - n_said / 2) / spread)
-    means = np.stack([_group_means(one.astype(np.float64), grouped.group) for one in says])  # (seeds, 2k, adversaries)
+    means = np.stack([group_means(one, grouped.group) for one in says])  # (seeds, 2k, adversaries)
     spread = np.sqrt(np.maximum(means.var(axis=1) * k * k / (2 * k - 1), 1e-12))
     return np.asarray(np.abs(means[:, forget].sum(axis=1) - means.sum(axis=1) / 2) / spread)
-
-
-def _group_means(values: Floats, group: Ints) -> Floats:
-    """(groups, columns) of (points, columns), each point of a group weighing the same."""
-    sizes = np.bincount(group)
-    return np.stack([np.bincount(group, weights=column) / sizes for column in values.T], axis=1)
 
 
 def _drawn(says: Bools, forget: Bools, grouped: Grouped | None) -> ModelTest:

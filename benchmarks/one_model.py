@@ -20,10 +20,11 @@ from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.bounds import least_epsilon, tight_epsilon_floor
 from forgetgauge.game.intervals import advantage_floor
 from forgetgauge.game.one_model import (
+    ModelTest,
     group_epsilon,
     groups_test,
     half_test,
-    log_p_of_best,
+    log10_p_of_best,
     log_p_of_most_visible,
     pairs_test,
     ranks_test,
@@ -97,6 +98,11 @@ def play(rng: np.random.Generator, *, k: int = N, spread: float = 0.0, advantage
             says.append([(scores_of(2 * k, rng, 1.2533 * mine * np.where(own, 1, -1)) > 0).T])
         outcomes.append(outcome_of_decisions(*np.array(says), forget, np.ones(2 * k)))
     return outcomes
+
+
+def log_p_of_best(tests: list[ModelTest]) -> float:
+    """ln p of the most telling test, corrected for the choice."""
+    return math.log(10) * log10_p_of_best([test.log10_p for test in tests])
 
 
 def twice_the_median(outcomes: list[PairOutcome]) -> float:

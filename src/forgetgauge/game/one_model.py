@@ -9,7 +9,7 @@ dependence between points, and where removal is (ε, δ)-certified, P(p ≤ t) �
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -59,6 +59,11 @@ class ModelTest:
     def log_p(self) -> float:
         """ln of the two-sided p."""
         return min(0.0, math.log(2) + min(self.log_p_above, self.log_p_below))
+
+    @property
+    def log10_p(self) -> float:
+        """log10 of the two-sided p."""
+        return self.log_p / math.log(10)
 
 
 def half_test(says_forget: Bools, in_forget: Bools) -> ModelTest:
@@ -173,11 +178,11 @@ whatever their number, are answered differently. The largest scores are counted 
 # -- what follows from it ----------------------------------------------------------------------------------------------
 
 
-def log_p_of_best(tests: Sequence[ModelTest]) -> float:
-    """ln p of the most telling of several adversaries, corrected for the choice among them (Bonferroni)."""
-    if not tests:
+def log10_p_of_best(log10_ps: Collection[float]) -> float:
+    """log10 p of the most telling of several tests, corrected for the choice among them (Bonferroni)."""
+    if not log10_ps:
         raise ValueError("the best of no adversaries is nobody")
-    return min(0.0, math.log(len(tests)) + min(test.log_p for test in tests))
+    return min(0.0, math.log10(len(log10_ps)) + min(log10_ps))
 
 
 def log_p_of_most_visible(outcomes: Sequence[PairOutcome], n_looks: int = 1) -> tuple[float, int]:

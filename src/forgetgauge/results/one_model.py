@@ -14,6 +14,7 @@ from forgetgauge.game.one_model import (
     TOP,
     ModelTest,
     group_epsilon,
+    log10_p_of_best,
     pairs_counted,
     point_epsilon,
     top_counted,
@@ -245,7 +246,7 @@ def counted_again(test: TestResult, found: OneModelResult) -> TestResult:
 def _judged(tests: Mapping[str, TestResult], basis: Basis, utility: dict[str, float]) -> ModelResult:
     level, blind = basis.level, basis.blind
     best = min(tests, key=lambda name: (tests[name].log10_p, name))
-    log10_p = min(0.0, math.log10(len(tests)) + tests[best].log10_p)
+    log10_p = _corrected(tests)
     log_p = log10_p * math.log(10)
     alone = resolution_of([(test.by, test.told) for test in tests.values()], basis.n_units, level)
     seen = alone if blind is None else alone + blind.missed
@@ -292,9 +293,7 @@ def blind_again(found: OneModelResult) -> BlindResult | None:
 def _judged_blind(
     tests: Mapping[str, TestResult], n_columns: int, alike: float | None, n_forget: int, n_unseen: int, level: float
 ) -> BlindResult:
-    log10_p = None
-    if tests:
-        log10_p = min(0.0, math.log10(len(tests)) + min(test.log10_p for test in tests.values()))
+    log10_p = _corrected(tests) if tests else None
     told_apart = log10_p is not None and _is_beyond_chance(log10_p * math.log(10), level)
     by = [RAW_POINTS] * (n_columns > 0) + [REFERENCES] * (alike is not None)
     missed = _missed(tests, n_columns, alike, (n_forget, n_unseen), 1 - level)
@@ -325,8 +324,13 @@ def _missed(
     return max(best_linear_advantage(limits[LINEAR], n_columns, *smaller), limits[FOREST])
 
 
+def _corrected(tests: Mapping[str, TestResult]) -> float:
+    """log10 p of the most telling test, corrected for the choice among them."""
+    return log10_p_of_best([test.log10_p for test in tests.values()])
+
+
 def _test_result(test: ModelTest) -> TestResult:
-    return TestResult(test.n_right, test.n_asked, test.advantage, test.log_p / math.log(10), test.by, test.told)
+    return TestResult(test.n_right, test.n_asked, test.advantage, test.log10_p, test.by, test.told)
 
 
 def _why_not_evaluable(blind: BlindResult) -> str:

@@ -167,11 +167,12 @@ def set_aside(path: Path, content: str, *beside: Path) -> Path | None:
     with writing(path):
         if not path.is_file() or _said(path.read_bytes()) == _said(content.encode("utf-8")):
             return None
-        number = next(n for n in itertools.count(1) if not _numbered(path, n).exists())
+        kept = free_name(path)
+        ending = kept.stem.removeprefix(path.stem)
         for each in (path, *beside):
             if each.is_file():
-                os.replace(each, _numbered(each, number))
-        return _numbered(path, number)
+                os.replace(each, each.with_stem(each.stem + ending))
+        return kept
 
 
 def _said(text: bytes) -> Any:
@@ -185,5 +186,6 @@ def _said(text: bytes) -> Any:
     return {key: value for key, value in record.items() if key not in ("environment", "sha256")}
 
 
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+def free_name(path: Path) -> Path:
+    """`evidence.json` -> `evidence-1.json`, or the first number of which there is no such file or folder."""
+    return next(free for n in itertools.count(1) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())

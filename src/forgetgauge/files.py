@@ -153,6 +153,13 @@ def write_whole(path: Path, content: str | bytes) -> None:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
+def write_into(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all, into a folder that is made where it is missing."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
+
+
 def refuse_other_kind(path: Path | None, *suffixes: str) -> None:
     """UserError where a file is there already and its name is of another kind: it is somebody's, and no earlier one."""
     if path is not None and path.is_file() and path.suffix.lower() not in suffixes:

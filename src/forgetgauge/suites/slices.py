@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forgetgauge.errors import UserError
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import write_into
 from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.results.made import MadeResult, StackResult
 from forgetgauge.results.record import GameResult, Result, lacks_pairs, read_result, role_of
@@ -113,10 +113,8 @@ def _written(
         FILE: joined.to_json(),
         RESULT: result.to_json(),  # last: until it is there, the two do not fit, and the page says so
     }
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
     for name, content in written.items():
-        write_whole(target / name, content)
+        write_into(target / name, content)
     return joined
 
 

@@ -7,7 +7,7 @@ the result, or is 1 minus one that does. All names are escaped by the template e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -123,22 +123,28 @@ def is_unchanged(page: bytes) -> bool:
 
 
 @cache
-def template(name: str) -> jinja2.Template:
-    """A page of this folder: whatever is put into it is escaped."""
+def template_of(room: str, name: str, **filters: Callable[..., object]) -> jinja2.Template:
+    """A template in the folder of `report` or of `suites`; whatever is put into it is escaped, but in Markdown."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("forgetgauge", "report"),
-        autoescape=True,
+        loader=jinja2.PackageLoader("forgetgauge", room),
+        autoescape=not name.endswith(".md.j2"),  # noqa: S701 - HTML is escaped, Markdown is no HTML
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    environment.filters.update(filters)
+    return environment.get_template(name)
+
+
+def template(name: str) -> jinja2.Template:
+    """A page of this folder, with the filters that write numbers and names."""
+    return template_of(
+        "report", name,
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         forget_set=forget_set, count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
         interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip
-    return environment.get_template(name)
 
 
 @dataclass(frozen=True)

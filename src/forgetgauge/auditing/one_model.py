@@ -98,7 +98,7 @@ def audit_one_model(
     file = read_audit_file(Path(path), made, requests=requests)
     split = made or _requested(file)
     audit = _Audit(file, split, adversaries, level, delta, origin=origin)
-    names = list(dict.fromkeys(file.outputs.method.tolist()))
+    names = file.outputs.methods
     tell, models = steps(progress, len(names)), {}
     for method in names:
         tell(f"testing {method}")
@@ -167,11 +167,11 @@ class _Audit:
         self.notes: list[str] = []
         self.origin = origin
         self.named: set[str] | None = None
-        first = self._rows(str(file.outputs.method[0]))
+        first = self._rows(file.outputs.methods[0])
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
         refuse_reversed(file)
-        for method in dict.fromkeys(file.outputs.method.tolist()):
+        for method in file.outputs.methods:
             refuse_copies(file, method, self._rows(method))
         if origin == DRAWN:  # of requests, that references tell F from T is what the blind test finds
             units = self._units(first)
@@ -188,7 +188,7 @@ class _Audit:
         self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
         self.blind = None
         if origin == REQUESTS:
-            rows = [self._rows(method) for method in dict.fromkeys(file.outputs.method.tolist())]
+            rows = [self._rows(method) for method in file.outputs.methods]
             self.blind = blind_test(file, rows, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:

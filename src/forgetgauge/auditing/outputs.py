@@ -71,6 +71,11 @@ class Outputs:
     def __len__(self) -> int:
         return len(self.side)
 
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods, in the order of the file."""
+        return list(dict.fromkeys(self.method.tolist()))
+
     def signals(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | None = None) -> Signals:
         """The logits of some rows as adversaries see them, with their places among the references' points."""
         assert self.logits is not None

@@ -32,6 +32,7 @@ from forgetgauge.results.verdict import (
     STILL_VISIBLE,
     resolution_on,
     verdict_on,
+    without_resolution,
 )
 from forgetgauge.wording import bound, counted, interval_basis, listed, plain, setting
 
@@ -292,7 +293,7 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )
     own = "; the tester’s own" if found.own_draw else ""
-    others = [f"{other} ({its.verdict.split(' at this')[0]})" for other, its in found.models.items() if other != name]
+    others = [f"{other} ({without_resolution(its.verdict)})" for other, its in found.models.items() if other != name]
     whole, elsewhere = dataclasses.asdict(found), ("models", "environment", "digests", "schema")
     return Tested(
         kind="one model",

@@ -34,7 +34,14 @@ from forgetgauge.results.assessed import (
 )
 from forgetgauge.results.decisions import pack_decisions, unpack_columns, unpack_decisions
 from forgetgauge.results.doubts import doubts, silence
-from forgetgauge.results.record import DiagnosticResult, GameDecisions, GameResult, MethodResult, StrongResult
+from forgetgauge.results.record import (
+    DiagnosticResult,
+    GameDecisions,
+    GameResult,
+    MethodResult,
+    StrongResult,
+    is_run,
+)
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.tuning import price_doubts, strength_doubts, strengths_left_out, tuning_result
@@ -80,7 +87,7 @@ def rules_of(spec: Mapping[str, Any], methods: Collection[str]) -> Rules:
         blind=[name for name in methods if is_blind(spec, name)],
         n_pilot=int((spec.get("until") or {}).get("pilot_pairs", 0)),
         drawn=f"{spec.get('by', 'point')}s",
-        is_drawn="data_digest" in spec,
+        is_drawn=is_run(spec),
     )
 
 

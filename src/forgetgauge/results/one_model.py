@@ -28,6 +28,7 @@ from forgetgauge.results.verdict import (
     NOT_EVALUABLE,
     STILL_VISIBLE,
     VERDICTS,
+    without_resolution,
 )
 from forgetgauge.wording import listed, plain
 
@@ -413,7 +414,7 @@ def silent_controls(found: OneModelResult) -> dict[str, str]:
         if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
     ]
     return {
-        name: f"{name}: the model from before the deletion is {found.models[name].verdict.split(' at this')[0]}, so "
+        name: f"{name}: the model from before the deletion is {without_resolution(found.models[name].verdict)}, so "
         f"the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, or "
         "these points were never learnt by heart."
         for name in names

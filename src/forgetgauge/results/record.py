@@ -5,6 +5,7 @@ At the end: which methods of a game are references (Retrain, None), which lack p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -328,6 +329,11 @@ def without_timings(record: Any) -> Any:
     if isinstance(record, dict):
         return {key: without_timings(value) for key, value in record.items() if key not in TIMINGS}
     return [without_timings(item) for item in record] if isinstance(record, list) else record
+
+
+def is_run(spec: Mapping[str, Any]) -> bool:
+    """Whether a game with this spec was played by a run, whose data are known; if not, an audit read a file."""
+    return "data_digest" in spec
 
 
 # -- who is who --------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from forgetgauge.game.one_model import (
     ranks_test,
     top_test,
 )
-from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.permutation import noise_floors
 
 N = 100
 """Points in F, and in T."""
@@ -143,7 +143,7 @@ def small_advantages(n_games: int) -> None:
         seen = np.zeros(3, dtype=int)
         for _ in range(n_games):
             outcomes = play(rng, k=k, advantage=advantage, spread=0.3)
-            p = noise_floor(outcomes, rng, 400).p_value
+            p = noise_floors([outcomes], rng, 400)[0].p_value
             log_ps = log_p_of_most_visible(outcomes)[0], twice_the_median(outcomes)
             seen += [p <= 0.05, *(log_p <= math.log(0.05) for log_p in log_ps)]
         print(f"| {k} | {advantage} | {' | '.join(map(str, seen))} |")

@@ -32,7 +32,7 @@ from forgetgauge.run.resolve import check_reads, resolve_adversary
 from forgetgauge.run.scheduler import N_LOSSES, Ending, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
-from forgetgauge.run.trying import try_all
+from forgetgauge.run.trial_round import try_all
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
 

@@ -25,8 +25,8 @@ from forgetgauge.report.erasure_record import (
     whole_statement,
     yaml_text,
 )
+from forgetgauge.report.erasure_test import OUTCOMES, what_was_tested
 from forgetgauge.report.every_eval_ever import RELATIONSHIPS
-from forgetgauge.report.tested import OUTCOMES, what_was_tested
 from forgetgauge.results.made import FailureResult
 from forgetgauge.results.record import AdversaryResult
 from forgetgauge.results.verdict import VERDICTS

@@ -25,10 +25,10 @@ from forgetgauge.auditing.blind import blind_test, digests_of
 from forgetgauge.auditing.checks import guessing
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
-from forgetgauge.auditing.playing import environment
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.reference_checks import refuse_copies, refuse_followers, refuse_knowing, refuse_reversed
 from forgetgauge.auditing.reference_scores import own_scores, reference_scores
+from forgetgauge.auditing.swap_pairs import environment
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
@@ -97,7 +97,7 @@ def audit_one_model(
         check_list(Path(points), made)
     file = read_audit_file(Path(path), made, requests=requests)
     split = made or _requested(file)
-    audit = _Audit(file, split, adversaries, level, delta, origin=origin)
+    audit = _OneModelAudit(file, split, adversaries, level, delta, origin=origin)
     names = file.outputs.methods
     tell, models = steps(progress, len(names)), {}
     for method in names:
@@ -150,7 +150,7 @@ def _requested(file: AuditFile) -> Draw:
     return Draw("points", "", sum(len(side) for side in sides), len(sides[0]), None, forget=sides[0], unseen=sides[1])
 
 
-class _Audit:
+class _OneModelAudit:
     """A checked file, the draw that it is judged by, and who plays."""
 
     def __init__(

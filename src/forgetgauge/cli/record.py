@@ -38,8 +38,8 @@ def record(
 ) -> None:
     """Make the record of an erasure test: a page to file, in-toto statements, a block for a model card."""
     from forgetgauge.report.erasure_record import Stated, record_files
+    from forgetgauge.report.erasure_test import what_was_tested
     from forgetgauge.report.every_eval_ever import RELATIONSHIPS
-    from forgetgauge.report.tested import what_was_tested
     from forgetgauge.results.reading import at_its_word, read_either
     from forgetgauge.results.record import Result
     from forgetgauge.store.runfolder import RunFolder

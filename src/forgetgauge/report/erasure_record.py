@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetgauge.errors import UserError
+from forgetgauge.report.erasure_test import Tested
 from forgetgauge.report.every_eval_ever import every_eval_ever, why_not
 from forgetgauge.report.formats import escaped_for_markdown
 from forgetgauge.report.html import template
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.tested import Tested
 
 MOST_LETTERS = {"--asked": 600, "--by": 200}
 """So that the page stays one page."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from forgetgauge.report.erasure_test import Tested
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.tested import Tested
 
 SCHEMA_VERSION = "0.2.2"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")

@@ -15,6 +15,7 @@ from types import MappingProxyType
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.report.certificates import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.downloads import downloads_of
 from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
 from forgetgauge.report.markers import markers_of
@@ -30,7 +31,6 @@ from forgetgauge.report.picture import (
 from forgetgauge.report.queries import StrongView, played_by_all, strong_view
 from forgetgauge.report.settings import ACCURACIES, settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
-from forgetgauge.report.stated import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.strengths import (
     frontier_rows,
     is_frontier,
@@ -168,7 +168,7 @@ class Differences:
 
 
 @dataclass(frozen=True)
-class Frontier:
+class ShownFrontier:
     """Every method along its strength."""
 
     headline: str
@@ -181,7 +181,7 @@ class Frontier:
     """What the strengths chosen by price came to, where the page has not said so above."""
 
 
-def _frontier(result: Result) -> Frontier | None:
+def _frontier(result: Result) -> ShownFrontier | None:
     """Of a run that played methods along their strengths, which is of one game."""
     game = result.games[0]
     if len(result.games) > 1 or not is_frontier(game):
@@ -190,7 +190,7 @@ def _frontier(result: Result) -> Frontier | None:
     picture, n_left = drawn or (None, 0)
     is_told = price_line(without_variants(result).games[0]) is not None
     price = None if is_told else price_line(game)
-    return Frontier(
+    return ShownFrontier(
         map_headline(game), game.utility_name, picture, map_legend(game, n_left), frontier_rows(game), price
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from forgetgauge.report.picture import Scale, magnitude, quality_scale
 from forgetgauge.results.record import GameResult, MethodResult, by_quality, role_of
-from forgetgauge.results.where import PartResult, RocResult
+from forgetgauge.results.roc_and_parts import PartResult, RocResult
 from forgetgauge.wording import bracket, counted, listed, percent, plain
 
 MOST_MARKS = 24

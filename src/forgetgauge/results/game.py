@@ -43,11 +43,11 @@ from forgetgauge.results.record import (
     is_run,
 )
 from forgetgauge.results.rivals import Rivals
+from forgetgauge.results.roc_and_parts import RocResult, part_results, roc_result
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.tuning import price_doubts, strength_doubts, strengths_left_out, tuning_result
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
-from forgetgauge.results.where import RocResult, part_results, roc_result
 from forgetgauge.wording import counted, listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics", "tuning")

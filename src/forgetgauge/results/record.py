@@ -15,8 +15,8 @@ from forgetgauge.files import write_whole
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.records import Record, read_record
 from forgetgauge.results.made import FailureResult, MadeResult, StackResult
-from forgetgauge.results.spec_read import refuse_odd_spec
-from forgetgauge.results.where import PartResult, RocResult
+from forgetgauge.results.roc_and_parts import PartResult, RocResult
+from forgetgauge.results.spec_checks import refuse_odd_spec
 
 SCHEMA = 5
 TIMINGS = frozenset({"seconds", "total_seconds", "sha256", *PROVENANCE})

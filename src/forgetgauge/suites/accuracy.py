@@ -24,7 +24,7 @@ from forgetgauge.records import Record
 from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
-from forgetgauge.suites.asked import refuse_download
+from forgetgauge.suites.availability import refuse_download
 from forgetgauge.suites.paper import text_values
 from forgetgauge.suites.records import read_strictly
 from forgetgauge.wording import seconds

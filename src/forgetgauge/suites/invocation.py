@@ -31,7 +31,7 @@ from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.stages import is_open
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.asked import is_of, refuse_download
+from forgetgauge.suites.availability import is_of, refuse_download
 from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family

@@ -16,6 +16,7 @@ from forgetgauge.report.html import template_of
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
+from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
@@ -31,7 +32,6 @@ from forgetgauge.suites.pictures import (
 )
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
-from forgetgauge.suites.spent import device_name, duration, totals
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
 from forgetgauge.suites.summary import in_a_minute
 from forgetgauge.suites.tables import OUTLINES

@@ -21,7 +21,7 @@ from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.results.made import MadeResult, StackResult
 from forgetgauge.results.record import GameResult, Result, lacks_pairs, read_result, role_of
 from forgetgauge.results.verified import refuse_differing
-from forgetgauge.suites.asked import is_of
+from forgetgauge.suites.availability import is_of
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.invocation import NOT_ASKED, read_invocations
 from forgetgauge.suites.paper import in_column, table_name

@@ -24,8 +24,8 @@ from forgetgauge.errors import DiskFull, UserError, line_of
 from forgetgauge.plan.jobs import Kind
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
 from forgetgauge.run.cluster import errand
-from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.connection import Connection, connected
+from forgetgauge.run.cluster.demand import Asked, Demand
 from forgetgauge.run.cluster.environment import environment
 from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named

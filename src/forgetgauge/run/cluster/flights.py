@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetgauge.run.assignments import Assignment
-from forgetgauge.run.cluster.asked import Demand
+from forgetgauge.run.cluster.demand import Demand
 from forgetgauge.run.cluster.nodes import Node
 from forgetgauge.store.objects import Receipt
 

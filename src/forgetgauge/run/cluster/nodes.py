@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.run.cluster.asked import Demand
+from forgetgauge.run.cluster.demand import Demand
 from forgetgauge.wording import listed
 
 LOOK_EVERY_S = 2.0

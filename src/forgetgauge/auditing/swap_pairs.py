@@ -34,10 +34,10 @@ from forgetgauge.provenance import provenance
 from forgetgauge.report.interactive import Result
 from forgetgauge.results import record
 from forgetgauge.results.assessed import diagnostic_result
-from forgetgauge.results.doubts import Evidence, doubts
+from forgetgauge.results.doubts import MarginEvidence, doubts
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
-from forgetgauge.results.where import RocResult, roc_result
+from forgetgauge.results.roc_and_parts import RocResult, roc_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
@@ -71,7 +71,9 @@ def audit_file(
     refuse_copied_sides(file, rounds)
     declared = adversaries_of(file, adversaries)
     tell = steps(progress, 2 * len(rounds) + 3)  # each method is attacked, then judged; `judge` says three things more
-    result = Result.of(_Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result())
+    result = Result.of(
+        _SwapPairAudit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result()
+    )
     tell("done")
     for line in result.games[0].warnings:
         warnings.warn(line, DoubtfulResult, stacklevel=3)
@@ -93,7 +95,7 @@ def keep_audit(result: Result, out: Path) -> Path | None:
 
 
 @dataclass(frozen=True)
-class _Audit:
+class _SwapPairAudit:
     """A checked file and who plays against it."""
 
     file: AuditFile
@@ -159,9 +161,9 @@ class _Audit:
         """What ranks of margins show, where there are margins."""
         return doubts({method: self._evidence(method) for method in methods})
 
-    def _evidence(self, method: str) -> Evidence:
+    def _evidence(self, method: str) -> MarginEvidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]
-        return Evidence(
+        return MarginEvidence(
             self.adversaries,
             [played.pair for played in rounds],
             list(outcomes.values()),

@@ -78,7 +78,7 @@ def _place_of_odd(value: Any) -> str | None:
 
 
 def shallow(value: NestedT, deepest: int) -> NestedT:
-    """The same, unless its tables are so deep that nobody can have meant it."""
+    """`value` unchanged; ValueError if it is nested deeper than `deepest`."""
     level: list[Any] = [value]
     for _ in range(deepest + 1):
         inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]

@@ -83,7 +83,7 @@ class Adversaries:
         return [*self.catalogue, *own, *([OWN_DECISIONS] if self.file.outputs.decision is not None else [])]
 
     def without(self, names: Collection[str]) -> Adversaries:
-        """Those of the catalogue that have other names."""
+        """The same class of adversaries without those of the catalogue that have these names."""
         return Adversaries(self.file, {name: one for name, one in self.catalogue.items() if name not in names})
 
     def fitted_for(self, method: str) -> list[FittedAdversary]:
@@ -272,7 +272,7 @@ def _points(panel: Panel) -> Ints:
 
 
 def _points_of_rows(shadows: ShadowRows, rows: Ints) -> Ints:
-    """The same of rows in the file's own order."""
+    """Which point each of these rows is of, the rows being in the file's own order."""
     models = models_alike(shadows, rows)
     points = np.arange(len(rows))
     for mine in models or ():

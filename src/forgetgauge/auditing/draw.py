@@ -48,7 +48,7 @@ class Draw(Record):
     """The column that groups or pairs the points."""
     seed: str | None = None
     seed_from: str | None = None
-    """Whose the seed is."""
+    """Who gave the seed."""
     forget: list[str] | None = None
     """The points of F; None before there is a seed."""
     unseen: list[str] | None = None
@@ -225,8 +225,8 @@ def make_draw(
 
 
 def plain_name(name: str) -> str:
-    """Without what people, and tables, write now so, now so: capitals, the encoding of accents, blanks at the ends,
-    zeros at the beginning, and the .0 of whole numbers."""
+    """The name in one spelling, without what people and tables write in different ways: capitals, the encoding of
+    accents, blanks at the ends, zeros at the beginning, and the .0 of whole numbers."""
     plain = unicodedata.normalize("NFKC", name).casefold().strip()
     return re.sub(r"^([0-9]+)\.0+$", r"\1", plain).lstrip("0")
 

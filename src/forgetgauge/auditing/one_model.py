@@ -291,7 +291,7 @@ class _OneModelAudit:
         return [*((name, None, score) for name, score in self._scores(rows).items()), *found]
 
     def _scores(self, rows: Ints) -> dict[str, Floats]:
-        """Those that are tested by their ranks: they need no threshold."""
+        """Name -> (n,) the scores that are tested by their ranks and need no threshold."""
         own = own_scores(self.file, rows, READINGS) if self.file.shadows is None else {}
         scores = own | reference_scores(self.file, rows)
         if self.named is None:
@@ -329,7 +329,7 @@ class _OneModelAudit:
 
 
 def _is_constant(answers: Bools | Floats | None) -> bool:
-    """So are those of who says nothing."""
+    """Whether all answers are equal; missing answers count as constant."""
     return answers is None or bool((answers == answers[0]).all())
 
 
@@ -349,7 +349,7 @@ def _means_test(score: Floats, in_forget: Bools, group: Ints) -> ModelTest:
 
 
 def _above_its_partner(score: Floats, pair: Ints) -> Bools:
-    """Who has the larger score of its pair; of equal ones nobody."""
+    """For each point, whether it scores higher than its partner; False for both on a tie."""
     order = np.argsort(pair, kind="stable")
     first, second = order[::2], order[1::2]
     says: Bools = np.zeros(len(score), dtype=np.bool_)

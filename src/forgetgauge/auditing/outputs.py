@@ -65,7 +65,7 @@ class Outputs:
     """P_D in any scale; 1 everywhere where the file has no weights."""
     logits: npt.NDArray[np.float32] | None
     scores: Mapping[str, npt.NDArray[np.float64]]
-    """Those of OWN_SCORES that the file has, as they stand there."""
+    """0 everywhere where the file has no labels."""
     decision: npt.NDArray[np.bool_] | None
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class ShadowRows:
     """The method whose adversaries are fitted on the row; None where all rows serve all methods."""
     logits: npt.NDArray[np.float32] | None
     scores: Mapping[str, npt.NDArray[np.float64]]
-    """As in the rows of the game."""
+    """The columns of OWN_SCORES that the shadow rows have, as they stand there."""
 
     def of_method(self, method: str) -> npt.NDArray[np.int64]:
         """The rows that serve a method."""

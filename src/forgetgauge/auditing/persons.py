@@ -26,7 +26,7 @@ _ROWS = {
 }
 """Beginning of a block's columns -> those that must be the same for all records of a person under one model."""
 _MODEL = {"": ("method", "pair", "side", "seed"), "shadow_": _ROWS["shadow_"][:2], "reference_": ("reference_model",)}
-"""The same -> what tells its models apart."""
+"""The beginning of a block's columns -> the columns that tell its models apart."""
 
 
 def as_drawn(raw: Raw, draw: Draw, source: str) -> Raw:

@@ -126,7 +126,7 @@ class _SwapPairAudit:
 
     @property
     def adversaries(self) -> Sequence[str]:
-        """Of the catalogue, or the columns of decisions and scores."""
+        """Names of those of the catalogue, then of the file's own scores and decisions."""
         return self.declared.names
 
     @cached_property
@@ -215,7 +215,7 @@ class _SwapPairAudit:
         return {name: values for name, (values, _) in self._columns.items()}
 
     def codes(self, method: str, pair: Any) -> dict[str, Codes]:
-        """As the rows of the first model say."""
+        """The codes of each column, read from the rows of the first model."""
         (rows,) = (played.rows[0, 0] for played in self.rounds[method] if played.pair == pair)
         return {name: codes[rows] for name, (_, codes) in self._columns.items()}
 
@@ -285,7 +285,7 @@ def _digest(decisions: Mapping[str, Sequence[npt.NDArray[np.bool_]]]) -> str:
 
 
 def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
-    """Of all that the file has: F and T of both sides."""
+    """Accuracy on all points that the file has: F and T of both sides."""
     if file.outputs.logits is None:
         return {}
     right: npt.NDArray[np.bool_] = predicted(file.outputs.logits) == file.outputs.label
@@ -299,7 +299,7 @@ def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
 
 
 def environment() -> dict[str, str]:
-    """Of the machine that an audit was done on."""
+    """Facts about the machine and the program that the audit was done with."""
     return {
         **provenance(),
         "forgetgauge": VERSION,

@@ -24,9 +24,9 @@ class File:
     n_bytes: int | None = None
     """Unpacked; None where it is not known."""
     sha256: str | None = None
-    """Of the unpacked content."""
+    """SHA-256 of the unpacked content."""
     n_lines: int | None = None
-    """Of a text file, empty ones not counted."""
+    """Lines of a text file, empty ones not counted."""
     packable: bool = False
     """Whether the same file compressed, with `.gz` after its name, does as well."""
 

@@ -89,7 +89,7 @@ class PairOutcome:
 
     @property
     def sides(self) -> tuple[Bools, Bools]:
-        """Who is in F, and who is in T; (2k,) each."""
+        """(2k,) each: which points are in F of the first side, and which are in F of the second."""
         return self.in_forget, ~self.in_forget
 
     @property
@@ -143,7 +143,7 @@ class Grouped:
         return np.clip(means, values.min(initial=0), values.max(initial=0))  # weighted means can be off by rounding
 
     def outcome(self, differences: Floats, decisions: Bools | None = None) -> PairOutcome:
-        """Of (n_points, n_adversaries) differences."""
+        """The pair's outcome, from (n_points, n_adversaries) differences."""
         return PairOutcome(self.means(differences), *self.of_groups, decisions, self)
 
 

@@ -22,9 +22,9 @@ from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_fl
 _LARGEST_TABLE = 1e9
 """Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
 _CANDIDATES = 20
-"""Of so many answers to models of a game the exact p is computed."""
+"""In a game, the exact p is computed for this many answers about a model: those that are furthest from chance."""
 _CANDIDATES_OF_GROUPS = 3
-"""And of so many where groups were drawn, of which it takes about a second."""
+"""The same where groups were drawn, where one such p takes about a second."""
 ANSWERS, RANKS, TOP, PAIRS, GROUPS = "answers", "ranks", "top", "pairs", "groups"
 """Kinds of tests: of answers about a half, of the ranks of scores, of the largest scores alone, of pairs, of groups."""
 _FINEST = 60
@@ -83,7 +83,7 @@ def _of_half(in_both: int, n_said: int, n_forget: int, n_unseen: int) -> ModelTe
 
 
 def _told_by(share: float) -> float:
-    """Of answers of which this share is "forgotten"."""
+    """`told` of answers of which this share is "forgotten": 1 where it is a half, 0 where all answers are equal."""
     return 4 * share * (1 - share)
 
 
@@ -103,7 +103,7 @@ def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
 
 
 def top_counted(n_right: int, n_top: int, n_forget: int, n_unseen: int) -> ModelTest:
-    """The same by the number of points of F among the largest scores."""
+    """The test of the largest scores, from the number of points of F among them."""
     found = _of_half(n_right, n_top, n_forget, n_unseen)
     return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below, TOP)
 

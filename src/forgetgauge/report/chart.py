@@ -97,7 +97,7 @@ def comparison_chart(results: Mapping[str, Result]) -> Chart:
 
 
 def _forest_rows(result: Result, before: str = "") -> list[Row]:
-    """Of all methods that have a Q, highest first, game by game."""
+    """A row for each method that has a Q, highest first, game by game."""
     return [
         Row(
             f"{before}{name}" + ("" if result.sweep is None else f", {setting(game.value)}"),

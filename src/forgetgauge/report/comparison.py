@@ -37,7 +37,7 @@ def _results(named: Named) -> list[tuple[str, Result]]:
 
 
 def differences_of(named: Named) -> list[SharedDifference]:
-    """Of results of swap pairs; evidence from one model has none."""
+    """Differences between results of swap pairs; evidence from one model has none."""
     return shared_differences(_results(named))
 
 

@@ -90,7 +90,7 @@ class Tested:
     warnings: list[str]
     environment: dict[str, str]
     data: str
-    """Of which data it is."""
+    """The data that the test is about."""
     digests: dict[str, str]
     """What it was computed from -> SHA-256."""
     settings: dict[str, Any]

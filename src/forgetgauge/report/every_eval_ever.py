@@ -13,7 +13,7 @@ from forgetgauge.report.meaning import meaning
 
 SCHEMA_VERSION = "0.2.2"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
-"""Of the tester to whoever made the model."""
+"""What the tester may be to whoever made the model."""
 
 
 def why_not(test: Tested, model_id: str | None, by: str | None, relationship: str | None) -> str | None:

@@ -58,7 +58,7 @@ def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def why_no_quality(method: MethodResult) -> str:
-    """Of a method without Q."""
+    """Why a method has no Q."""
     return "nothing measured" if method.n_pairs else "no pair completed"
 
 

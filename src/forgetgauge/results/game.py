@@ -301,7 +301,7 @@ class _StoredGame:
 
 
 def game_result(view: GameView, progress: Callable[[str], None] = lambda _: None) -> GameResult:
-    """Of the methods and adversaries whose jobs are done."""
+    """The result of a game, from the methods and adversaries whose jobs are done."""
     game = view.game
     n_retain, n_forget = game.sizes
     spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}

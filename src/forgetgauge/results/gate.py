@@ -42,9 +42,9 @@ class Conditions:
     max_utility_loss: float | None = None
     """So much less accurate than Retrain and than None at most."""
     methods: Sequence[str] = ()
-    """Who is judged; without names, everyone but the references."""
+    """The methods that are judged; without names, all but the references."""
     adversaries: Sequence[str] = ()
-    """Who must have played."""
+    """The adversaries that must have played."""
 
 
 @dataclass(frozen=True)

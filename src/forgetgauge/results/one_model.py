@@ -46,7 +46,7 @@ REQUESTS_REST_ON = {
     "settings": "hyper-parameters and the choice of the checkpoint took no account of F and T",
     "validation": RESTS_ON["validation"],
 }
-"""The same where F was not drawn, but asked for."""
+"""What the test takes for granted where F was not drawn, but asked for."""
 INSTEAD = (
     "Instead: choose for each point of F a matched one that no training saw, or draw a half at random before the next "
     "training (forgetgauge draw)."
@@ -59,13 +59,13 @@ DRAWN, REQUESTS = "drawn", "requests"
 FROM_BEFORE = ("before", "original", "none")
 """What a model is called, in any case of letters, that is tested as it was before the deletion."""
 CONTROL_SEEN = "the model from before the deletion is still visible"
-"""What is asked of it, so that something is shown by those that are not."""
+"""The check on that model: only where it holds do models that are not visible show anything."""
 RAW_POINTS, REFERENCES = "raw points", "reference models"
 """By what F and T are compared without the model."""
 LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
 """Tests by raw points are called by the classifier and the half that it was tested on."""
 MOST_COUNTED = 10_000_000
-"""A stranger's file may state any number; so many answers are computed again at most."""
+"""Most answers that are computed again, since a file from elsewhere may state any number of them."""
 LEAST_ALIKE = 0.3
 """Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
 
@@ -103,7 +103,7 @@ class ModelResult(Record):
     best: str
     """The adversary whose answers are least like chance."""
     log10_p: float
-    """Of its p, corrected for the choice among all of them."""
+    """One of VERDICTS in results.verdict."""
     epsilon: float | None
     """With the stated confidence, any (ε, δ)-certified removal of all of F together has at least this ε; None of
     requests, where it would count what F and T differ by themselves as if the model remembered it."""
@@ -157,7 +157,7 @@ class OneModelResult(Record):
     """SHA-256 of the list of points that was drawn from."""
     seed: str
     seed_from: str
-    """Whose the seed of the draw is."""
+    """Who gave the seed of the draw."""
     own_draw: bool
     """Whether the tester drew alone, so that nobody else can know that the draw was not repeated."""
     digests: dict[str, str]
@@ -423,7 +423,7 @@ def silent_controls(found: OneModelResult) -> dict[str, str]:
 
 
 def warnings_on(found: OneModelResult) -> list[str]:
-    """Those that are stored, and what follows from the verdicts."""
+    """The warnings that are stored, and those that follow from the verdicts."""
     return list(dict.fromkeys([*found.warnings, *silent_controls(found).values()]))
 
 

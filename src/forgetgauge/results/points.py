@@ -41,7 +41,7 @@ class VisiblePoint:
 
 @dataclass(frozen=True)
 class VisiblePoints:
-    """Of one method and its strongest adversary."""
+    """What one method shows of single points to its strongest adversary."""
 
     method: str
     adversary: str
@@ -84,7 +84,7 @@ def chance_of(n_told: Ints, least: int) -> Floats:
 
 
 class _Counts:
-    """Of every point of D, over all pairs of models."""
+    """What an adversary said of every point of D, counted over all pairs of models."""
 
     def __init__(self, view: GameView, method: str, adversary: str, turned: bool) -> None:
         n = len(view.weight)

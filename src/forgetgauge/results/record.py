@@ -64,9 +64,9 @@ class AdversaryResult(Record):
     """Signed advantage of each swap pair, averaged over its seeds."""
     diagnostics: DiagnosticResult | None = None
     strong: list[StrongResult] = field(default_factory=list)
-    """The same adversary with more queries."""
+    """What the same adversary finds with more queries."""
     roc: RocResult | None = None
-    """Of the method's strongest adversary, where it has scores."""
+    """ROC curve of the method's strongest adversary, where it has scores."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TuningResult(Record):
     chosen: int | float
     """The strongest value whose bound is within the price; the weakest that was tried where none is."""
     price: float
-    """Of utility: 0.01 is a point of accuracy."""
+    """The most utility that the strength may cost: 0.01 is a point of accuracy."""
     holds: bool
     """Whether the chosen value keeps within the price."""
     against: str
@@ -123,7 +123,7 @@ class WorstPairResult(Record):
     pair: int
     """Which pair: its place in `by_pair`, from 0."""
     adversary: str
-    """Who saw most there."""
+    """The adversary that saw most there."""
     noise_floor: float | None = None
     """95 % of relabellings have no pair with a larger |advantage| than this; None in results of earlier versions."""
 
@@ -150,7 +150,7 @@ class MethodResult(Record):
     """The adversary with the largest |advantage|."""
     by_adversary: dict[str, AdversaryResult]
     p_value: float | None
-    """Of “no different from Retrain”, by relabelling F ∪ T."""
+    """p of “no different from Retrain”, by relabelling F ∪ T."""
     noise_floor: float | None
     """95 % of relabellings give a smaller max |advantage| than this: below it, an advantage may be chance."""
     n_pairs: int
@@ -197,7 +197,7 @@ class NoiseFloorResult(Record):
     """What advantage chance alone gives in this game, from the method that knows nothing of F where there is one."""
 
     method: str
-    """Whose models it was computed with."""
+    """The method whose models it was computed with."""
     mean: float
     """Mean of max |advantage| over relabellings."""
     q95: float
@@ -227,7 +227,7 @@ class PairDecisions(Record):
     n_points: int
     seeds: int
     in_forget: str
-    """Who is in F of the first side: bits, deflated, base64."""
+    """(points,) whether each is in F of the first side: bits, deflated, base64."""
     decisions: str
     """Bits of (sides, seeds, points, adversaries, methods)."""
     weight: str | None = None

@@ -33,7 +33,7 @@ class SharedDifference:
     """The name of one result."""
     second: str
     value: Any
-    """Of the sweep; None without one."""
+    """The value of the sweep; None without one."""
     difference: float
     """Q in the second result minus Q in the first (plug-in)."""
     interval: tuple[float, float]
@@ -121,7 +121,7 @@ def shared_differences(results: Sequence[tuple[str, Result]]) -> list[SharedDiff
 
 
 def _same_games(one: Result, other: Result) -> list[tuple[GameResult, GameResult]]:
-    """Those whose pairs were drawn alike, of the same points."""
+    """The games of both results whose pairs were drawn alike, of the same points."""
     both = zip(one.games, other.games, strict=False)
     return [
         (game, again)

@@ -125,7 +125,7 @@ class GameView:
         return arrays[name]
 
     def points_of(self, pair: int) -> tuple[Bools, Floats]:
-        """Of the pair's points: who is in F of the first side, and P_D."""
+        """(n_points,) each, for the pair's points: whether in F of the first side, and P_D."""
         if pair not in self._points:
             drawn = self.pair(pair)
             if len(self.weight) <= drawn.points.max():

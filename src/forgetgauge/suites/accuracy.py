@@ -43,7 +43,7 @@ class Trained(Record):
     """The models of one kind."""
 
     accuracies: list[float]
-    """Of each model, on the test set."""
+    """The accuracy of each model on the test set."""
     wall_s: float
     device: str
     engine: str

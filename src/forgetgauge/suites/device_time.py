@@ -36,7 +36,7 @@ class Spent:
     device: str
     """`cuda: NVIDIA H200`, `cpu`."""
     seconds: float
-    """Of the device; of a processor, summed over its processes."""
+    """Seconds that the device was in use; of a processor, the sum over its processes."""
     spans: tuple[Span, ...] = ()
     """When it had the device, perhaps not alone, as far as that is known."""
 

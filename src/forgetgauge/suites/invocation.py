@@ -49,7 +49,7 @@ class Planned:
 
     columns: list[TableColumn]
     campaign: Campaign
-    """Of these columns, in their order."""
+    """The campaign of these columns, in their order."""
     not_run: dict[str, str]
     before: list[tuple[TableColumn, Graph]]
     """Columns that are not asked for, but were finished in an earlier invocation: the table has them all the same."""

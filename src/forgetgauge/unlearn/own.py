@@ -130,7 +130,7 @@ class _Batch(list[Tensor]):
 
     @staticmethod
     def of(samples: list[tuple[Tensor, ...]]) -> _Batch:
-        """Of single points."""
+        """A batch from single points."""
         return _Batch(default_collate(samples))
 
     def __getitem__(self, key: Any) -> Any:

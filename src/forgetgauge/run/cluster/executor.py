@@ -139,7 +139,7 @@ class Ray:
         return self._n_busy[bool(demand.gpu)] < slots + 1 + slots // 4
 
     def n_workers(self, assignment: Assignment) -> int:
-        """As many as all machines have room for."""
+        """As many workers as all machines have room for."""
         return max(1, self._nodes.slots(self._demand(assignment.jobs[0].kind)))
 
     @property
@@ -151,7 +151,7 @@ class Ray:
 
     @property
     def crew(self) -> str:
-        """Who works, for people."""
+        """The machines at work, in words."""
         return str(self._nodes)
 
     @property

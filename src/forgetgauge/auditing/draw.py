@@ -17,7 +17,7 @@ import secrets
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -113,18 +113,7 @@ def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: st
         unseen = [point for unit in chosen[made.n_forget :] for point in members[unit]]
     units = None if made.kind == "points" else {point: points[point] for point in (*forget, *unseen)}
     source = seed_from.strip() if seed_from and seed_from.strip() else UNNAMED
-    return Draw(
-        made.kind,
-        made.commitment,
-        made.n_units,
-        made.n_forget,
-        made.by,
-        seed,
-        source,
-        sorted(forget),
-        sorted(unseen),
-        units,
-    )
+    return replace(made, seed=seed, seed_from=source, forget=sorted(forget), unseen=sorted(unseen), unit_of=units)
 
 
 def _is_ungrouped(units: Mapping[str, str]) -> bool:

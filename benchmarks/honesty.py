@@ -22,7 +22,7 @@ from scipy import special
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.bounds import tight_epsilon_floor
 from forgetgauge.game.intervals import MIN_PAIRS, advantage_floor, lower_bounds
-from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.permutation import noise_floors
 from forgetgauge.game.quality import bounded_quality_interval, cross_fit, cross_fit_pairs, supremum_interval
 from forgetgauge.results.doubts import is_copy
 
@@ -157,7 +157,7 @@ def false_alarms(n_pairs: int, n_games: int) -> tuple[float, float]:
     rows = []
     for _ in range(n_games):
         outcomes = decided_pairs(8, n_pairs, 20, rng)
-        found = noise_floor(outcomes, rng, 400)
+        (found,) = noise_floors([outcomes], rng, 400)
         worst = max(np.abs(outcome.advantage).max() for outcome in outcomes)
         rows.append((found.p_value <= 0.05, worst > found.pair_q95 + 1e-12))
     p, worst = np.mean(rows, axis=0)

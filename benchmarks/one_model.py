@@ -20,16 +20,17 @@ from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.bounds import least_epsilon, tight_epsilon_floor
 from forgetgauge.game.intervals import advantage_floor
 from forgetgauge.game.one_model import (
+    ModelTest,
     group_epsilon,
     groups_test,
     half_test,
-    log_p_of_best,
+    log10_p_of_best,
     log_p_of_most_visible,
     pairs_test,
     ranks_test,
     top_test,
 )
-from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.permutation import noise_floors
 
 N = 100
 """Points in F, and in T."""
@@ -99,6 +100,11 @@ def play(rng: np.random.Generator, *, k: int = N, spread: float = 0.0, advantage
     return outcomes
 
 
+def log_p_of_best(tests: list[ModelTest]) -> float:
+    """ln p of the most telling test, corrected for the choice."""
+    return math.log(10) * log10_p_of_best([test.log10_p for test in tests])
+
+
 def twice_the_median(outcomes: list[PairOutcome]) -> float:
     """ln p of all models by the other rule that holds however they depend on each other."""
     each = [
@@ -137,7 +143,7 @@ def small_advantages(n_games: int) -> None:
         seen = np.zeros(3, dtype=int)
         for _ in range(n_games):
             outcomes = play(rng, k=k, advantage=advantage, spread=0.3)
-            p = noise_floor(outcomes, rng, 400).p_value
+            p = noise_floors([outcomes], rng, 400)[0].p_value
             log_ps = log_p_of_most_visible(outcomes)[0], twice_the_median(outcomes)
             seen += [p <= 0.05, *(log_p <= math.log(0.05) for log_p in log_ps)]
         print(f"| {k} | {advantage} | {' | '.join(map(str, seen))} |")

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 import forgetgauge
 from forgetgauge.auditing import audit_one_model, make_draw
 from forgetgauge.auditing.draw import OWN_SEED, Draw, read_draw
-from forgetgauge.auditing.one_model import _Audit
+from forgetgauge.auditing.one_model import _OneModelAudit
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
@@ -420,7 +420,7 @@ def test_whom_a_score_calls_forgotten_does_not_depend_on_how_many_points_the_dra
     said = []
     for some in combinations("012345", 3):
         sides = [[name for name, who in points if (who in some) == chosen] for chosen in (True, False)]
-        audit = _Audit(
+        audit = _OneModelAudit(
             read_audit_file(tmp_path / "file.npz", replace(made, forget=sides[0], unseen=sides[1])), made, None, 0.95, 0
         )
         rows = np.argsort(audit.file.outputs.point.astype(str), kind="stable")

@@ -73,7 +73,7 @@ def unknown_name(what: str, name: str, valid: Iterable[str]) -> str:
 # -- what others' code raised ------------------------------------------------------------------------------------------
 
 LONGEST = 1000
-"""Characters of an exception's text that are told."""
+"""Most characters of an exception's text that are shown."""
 
 
 def text_of(error: BaseException) -> str:

@@ -78,7 +78,7 @@ def _place_of_odd(value: Any) -> str | None:
 
 
 def shallow(value: NestedT, deepest: int) -> NestedT:
-    """The same, unless its tables are so deep that nobody can have meant it."""
+    """`value` unchanged; ValueError if it is nested deeper than `deepest`."""
     level: list[Any] = [value]
     for _ in range(deepest + 1):
         inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
@@ -153,6 +153,13 @@ def write_whole(path: Path, content: str | bytes) -> None:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
+def write_into(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all, into a folder that is made where it is missing."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
+
+
 def refuse_other_kind(path: Path | None, *suffixes: str) -> None:
     """UserError where a file is there already and its name is of another kind: it is somebody's, and no earlier one."""
     if path is not None and path.is_file() and path.suffix.lower() not in suffixes:
@@ -167,11 +174,12 @@ def set_aside(path: Path, content: str, *beside: Path) -> Path | None:
     with writing(path):
         if not path.is_file() or _said(path.read_bytes()) == _said(content.encode("utf-8")):
             return None
-        number = next(n for n in itertools.count(1) if not _numbered(path, n).exists())
+        kept = free_name(path)
+        ending = kept.stem.removeprefix(path.stem)
         for each in (path, *beside):
             if each.is_file():
-                os.replace(each, _numbered(each, number))
-        return _numbered(path, number)
+                os.replace(each, each.with_stem(each.stem + ending))
+        return kept
 
 
 def _said(text: bytes) -> Any:
@@ -185,5 +193,6 @@ def _said(text: bytes) -> Any:
     return {key: value for key, value in record.items() if key not in ("environment", "sha256")}
 
 
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+def free_name(path: Path) -> Path:
+    """`evidence.json` -> `evidence-1.json`, or the first number of which there is no such file or folder."""
+    return next(free for n in itertools.count(1) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())

@@ -20,7 +20,7 @@ class Progress:
     doing: str = ""
     """What was finished or begun last, for people."""
     crew: str = ""
-    """Who works, and how fast, where the executor says so."""
+    """The workers and their speed, where the executor says so."""
 
 
 Watch = Callable[[Progress], None]
@@ -40,4 +40,4 @@ def steps(watch: Watch, n_steps: int) -> Callable[[str], None]:
 
 
 def unwatched(_: Progress) -> None:
-    """Nobody looks."""
+    """Ignores progress."""

@@ -20,7 +20,7 @@ PROVENANCE = ("date", "command", "commit", "cpu")
 
 
 def provenance() -> dict[str, str]:
-    """Of what is being made now."""
+    """When, by which command, from which commit and on which processor a thing is being made."""
     return dict(zip(PROVENANCE, (now(), command_line(), commit(), processor()), strict=True))
 
 

@@ -59,7 +59,7 @@ def interval_basis(basis: str | None, kind: str) -> str:
 
 
 def intervals_are_for(basis: str, kind: str) -> str:
-    """The same as a sentence."""
+    """What the intervals are for, as a sentence."""
     if basis != "over pairs":
         return "Intervals are for these models only: another split or training may differ by more."
     holds = "assuming that pairs are roughly normal" if kind == "student" else "whatever the distribution of pairs"
@@ -72,7 +72,7 @@ def bound(value: float | None) -> str:
 
 
 def p_value(value: float) -> str:
-    """Two decimals, or one digit that says something."""
+    """A p-value: two decimals from 0.1 on, below that one significant digit."""
     return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}" if value >= 0.0001 else "< 0.0001"
 
 
@@ -92,7 +92,7 @@ def count(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Two digits that say something, and whole seconds from ten on."""
+    """Seconds with two significant digits; whole seconds from 10 on."""
     return f"{count(value) if value >= 10 else f'{value:.2g}'}{NARROW}s"
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.assessment import assess_all
 from forgetgauge.game.intervals import pair_interval, signed_interval, simultaneous_intervals, welch_interval
-from forgetgauge.game.permutation import noise_floor
+from forgetgauge.game.permutation import noise_floors
 from forgetgauge.game.quality import quality_interval
 
 PAIR_SHIFT, PAIR_NOISE, MODEL_SHIFT, MODEL_NOISE = 0.3, 0.5, 0.3, 0.7
@@ -210,6 +210,11 @@ def print_table() -> None:
 def assess(outcomes, rng, **options):
     """One method assessed alone."""
     return assess_all([outcomes], rng, **options)[0]
+
+
+def noise_floor(outcomes, rng, n_relabellings=2000):
+    """The noise floor of one method."""
+    return noise_floors([outcomes], rng, n_relabellings)[0]
 
 
 if __name__ == "__main__":

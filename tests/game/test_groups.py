@@ -15,9 +15,10 @@ from forgetgauge.game.advantage import (
 from forgetgauge.game.direction import differ_by_themselves
 from forgetgauge.game.intervals import welch_interval
 from forgetgauge.game.one_model import groups_test, log_p_of_most_visible
-from forgetgauge.game.permutation import noise_floor
 from forgetgauge.game.sensitivity import by_group, uniform
 from forgetgauge.game.splits import Split, Units, draw_pair, draw_split
+
+from .simulation import noise_floor
 
 
 def unequal(n_groups: int, rng: np.random.Generator) -> np.ndarray:

@@ -16,7 +16,7 @@ from forgetgauge.game.one_model import (
     group_epsilon,
     groups_test,
     half_test,
-    log_p_of_best,
+    log10_p_of_best,
     log_p_of_most_visible,
     pairs_test,
     point_epsilon,
@@ -161,7 +161,7 @@ def test_whatever_a_blind_model_answers_p_keeps_its_level_over_all_draws(seed):
         forget = np.isin(np.arange(10), some)
         each = [half_test(says, forget) for says in answers]
         tests["one"].append(math.exp(each[0].log_p))
-        tests["best"].append(math.exp(log_p_of_best(each)))
+        tests["best"].append(10 ** log10_p_of_best([one.log10_p for one in each]))
         tests["top"].append(math.exp(top_test(scores, forget, 3).log_p))
         tests["ranks"].append(math.exp(ranks_test(scores, forget).log_p))
         tests["groups"].append(math.exp(groups_test(of_groups, forget[group], group).log_p))
@@ -244,7 +244,7 @@ def test_the_published_table_of_one_run_is_met():
             "all be in F or all in T",
         ),
         (lambda: top_test(np.zeros(4), np.array([1, 0, 1, 0], bool), 5), "top 5 of 4"),
-        (lambda: log_p_of_best([]), "nobody"),
+        (lambda: log10_p_of_best([]), "nobody"),
     ],
 )
 def test_what_is_no_test_is_refused(call, why):
@@ -384,7 +384,7 @@ def test_the_most_visible_of_random_models_is_the_one_of_the_smallest_p(seed):
 
 def test_a_corrected_p_is_at_most_one():
     dull = half_test(np.arange(8) % 2 == 0, np.arange(8) < 4)
-    assert log_p_of_best([dull] * 3) == 0
+    assert log10_p_of_best([dull.log10_p] * 3) == 0
     assert log_p_of_most_visible([outcome_of(np.zeros((2, 1, 8, 2), dtype=bool))]) == (0, 2)
 
 
@@ -418,8 +418,9 @@ def test_the_best_of_several_adversaries_pays_for_the_choice():
     rng = np.random.default_rng(11)
     in_forget = draw(40, 20, rng)
     tests = [half_test(in_forget ^ (rng.random(40) < share), in_forget) for share in (0.1, 0.3, 0.5)]
-    assert log_p_of_best(tests) == pytest.approx(math.log(3) + min(test.log_p for test in tests))
-    assert log_p_of_best(tests[:1]) == tests[0].log_p
+    log10_ps = [test.log10_p for test in tests]
+    assert 10 ** log10_p_of_best(log10_ps) == pytest.approx(3 * min(math.exp(test.log_p) for test in tests))
+    assert log10_p_of_best(log10_ps[:1]) == log10_ps[0]
 
 
 def test_the_advantage_of_ranks_is_twice_the_auc_minus_one_with_and_without_ties():

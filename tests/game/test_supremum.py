@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.game.intervals import signed_interval, simultaneous_intervals
-from forgetgauge.game.quality import bounded_quality_interval, quality_interval, supremum_interval
+from forgetgauge.game.quality import bounded_quality_interval, cross_fit, quality_interval, supremum_interval
 
 from .simulation import assess, make_world, simulate_pairs
 from .supremum_simulation import CORRELATIONS, SCENARIOS, draw_pairs, interval_report, null_alarm_rate, outcomes_of
@@ -42,8 +42,9 @@ def test_with_one_adversary_nothing_is_chosen_but_the_sign():
 
 def test_chance_alone_leaves_a_quality_of_one_and_an_advantage_below_zero():
     by_pair = np.array([[0.1], [-0.1], [0.1], [-0.1], [0.1], [-0.1]])
-    found = assess(outcomes_of(by_pair), np.random.default_rng(0), n_relabellings=10)
-    assert found.crossfit_advantage < 0
+    outcomes = outcomes_of(by_pair)
+    found = assess(outcomes, np.random.default_rng(0), n_relabellings=10)
+    assert cross_fit(outcomes).advantage < 0
     assert (found.quality, found.quality_plugin) == (1.0, pytest.approx(1.0))
 
 

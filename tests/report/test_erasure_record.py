@@ -14,11 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forgetgauge.errors import UserError
-from forgetgauge.report.attestation import OWN_PREDICATE, result_statement, whole_statement
-from forgetgauge.report.erasure_record import MOST_LETTERS, Stated, record_files, render_record
+from forgetgauge.report.erasure_record import (
+    MOST_LETTERS,
+    OWN_PREDICATE,
+    Stated,
+    model_card,
+    record_files,
+    render_record,
+    result_statement,
+    whole_statement,
+    yaml_text,
+)
+from forgetgauge.report.erasure_test import OUTCOMES, what_was_tested
 from forgetgauge.report.every_eval_ever import RELATIONSHIPS
-from forgetgauge.report.model_card import model_card, yaml_text
-from forgetgauge.report.tested import OUTCOMES, what_was_tested
 from forgetgauge.results.made import FailureResult
 from forgetgauge.results.record import AdversaryResult
 from forgetgauge.results.verdict import VERDICTS

@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
+from forgetgauge.report.certificates import facts_table, spent_budget
 from forgetgauge.report.html import render_report
-from forgetgauge.report.stated import facts_table, spent_budget
 from forgetgauge.report.table import render_table
 from forgetgauge.results.record import GameResult, Result
 from tests.report.test_html import method

@@ -27,6 +27,7 @@ from forgetgauge.results.record import (
     StrongResult,
     WorstPairResult,
 )
+from forgetgauge.results.roc_and_parts import PartResult, RocResult
 from forgetgauge.results.verdict import (
     INCONCLUSIVE,
     LIKE_RETRAIN,
@@ -39,7 +40,6 @@ from forgetgauge.results.verdict import (
     verdict_on,
     with_verdicts,
 )
-from forgetgauge.results.where import PartResult, RocResult
 from forgetgauge.wording import bound, listed, p_value, seconds, signed
 
 ADVERSARIES = ("correctness", "entropy")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.report.rows import unlike
 from forgetgauge.report.strengths import map_of, price_line, strength_note
-from forgetgauge.report.tested import what_was_tested
 from forgetgauge.results.record import TriedStrength, TuningResult
 from tests.suites.conftest import method, result_of
 

@@ -17,12 +17,12 @@ from forgetgauge.game.direction import (
     rank_differences,
     z_over_pairs,
 )
-from forgetgauge.results.doubts import Evidence, doubts, is_copy, silence
+from forgetgauge.results.doubts import MarginEvidence, doubts, is_copy, silence
 
 UP = Lean(0.7, 20.0)
 
 
-def evidence(rng, *, pairs, k, adversaries=4, memory=0.0, threshold=0.0, shadows=UP) -> Evidence:
+def evidence(rng, *, pairs, k, adversaries=4, memory=0.0, threshold=0.0, shadows=UP) -> MarginEvidence:
     """Margins that share what the point and the model add; of the forgotten they are larger by `memory`.
 
     `memory` is one number, or one for each pair; `threshold` is where decisions are made.
@@ -40,7 +40,7 @@ def evidence(rng, *, pairs, k, adversaries=4, memory=0.0, threshold=0.0, shadows
         ranks = margins.argsort(axis=1).argsort(axis=1)  # no two margins are equal
         ranked.append(PairOutcome((ranks[0] - ranks[1]) / (2 * k), in_forget, np.ones(2 * k)))
     names = [f"a{one}" for one in range(adversaries)]
-    return Evidence(names, list(range(pairs)), decided, ranked, [shadows] * adversaries)
+    return MarginEvidence(names, list(range(pairs)), decided, ranked, [shadows] * adversaries)
 
 
 @pytest.mark.parametrize(

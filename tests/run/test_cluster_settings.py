@@ -19,8 +19,8 @@ from forgetgauge.cli import app
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Assignment, Sources
-from forgetgauge.run.cluster import asked, connection, nodes
-from forgetgauge.run.cluster.asked import Asked, Demand
+from forgetgauge.run.cluster import connection, demand, nodes
+from forgetgauge.run.cluster.demand import Asked, Demand
 from forgetgauge.run.cluster.environment import SOURCE, differences, environment, source_digest
 from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import NODE, Nodes
@@ -36,7 +36,7 @@ EXAMPLES, CONSTRAINTS = Path(__file__).parents[2] / "examples", Path(__file__).p
 @pytest.fixture
 def with_ray(monkeypatch):
     """As if Ray were installed, whether or not it is."""
-    monkeypatch.setattr(asked, "find_spec", lambda name: name)
+    monkeypatch.setattr(demand, "find_spec", lambda name: name)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_settings_have_names():
 
 def test_without_ray_one_line_says_what_to_install(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(asked, "find_spec", lambda _: None)
+    monkeypatch.setattr(demand, "find_spec", lambda _: None)
     code, _, err = call("run", "--executor", "ray")
     assert code == 2
     assert err == "forgetgauge: executor 'ray' needs Ray, which is not installed: pip install 'forgetgauge[ray]'\n"

@@ -9,7 +9,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.run.assignments import Assignment, Outcome, Sources
-from forgetgauge.run.cluster import asked, executor, flights
+from forgetgauge.run.cluster import demand, executor, flights
 from forgetgauge.run.cluster.executor import Ray
 from forgetgauge.run.cluster.nodes import NODE
 
@@ -71,7 +71,7 @@ class Connected:
 def ray(monkeypatch, tmp_path):
     """An executor on such a cluster."""
     silent = Silent()
-    monkeypatch.setattr(asked, "find_spec", lambda name: name)  # whether or not Ray is installed
+    monkeypatch.setattr(demand, "find_spec", lambda name: name)  # whether or not Ray is installed
     monkeypatch.setattr(executor, "connected", lambda asked: Connected(silent))
     made = Ray(tmp_path / "objects", Sources({}, model_bytes=10**6))
     yield made

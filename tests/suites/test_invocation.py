@@ -22,7 +22,7 @@ from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import decided
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import invocation
-from forgetgauge.suites.asked import is_of
+from forgetgauge.suites.availability import is_of
 from forgetgauge.suites.invocation import NOT_YET, Invoked, plan_suite, play_suite
 from forgetgauge.suites.readings import EXCEEDED
 from forgetgauge.suites.records import TableComparison, read_comparison

@@ -16,12 +16,12 @@ from forgetgauge.results.verified import verify_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites import slices as keeping
 from forgetgauge.suites import tables
+from forgetgauge.suites.device_time import spent_on_tables, totals
 from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.invocation import NOT_ASKED, play_suite, play_together
 from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.records import read_comparison
 from forgetgauge.suites.slices import OTHER_SETTINGS, Finished, _joined, _made_of, keep_table, missing_columns
-from forgetgauge.suites.spent import spent_on_tables, totals
 from forgetgauge.suites.tables import Suite, suite
 from tests.suites.conftest import method, result_of
 

@@ -10,10 +10,10 @@ import pytest
 from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite, difference_text
+from forgetgauge.suites.device_time import Span, Spent, duration, spent_beside, spent_on_tables, totals
 from forgetgauge.suites.findings import Stored, read_findings
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.records import Invocation, Ours
-from forgetgauge.suites.spent import Span, Spent, duration, spent_beside, spent_on_tables, totals
 from forgetgauge.suites.summary import in_a_minute, time_line
 from forgetgauge.suites.tables import suite
 from forgetgauge.suites.verdicts import Claim

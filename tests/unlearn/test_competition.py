@@ -14,7 +14,7 @@ import forgetgauge
 from forgetgauge.errors import UserError
 from forgetgauge.streams import Streams
 from forgetgauge.testing import check_unlearner
-from forgetgauge.unlearn.competition import CompetitionUnlearner
+from forgetgauge.unlearn.own import CompetitionUnlearner
 from forgetgauge.unlearn.unlearner import Context, Unlearner
 
 from .world import changed, make_world

@@ -8,8 +8,8 @@ import torch
 from forgetgauge.learn.device import choose_device
 from forgetgauge.learn.sisa import Sisa
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.competition import CompetitionUnlearner
 from forgetgauge.unlearn.fisher import Fisher
+from forgetgauge.unlearn.own import CompetitionUnlearner
 from forgetgauge.unlearn.sisa import RetrainShards
 from forgetgauge.unlearn.ssd import SSD
 from forgetgauge.unlearn.unlearner import Context

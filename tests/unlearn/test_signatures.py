@@ -13,8 +13,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.run.resolve import resolve
 from forgetgauge.testing import check_unlearner
-from forgetgauge.unlearn.competition import CompetitionUnlearner
-from forgetgauge.unlearn.own import as_unlearner
+from forgetgauge.unlearn.own import CompetitionUnlearner, as_unlearner
 from forgetgauge.unlearn.signatures import settled, signature_of
 from forgetgauge.unlearn.ssd import SSD
 from forgetgauge.unlearn.unlearner import Context, FunctionUnlearner

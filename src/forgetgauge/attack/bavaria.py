@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, Role, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
 from forgetgauge.attack.lira import SMALLEST_SPREAD
-from forgetgauge.attack.reference import Bools, mean_where, needed, panel_values, points_of
+from forgetgauge.attack.reference import Bools, mean_where, needed, panel_values, points_of, sides
 from forgetgauge.attack.signals import STATISTIC, Floats, Signals
 from forgetgauge.game.adversary import Access
 
@@ -96,7 +96,7 @@ class PredictiveRatio(Attack):
     unseen: Predictive
 
     def score(self, signals: Signals) -> Floats:
-        """(n,) the log ratio of what models that saw the point are expected to say and of what others are."""
+        """(n,) log density for models that saw the point, minus that for models that did not."""
         at, value = points_of(signals, len(self.seen.location)), STATISTIC(signals)
         return self.seen.log_density(value, at) - self.unseen.log_density(value, at)
 
@@ -126,17 +126,8 @@ class Bavaria:
         """Both sides of each point, each with what is expected of it by the other; the shadow half is not used."""
         references = needed(target.references, "reference models on D")
         values = panel_values(references, STATISTIC)
-        is_in, is_out = references.role == Role.IN, references.role == Role.OUT
-        (mean_in, n_in), (mean_out, n_out) = mean_where(values, is_in), mean_where(values, is_out)
-        if not n_in.any() or not n_out.any():
-            raise ValueError("knowing a point's two sides needs models that saw points and models that did not")
-        centre_in, centre_out = values[is_in].mean(), values[is_out].mean()
-        both = (n_in > 0) & (n_out > 0)
-        gain = (mean_in - mean_out)[both].mean() if both.any() else centre_in - centre_out
-        return PredictiveRatio(
-            predictive(values, is_in, np.where(n_out > 0, mean_out + gain, centre_in)),
-            predictive(values, is_out, np.where(n_in > 0, mean_in - gain, centre_out)),
-        )
+        seen, unseen = (predictive(values, side.used, side.expected) for side in sides(values, references.role))
+        return PredictiveRatio(seen, unseen)
 
     def load(self, arrays: Arrays) -> PredictiveRatio:
         """The attack again."""

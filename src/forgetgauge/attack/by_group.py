@@ -11,7 +11,7 @@ import numpy as np
 
 from forgetgauge.attack.adversary import Calibration, Panel, Role
 from forgetgauge.attack.signals import Floats
-from forgetgauge.game.arrays import Ints
+from forgetgauge.game.arrays import Ints, group_means
 from forgetgauge.game.strong import strong_threshold
 
 N_PLAYS = 2000
@@ -20,8 +20,7 @@ N_PLAYS = 2000
 
 def means_of_groups(margin: Floats, group: Ints) -> Floats:
     """(n_groups,) the mean margin of each group, in the order of their names."""
-    _, place, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    return np.asarray(np.bincount(place, weights=margin, minlength=len(sizes)) / sizes, dtype=np.float64)
+    return group_means(margin, np.unique(group, return_inverse=True)[1])
 
 
 def margins_by_group(margin: Floats, group: Ints, threshold: float) -> Floats:

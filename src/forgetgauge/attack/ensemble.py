@@ -55,7 +55,7 @@ class EnsembleAttack(Attack):
     intercept: Floats
     """()."""
     calibration: Calibration = ()
-    """Of the reference models, each of which no attack was fitted to."""
+    """Margins of the reference models, to none of which an attack was fitted."""
 
     def score(self, signals: Signals) -> Floats:
         """(n,) log-odds of being a member."""

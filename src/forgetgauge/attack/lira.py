@@ -24,7 +24,7 @@ from forgetgauge.attack.reference import (
     points_of,
 )
 from forgetgauge.attack.signals import STATISTIC, Floats, Signals
-from forgetgauge.attack.threshold import best_threshold
+from forgetgauge.attack.threshold import calibrate
 from forgetgauge.game.adversary import Access
 from forgetgauge.plan.parameters import Range, declared
 
@@ -157,14 +157,12 @@ class OfflineLira:
         outsiders = needed(target.outsiders, "the shadow models' signals on D")
         values, out = panel_values(outsiders, STATISTIC), outsiders.role == Role.OUT
         pooled = pooled_spread(values, out) or 1.0
-        members, others = [], []
+        scores = []
         for left_out in leave_one_out(panel_values(shadows, STATISTIC), shadows, unseen_by_another=True):
             spread = spreads(left_out.others, left_out.role == Role.OUT, pooled, self.own_spread_from)
             score = (left_out.values - left_out.others_out) / spread
-            members.append(score[left_out.member])
-            others.append(score[~left_out.member])
-        threshold = best_threshold(np.concatenate(members), np.concatenate(others))
-        calibration = tuple((m - threshold, o - threshold) for m, o in zip(members, others, strict=True))
+            scores.append((score[left_out.member], score[~left_out.member]))
+        threshold, _, calibration = calibrate(scores)
         mean = mean_where(values, out)[0]
         spread = spreads(values, out, pooled, self.own_spread_from)
         return OneSidedAttack(mean, spread, np.array(threshold), calibration)

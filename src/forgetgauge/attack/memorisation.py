@@ -12,7 +12,7 @@ import numpy as np
 from forgetgauge.attack.adversary import Panel
 from forgetgauge.attack.reference import means_in_and_out, panel_values
 from forgetgauge.attack.signals import NEGATIVE_LOSS, Floats
-from forgetgauge.game.arrays import Bools, Ints
+from forgetgauge.game.arrays import Bools, Ints, group_means
 from forgetgauge.game.splits import Units
 
 
@@ -32,5 +32,4 @@ def hardest(scores: Floats, n_hardest: int, groups: Ints | None = None) -> Bools
     """
     units = Units.of(len(scores), groups)
     place = np.arange(len(scores)) if units.of_point is None else units.of_point
-    means = np.bincount(place, weights=scores) / np.bincount(place)
-    return units.members(np.argsort(-means, kind="stable")[:n_hardest])
+    return units.members(np.argsort(-group_means(scores, place), kind="stable")[:n_hardest])

@@ -31,20 +31,42 @@ def mean_where(values: Floats, used: Bools) -> tuple[Floats, Ints]:
     return result, count
 
 
+@dataclass(frozen=True)
+class Side:
+    """The models on one side of membership: those that saw a point, or those that did not."""
+
+    used: Bools
+    """(n_models, n_points) whether the model is on this side of the point."""
+    n: Ints
+    """(n_points,) how many models are."""
+    mean: Floats
+    """(n_points,) mean of their values; 0 where there are none."""
+    expected: Floats
+    """(n_points,) the mean that the other side makes likely: its own, moved by the mean difference of the sides over
+    the points that have both; where it has no models, the mean of this side over all points."""
+
+
+def sides(values: Floats, role: npt.NDArray[np.int8]) -> tuple[Side, Side]:
+    """The models that saw a point, and those that did not."""
+    is_in, is_out = role == Role.IN, role == Role.OUT
+    (mean_in, n_in), (mean_out, n_out) = mean_where(values, is_in), mean_where(values, is_out)
+    if not n_in.any() or not n_out.any():
+        raise ValueError("knowing a point's two sides needs models that saw points and models that did not")
+    centre_in, centre_out = values[is_in].mean(), values[is_out].mean()
+    both = (n_in > 0) & (n_out > 0)
+    difference = (mean_in - mean_out)[both].mean() if both.any() else centre_in - centre_out
+    return (
+        Side(is_in, n_in, mean_in, np.where(n_out > 0, mean_out + difference, centre_in)),
+        Side(is_out, n_out, mean_out, np.where(n_in > 0, mean_in - difference, centre_out)),
+    )
+
+
 def means_in_and_out(values: Floats, role: npt.NDArray[np.int8]) -> tuple[Floats, Floats]:
     """(n_points,) mean over the models that saw the point, and over those that did not.
 
-    A point without models on one side takes its other side's mean, moved by the mean difference of the sides over the
-    points that have both; a point without any takes the means over all points.
+    A point without models on one side takes the mean that its other side makes likely.
     """
-    (mean_in, n_in), (mean_out, n_out) = (mean_where(values, role == side) for side in (Role.IN, Role.OUT))
-    if not n_in.any() or not n_out.any():
-        raise ValueError("knowing a point's two sides needs models that saw points and models that did not")
-    centre_in, centre_out = values[role == Role.IN].mean(), values[role == Role.OUT].mean()
-    both = (n_in > 0) & (n_out > 0)
-    difference = (mean_in - mean_out)[both].mean() if both.any() else centre_in - centre_out
-    mean_in = np.where(n_in > 0, mean_in, np.where(n_out > 0, mean_out + difference, centre_in))
-    mean_out = np.where(n_out > 0, mean_out, np.where(n_in > 0, mean_in - difference, centre_out))
+    mean_in, mean_out = (np.where(side.n > 0, side.mean, side.expected) for side in sides(values, role))
     return mean_in, mean_out
 
 

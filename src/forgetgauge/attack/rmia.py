@@ -9,7 +9,6 @@ of the authors: a larger one ties most points of an accurate model at 0. A run f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +28,7 @@ from forgetgauge.attack.reference import (
     points_of,
 )
 from forgetgauge.attack.signals import CONFIDENCE, Floats, Signals
-from forgetgauge.attack.threshold import best_threshold
+from forgetgauge.attack.threshold import calibrate
 from forgetgauge.game.adversary import Access
 from forgetgauge.plan.parameters import Range, declared
 from forgetgauge.tasks.classification import LOG_FLOOR
@@ -110,15 +109,6 @@ class RmiaAttack(Attack):
 def load_rmia(arrays: Arrays, gamma: float) -> RmiaAttack:
     """The attack again."""
     return RmiaAttack(arrays["elsewhere"], arrays["background"], arrays["usable"], arrays["threshold"], gamma)
-
-
-def calibrate(scores: Iterable[tuple[Floats, Floats]]) -> tuple[float, float, Calibration]:
-    """(threshold, balanced accuracy, margins) of the left-out shadow models' members against their others."""
-    by_model = list(scores)
-    members, others = (np.concatenate(side) for side in zip(*by_model, strict=True))
-    threshold = best_threshold(members, others)
-    margins = tuple((m - threshold, o - threshold) for m, o in by_model)
-    return threshold, float((members >= threshold).mean() + (others < threshold).mean()) / 2, margins
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Signals:
 
     @property
     def n_classes(self) -> int:
-        """Of the whole data set; 1 where there are none."""
+        """Number of classes in the whole data set; 1 where there are none."""
         return self.outputs.shape[1] if self.task.has_classes else 1
 
 

@@ -6,14 +6,14 @@ value where several do: one sort per class, O(n log n).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack import signals as read
-from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
+from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, TargetContext
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
 from forgetgauge.probing import attribute
@@ -30,6 +30,15 @@ def best_threshold(members: Floats, others: Floats) -> float:
     others_below = np.searchsorted(np.sort(others), values, side="left")
     # ½[P_in(a ≥ t) + P_out(a < t)] times 2·|members|·|others|: whole numbers, so that ties are ties
     return float(values[np.argmax(members_at_or_above * len(others) + others_below * len(members))])
+
+
+def calibrate(scores: Iterable[tuple[Floats, Floats]]) -> tuple[float, float, Calibration]:
+    """(threshold, balanced accuracy, margins) of the left-out shadow models' members against their others."""
+    by_model = list(scores)
+    members, others = (np.concatenate(side) for side in zip(*by_model, strict=True))
+    threshold = best_threshold(members, others)
+    margins = tuple((m - threshold, o - threshold) for m, o in by_model)
+    return threshold, float((members >= threshold).mean() + (others < threshold).mean()) / 2, margins
 
 
 def class_thresholds(scores: Floats, classes: npt.NDArray[np.int64], member: npt.NDArray[np.bool_], n: int) -> Floats:

@@ -23,7 +23,7 @@ from forgetgauge.attack.adversary import (
 )
 from forgetgauge.attack.signals import NEGATIVE_LOSS
 from forgetgauge.attack.threshold import class_thresholds
-from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows
+from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows, sign_of
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.game.direction import Lean, membership_lean
@@ -83,7 +83,7 @@ class Adversaries:
         return [*self.catalogue, *own, *([OWN_DECISIONS] if self.file.outputs.decision is not None else [])]
 
     def without(self, names: Collection[str]) -> Adversaries:
-        """Those of the catalogue that have other names."""
+        """The same class of adversaries without those of the catalogue that have these names."""
         return Adversaries(self.file, {name: one for name, one in self.catalogue.items() if name not in names})
 
     def fitted_for(self, method: str) -> list[FittedAdversary]:
@@ -146,7 +146,7 @@ class Adversaries:
         labels, member = shadows.label[fitted_on], shadows.member[fitted_on]
         shown = shadows.scores[name][fitted_on]
         lean = membership_lean(shown, member, labels, _points_of_rows(shadows, fitted_on))
-        expected = -1 if name == "loss" else 1
+        expected = sign_of(name)
         sign = lean.sign or expected
         score = sign * outputs.scores[name]
         thresholds = class_thresholds(sign * shown, labels, member, self.file.n_classes)
@@ -272,7 +272,7 @@ def _points(panel: Panel) -> Ints:
 
 
 def _points_of_rows(shadows: ShadowRows, rows: Ints) -> Ints:
-    """The same of rows in the file's own order."""
+    """Which point each of these rows is of, the rows being in the file's own order."""
     models = models_alike(shadows, rows)
     points = np.arange(len(rows))
     for mine in models or ():

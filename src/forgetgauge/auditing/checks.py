@@ -39,11 +39,11 @@ FAR_CLOSER = 0.01
 LARGEST_GROUP = 8
 """More points than this with the same outputs are points on which models are saturated, not copies of one input."""
 SAME_AGAIN = 0.9
-"""Of the couples that look alike to one model, so many look alike to another too, if they are copies."""
+"""Where inputs are copies, at least this share of the couples that look alike to one model look alike to all."""
 NEAR_COPY, COMMON = 0.75, 0.1
 """Two pairs are near copies if at least this share of their common points is divided alike, and so many are common."""
 BARELY = 1.2
-"""Of more than two classes, up to so many times as many right answers as one of them has are put down to chance."""
+"""With more than two classes, an accuracy up to this many times 1/n_classes counts as guessing."""
 UNLIKE = 0.05
 """Shares of answers that are so close do not make shadow models unlike those under test."""
 PER_CLASS = 30

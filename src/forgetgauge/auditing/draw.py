@@ -17,7 +17,7 @@ import secrets
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -48,7 +48,7 @@ class Draw(Record):
     """The column that groups or pairs the points."""
     seed: str | None = None
     seed_from: str | None = None
-    """Whose the seed is."""
+    """Who gave the seed."""
     forget: list[str] | None = None
     """The points of F; None before there is a seed."""
     unseen: list[str] | None = None
@@ -113,18 +113,7 @@ def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: st
         unseen = [point for unit in chosen[made.n_forget :] for point in members[unit]]
     units = None if made.kind == "points" else {point: points[point] for point in (*forget, *unseen)}
     source = seed_from.strip() if seed_from and seed_from.strip() else UNNAMED
-    return Draw(
-        made.kind,
-        made.commitment,
-        made.n_units,
-        made.n_forget,
-        made.by,
-        seed,
-        source,
-        sorted(forget),
-        sorted(unseen),
-        units,
-    )
+    return replace(made, seed=seed, seed_from=source, forget=sorted(forget), unseen=sorted(unseen), unit_of=units)
 
 
 def _is_ungrouped(units: Mapping[str, str]) -> bool:
@@ -225,8 +214,8 @@ def make_draw(
 
 
 def plain_name(name: str) -> str:
-    """Without what people, and tables, write now so, now so: capitals, the encoding of accents, blanks at the ends,
-    zeros at the beginning, and the .0 of whole numbers."""
+    """The name in one spelling, without what people and tables write in different ways: capitals, the encoding of
+    accents, blanks at the ends, zeros at the beginning, and the .0 of whole numbers."""
     plain = unicodedata.normalize("NFKC", name).casefold().strip()
     return re.sub(r"^([0-9]+)\.0+$", r"\1", plain).lstrip("0")
 

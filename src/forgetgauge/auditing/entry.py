@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from forgetgauge.auditing.one_model import audit_one_model
-from forgetgauge.auditing.playing import audit_file
+from forgetgauge.auditing.swap_pairs import audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.plan.spec import GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.progress import Watch

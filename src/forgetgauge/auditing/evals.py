@@ -116,7 +116,7 @@ def _persons(scores: Scores, per_person: int, source: str) -> Array:
 
 
 def _reference(path: Path, metric: str, scores: Scores, which: int) -> Mapping[str, Array]:
-    """The same samples as a retrained model scores them."""
+    """The columns of a reference model: how a retrained model scores the same samples."""
     own = read_scores(path, metric)
     if own == scores:
         raise UserError(f"{path}: it is the evaluation that is tested; that of a retrained model has other scores")

@@ -36,7 +36,7 @@ _FEATURE = "feature_"
 _BOOLEAN = ("decision", "share_retrain")
 MOST_COLUMNS = 100_000
 ROOM = 2**24
-"""Bytes that a column of names may take whatever its names are."""
+"""A column of names may take this many bytes, however long its longest name is; beyond it, the length counts."""
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 

@@ -25,12 +25,12 @@ from forgetgauge.auditing.blind import blind_test, digests_of
 from forgetgauge.auditing.checks import guessing
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
-from forgetgauge.auditing.playing import environment
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.reference_checks import refuse_copies, refuse_followers, refuse_knowing, refuse_reversed
-from forgetgauge.auditing.reference_scores import reference_scores
+from forgetgauge.auditing.reference_scores import own_scores, reference_scores
+from forgetgauge.auditing.swap_pairs import environment
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.game.arrays import Bools, Floats, Ints
+from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
 from forgetgauge.progress import Watch, steps, unwatched
@@ -97,8 +97,8 @@ def audit_one_model(
         check_list(Path(points), made)
     file = read_audit_file(Path(path), made, requests=requests)
     split = made or _requested(file)
-    audit = _Audit(file, split, adversaries, level, delta, origin=origin)
-    names = list(dict.fromkeys(file.outputs.method.tolist()))
+    audit = _OneModelAudit(file, split, adversaries, level, delta, origin=origin)
+    names = file.outputs.methods
     tell, models = steps(progress, len(names)), {}
     for method in names:
         tell(f"testing {method}")
@@ -150,7 +150,7 @@ def _requested(file: AuditFile) -> Draw:
     return Draw("points", "", sum(len(side) for side in sides), len(sides[0]), None, forget=sides[0], unseen=sides[1])
 
 
-class _Audit:
+class _OneModelAudit:
     """A checked file, the draw that it is judged by, and who plays."""
 
     def __init__(
@@ -167,11 +167,11 @@ class _Audit:
         self.notes: list[str] = []
         self.origin = origin
         self.named: set[str] | None = None
-        first = self._rows(str(file.outputs.method[0]))
+        first = self._rows(file.outputs.methods[0])
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
         refuse_reversed(file)
-        for method in dict.fromkeys(file.outputs.method.tolist()):
+        for method in file.outputs.methods:
             refuse_copies(file, method, self._rows(method))
         if origin == DRAWN:  # of requests, that references tell F from T is what the blind test finds
             units = self._units(first)
@@ -188,7 +188,7 @@ class _Audit:
         self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
         self.blind = None
         if origin == REQUESTS:
-            rows = [self._rows(method) for method in dict.fromkeys(file.outputs.method.tolist())]
+            rows = [self._rows(method) for method in file.outputs.methods]
             self.blind = blind_test(file, rows, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:
@@ -291,14 +291,9 @@ class _Audit:
         return [*((name, None, score) for name, score in self._scores(rows).items()), *found]
 
     def _scores(self, rows: Ints) -> dict[str, Floats]:
-        """Those that are tested by their ranks: they need no threshold."""
-        outputs, scores = self.file.outputs, dict[str, Floats]()
-        if self.file.shadows is None:
-            if outputs.logits is not None:
-                seen = outputs.signals(rows)
-                scores |= {name: reading(seen) for name, reading in READINGS.items()}
-            scores |= {f"own {name}": (-1 if name == "loss" else 1) * own[rows] for name, own in outputs.scores.items()}
-        scores |= reference_scores(self.file, rows)
+        """Name -> (n,) the scores that are tested by their ranks and need no threshold."""
+        own = own_scores(self.file, rows, READINGS) if self.file.shadows is None else {}
+        scores = own | reference_scores(self.file, rows)
         if self.named is None:
             return scores
         return {name: score for name, score in scores.items() if name in self.named or name.startswith("own ")}
@@ -334,7 +329,7 @@ class _Audit:
 
 
 def _is_constant(answers: Bools | Floats | None) -> bool:
-    """So are those of who says nothing."""
+    """Whether all answers are equal; missing answers count as constant."""
     return answers is None or bool((answers == answers[0]).all())
 
 
@@ -350,12 +345,11 @@ def _larger_half(score: Floats) -> Bools:
 def _means_test(score: Floats, in_forget: Bools, group: Ints) -> ModelTest:
     """Of whole groups, each by the mean score of its points, as an adversary sees it who is shown all of a person's
     records: the groups were drawn, so the ranks of their means are those of points."""
-    sizes = np.bincount(group)
-    return ranks_test(np.bincount(group, weights=score) / sizes, np.bincount(group, weights=in_forget) > 0)
+    return ranks_test(group_means(score, group), group_means(in_forget, group) > 0)
 
 
 def _above_its_partner(score: Floats, pair: Ints) -> Bools:
-    """Who has the larger score of its pair; of equal ones nobody."""
+    """For each point, whether it scores higher than its partner; False for both on a tie."""
     order = np.argsort(pair, kind="stable")
     first, second = order[::2], order[1::2]
     says: Bools = np.zeros(len(score), dtype=np.bool_)

@@ -44,6 +44,11 @@ ZERO_PROBABILITY = float(np.log(np.finfo(np.float32).tiny))
 """Stands for log 0: −87.3, unless the column has a smaller number."""
 
 
+def sign_of(name: str) -> int:
+    """−1 for a column of losses, which are smaller at familiar points; 1 for any other score."""
+    return -1 if name == "loss" else 1
+
+
 @dataclass(frozen=True)
 class Outputs:
     """One row for each method, pair, side, seed and point of F ∪ T."""
@@ -60,11 +65,16 @@ class Outputs:
     """P_D in any scale; 1 everywhere where the file has no weights."""
     logits: npt.NDArray[np.float32] | None
     scores: Mapping[str, npt.NDArray[np.float64]]
-    """Those of OWN_SCORES that the file has, as they stand there."""
+    """0 everywhere where the file has no labels."""
     decision: npt.NDArray[np.bool_] | None
 
     def __len__(self) -> int:
         return len(self.side)
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods, in the order of the file."""
+        return list(dict.fromkeys(self.method.tolist()))
 
     def signals(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | None = None) -> Signals:
         """The logits of some rows as adversaries see them, with their places among the references' points."""
@@ -83,7 +93,7 @@ class ShadowRows:
     """The method whose adversaries are fitted on the row; None where all rows serve all methods."""
     logits: npt.NDArray[np.float32] | None
     scores: Mapping[str, npt.NDArray[np.float64]]
-    """As in the rows of the game."""
+    """The columns of OWN_SCORES that the shadow rows have, as they stand there."""
 
     def of_method(self, method: str) -> npt.NDArray[np.int64]:
         """The rows that serve a method."""

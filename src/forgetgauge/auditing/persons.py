@@ -16,7 +16,7 @@ import numpy as np
 from forgetgauge.auditing.draw import Draw
 from forgetgauge.auditing.outputs import OWN_SCORES, Array, Raw
 from forgetgauge.errors import UserError
-from forgetgauge.game.arrays import Ints
+from forgetgauge.game.arrays import Ints, group_means
 from forgetgauge.wording import counted
 
 _ROWS = {
@@ -26,7 +26,7 @@ _ROWS = {
 }
 """Beginning of a block's columns -> those that must be the same for all records of a person under one model."""
 _MODEL = {"": ("method", "pair", "side", "seed"), "shadow_": _ROWS["shadow_"][:2], "reference_": ("reference_model",)}
-"""The same -> what tells its models apart."""
+"""The beginning of a block's columns -> the columns that tell its models apart."""
 
 
 def as_drawn(raw: Raw, draw: Draw, source: str) -> Raw:
@@ -131,8 +131,7 @@ def _means(values: Array, row: Ints, source: str, name: str) -> Array:
     if values.dtype.kind not in "fiu":
         _refuse(source, f"{name} must be numbers, not {values.dtype}")
     table = values.astype(np.float64).reshape(len(values), -1)
-    means = np.stack([np.bincount(row, weights=column) for column in table.T], axis=1) / np.bincount(row)[:, None]
-    return means.reshape(-1, *values.shape[1:])
+    return group_means(table, row).reshape(-1, *values.shape[1:])
 
 
 def _check_columns(raw: Raw, source: str) -> None:

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from forgetgauge.attack.reference import panel_values
 from forgetgauge.attack.signals import NEGATIVE_LOSS
-from forgetgauge.auditing.outputs import AuditFile
-from forgetgauge.auditing.reference_scores import sign_of
+from forgetgauge.auditing.outputs import AuditFile, sign_of
 from forgetgauge.errors import UserError
-from forgetgauge.game.arrays import Bools, Floats, Ints
+from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
 from forgetgauge.game.likeness import is_one_model
 from forgetgauge.game.one_model import ModelTest, ranks_test
 
@@ -34,8 +33,7 @@ def refuse_followers(file: AuditFile, rows: Ints, in_forget: Bools, group: Ints 
         return
     times = references.member.sum(axis=0)[references.places(file.outputs.point[rows])].astype(np.float64)
     if group is not None:
-        sizes = np.bincount(group)
-        times, in_forget = np.bincount(group, times) / sizes, np.bincount(group, in_forget) > 0
+        times, in_forget = group_means(times, group), group_means(in_forget, group) > 0
     if ranks_test(times, in_forget).log_p <= np.log(FOLLOWS_F):
         more = "more" if times[in_forget].mean() > times[~in_forget].mean() else "less"
         raise UserError(

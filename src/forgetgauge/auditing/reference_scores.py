@@ -16,7 +16,7 @@ from forgetgauge.attack.lira import ENOUGH_MODELS, ONLINE, OneSidedAttack, poole
 from forgetgauge.attack.reference import mean_where, panel_values
 from forgetgauge.attack.rmia import log_ratio, offline_probability, online_probability
 from forgetgauge.attack.signals import CONFIDENCE, NEGATIVE_LOSS, STATISTIC, Reading
-from forgetgauge.auditing.outputs import AuditFile
+from forgetgauge.auditing.outputs import AuditFile, sign_of
 from forgetgauge.auditing.references import References
 from forgetgauge.game.arrays import Floats, Ints
 
@@ -91,8 +91,3 @@ def unseeing_mean(references: References, values: Floats) -> Floats:
 
 def _mean_reading(references: References, reading: Reading) -> Floats:
     return unseeing_mean(references, panel_values(references.panel(), reading))
-
-
-def sign_of(name: str) -> int:
-    """−1 of a loss, which is smaller where a point is familiar."""
-    return -1 if name == "loss" else 1

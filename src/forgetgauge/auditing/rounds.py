@@ -65,7 +65,7 @@ class _Arranger:
         self._check_one_value_per_point("label", self.outputs.label)
         self._check_one_value_per_point("weight", self.outputs.weight)
         found: dict[str, list[Round]] = {}
-        for method in dict.fromkeys(self.outputs.method.tolist()):
+        for method in self.outputs.methods:
             rows = np.flatnonzero(self.outputs.method == method)
             for pair in np.unique(self.outputs.pair[rows]).tolist():
                 mine = rows[self.outputs.pair[rows] == pair]

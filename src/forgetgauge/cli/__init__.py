@@ -17,7 +17,7 @@ from forgetgauge.cli import data, experiment, reproduce
 from forgetgauge.cli.audit import audit, draw, import_evals
 from forgetgauge.cli.check import check, verify
 from forgetgauge.cli.frontier import frontier
-from forgetgauge.cli.looking import campaign_of, ls, plan, status, validate
+from forgetgauge.cli.inspecting import campaign_of, ls, plan, status, validate
 from forgetgauge.cli.options import (
     Address,
     AllowCode,
@@ -36,8 +36,7 @@ from forgetgauge.cli.options import (
     seconds_of,
     settings_of,
 )
-from forgetgauge.cli.record import record
-from forgetgauge.cli.showing import (
+from forgetgauge.cli.printing import (
     TABLE,
     Folder,
     Form,
@@ -55,6 +54,7 @@ from forgetgauge.cli.showing import (
     seen_by,
     show,
 )
+from forgetgauge.cli.record import record
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
 from forgetgauge.files import refuse_deleted_folder, refuse_other_kind, write_whole
 from forgetgauge.plugins.catalogue import code_announced

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from forgetgauge.cli.options import Json, Quiet, one_by_one, say
-from forgetgauge.cli.showing import TABLE, Form, asked_for, say_set_aside, show, show_evidence
+from forgetgauge.cli.printing import TABLE, Form, asked_for, say_set_aside, show, show_evidence
 from forgetgauge.errors import UserError
 from forgetgauge.wording import counted
 
@@ -51,7 +51,7 @@ def audit(
 ) -> None:
     """Judge your own models by their outputs: those of swap pairs or, with --draw or --requests, the one you have."""
     from forgetgauge import auditing
-    from forgetgauge.auditing.playing import keep_audit
+    from forgetgauge.auditing.swap_pairs import keep_audit
     from forgetgauge.store.runfolder import RunFolder
 
     form = asked_for(form, as_json)

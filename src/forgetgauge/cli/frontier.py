@@ -24,7 +24,7 @@ from forgetgauge.cli.options import (
     seconds_of,
     settings_of,
 )
-from forgetgauge.cli.showing import TABLE, Form, asked_for, exit_on_failure, play_shown, print_result, run_folder
+from forgetgauge.cli.printing import TABLE, Form, asked_for, exit_on_failure, play_shown, print_result, run_folder
 
 
 def frontier(

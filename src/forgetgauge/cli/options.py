@@ -36,7 +36,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="A line for every
 
 
 def one_by_one(names: list[str] | None) -> list[str] | None:
-    """Of an option that takes names: `a,b` is `a` and `b`."""
+    """The names that an option was given: `a,b` stands for `a` and `b`."""
     return None if names is None else [part.strip() for name in names for part in name.split(",")]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ import typer
 
 from forgetgauge.cli.options import say
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import free_name, write_whole, writing
 
 
 def record(
@@ -39,8 +38,8 @@ def record(
 ) -> None:
     """Make the record of an erasure test: a page to file, in-toto statements, a block for a model card."""
     from forgetgauge.report.erasure_record import Stated, record_files
+    from forgetgauge.report.erasure_test import what_was_tested
     from forgetgauge.report.every_eval_ever import RELATIONSHIPS
-    from forgetgauge.report.tested import what_was_tested
     from forgetgauge.results.reading import at_its_word, read_either
     from forgetgauge.results.record import Result
     from forgetgauge.store.runfolder import RunFolder
@@ -74,7 +73,7 @@ def _set_aside(out: Path) -> Path | None:
     held = [out / name for name in FILES if (out / name).is_file()]
     if not held:
         return None
-    earlier = next(path for n in itertools.count(1) if not (path := out / f"earlier-{n}").exists())
+    earlier = free_name(out / "earlier")
     with writing(earlier):
         earlier.mkdir()
         for path in held:

@@ -26,7 +26,7 @@ from forgetgauge.cli.options import (
     settings_of,
 )
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import write_into, writing
 from forgetgauge.report.watching import shown_progress
 
 if TYPE_CHECKING:
@@ -351,9 +351,7 @@ def _keep(source: Path, target: Path) -> None:
     for name in KEPT:
         if (source / name).exists():
             with writing(target / name):
-                target.mkdir(parents=True, exist_ok=True)
-                content = (source / name).read_bytes()
-            write_whole(target / name, content)
+                write_into(target / name, (source / name).read_bytes())
 
 
 def _write_pages(results: Path, target: Path) -> None:
@@ -369,7 +367,5 @@ def _write_pages(results: Path, target: Path) -> None:
     found = read_findings(results)
     pages = {target: render_markdown(found), target.with_suffix(".html"): render_page(found)}
     for path, text in pages.items():
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        write_into(path, text)
         say(f"page: {path}")

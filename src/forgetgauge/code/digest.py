@@ -41,7 +41,7 @@ _WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|expor
 LARGEST_FILE = 512 * 2**20
 """Bytes of a file that parameters name and whose content counts: to read these takes a second. Weights always do."""
 _MOST_PARTS = 200_000
-"""Of one digest: what is larger is listed as not covered."""
+"""Most parts that one digest covers; what is larger is listed as not covered."""
 
 
 @dataclass(frozen=True)

@@ -84,12 +84,12 @@ class Points:
         return replace(self, index=np.asarray(index, dtype=np.int64))
 
     def copied(self) -> Points:
-        """The same points with tensors of their own."""
+        """These points with tensors of their own."""
         return replace(self, whole_inputs=self.whole_inputs.clone(), whole_labels=self.whole_labels.clone())
 
     @property
     def fingerprints(self) -> dict[str, int]:
-        """Of the tensors, by name."""
+        """Name -> fingerprint of each tensor."""
         tensors = {"whole_inputs": self.whole_inputs, "whole_labels": self.whole_labels}
         return {name: fingerprint(tensor) for name, tensor in tensors.items()}
 

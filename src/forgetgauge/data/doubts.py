@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 def doubts_of(dataset: Dataset) -> list[str]:
-    """Of a whole data set, a sentence each."""
+    """Doubts about a whole data set, a sentence each."""
     what = f"data '{dataset.name}'"
     return [
         *label_gaps(np.unique(dataset.points.host_classes), what),
@@ -40,7 +40,7 @@ def cut_groups(groups: Ints | None, what: str) -> list[str]:
 
 
 def label_gaps(present: Ints, what: str) -> list[str]:
-    """Of the labels that occur, ascending."""
+    """A doubt where the labels that occur, given in ascending order, leave gaps."""
     n_absent = int(present[-1]) + 1 - len(present)
     if n_absent == 0:
         return []

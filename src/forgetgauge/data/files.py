@@ -24,9 +24,9 @@ class File:
     n_bytes: int | None = None
     """Unpacked; None where it is not known."""
     sha256: str | None = None
-    """Of the unpacked content."""
+    """SHA-256 of the unpacked content."""
     n_lines: int | None = None
-    """Of a text file, empty ones not counted."""
+    """Lines of a text file, empty ones not counted."""
     packable: bool = False
     """Whether the same file compressed, with `.gz` after its name, does as well."""
 
@@ -113,6 +113,12 @@ CIFAR100 = KnownSet(
     n_classes=100,
 )
 
+
+def _packed(folder: str, *names: tuple[str, int, str]) -> tuple[Download, ...]:
+    """Packed files of one folder on the web, each by its name, its size and its SHA-256."""
+    return tuple(Download(f"{folder}/{name}-ubyte.gz", n_bytes, sha256) for name, n_bytes, sha256 in names)
+
+
 MNIST = KnownSet(
     "mnist",
     ("mnist", "MNIST/raw"),  # the second is where torchvision keeps them
@@ -125,14 +131,12 @@ MNIST = KnownSet(
             "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         }.items()
     ),
-    tuple(
-        Download(f"{_MNIST}/{name}-ubyte.gz", n_bytes, sha256)
-        for name, n_bytes, sha256 in (
-            ("train-images-idx3", 9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
-            ("train-labels-idx1", 28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
-            ("t10k-images-idx3", 1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
-            ("t10k-labels-idx1", 4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
-        )
+    _packed(
+        _MNIST,
+        ("train-images-idx3", 9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+        ("train-labels-idx1", 28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+        ("t10k-images-idx3", 1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+        ("t10k-labels-idx1", 4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
     ),
     n_train=60_000,
     n_test=10_000,
@@ -143,14 +147,12 @@ FASHION_MNIST = KnownSet(
     "fashion-mnist",
     ("fashion-mnist", "FashionMNIST/raw"),
     tuple(File(name, n_bytes, packable=True) for name, n_bytes in _IDX_BYTES.items()),
-    tuple(
-        Download(f"{_FASHION}/{name}-ubyte.gz", n_bytes, sha256)
-        for name, n_bytes, sha256 in (
-            ("train-images-idx3", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-            ("train-labels-idx1", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-            ("t10k-images-idx3", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-            ("t10k-labels-idx1", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
-        )
+    _packed(
+        _FASHION,
+        ("train-images-idx3", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        ("train-labels-idx1", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        ("t10k-images-idx3", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        ("t10k-labels-idx1", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
     ),
     n_train=60_000,
     n_test=10_000,

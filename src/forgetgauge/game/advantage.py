@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
+from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats, group_means
 
 
 def signed_advantage(says_forget: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> float:
@@ -89,7 +89,7 @@ class PairOutcome:
 
     @property
     def sides(self) -> tuple[Bools, Bools]:
-        """Who is in F, and who is in T; (2k,) each."""
+        """(2k,) each: which points are in F of the first side, and which are in F of the second."""
         return self.in_forget, ~self.in_forget
 
     @property
@@ -120,12 +120,11 @@ class Grouped:
     @staticmethod
     def of(group: ArrayLike, in_forget: ArrayLike, weight: ArrayLike) -> "Grouped":
         """From the group of each point by any number; ValueError where a group is cut."""
-        names, place = np.unique(np.asarray(group), return_inverse=True)
+        place = np.unique(np.asarray(group), return_inverse=True)[1]
         side, mass = frozen_bools(in_forget, "in_forget"), frozen_floats(weight, "weight")
         if not place.shape == side.shape == mass.shape:
             raise ValueError(f"groups {place.shape}, in_forget {side.shape} and weight {mass.shape} must be of points")
-        share = np.bincount(place, weights=side, minlength=len(names)) / np.bincount(place, minlength=len(names))
-        if not np.isin(share, (0, 1)).all():
+        if not np.isin(group_means(side, place), (0, 1)).all():
             raise ValueError("the points of a group must all be in F or all in T")
         return Grouped(place.astype(np.int64), side, mass)
 
@@ -144,7 +143,7 @@ class Grouped:
         return np.clip(means, values.min(initial=0), values.max(initial=0))  # weighted means can be off by rounding
 
     def outcome(self, differences: Floats, decisions: Bools | None = None) -> PairOutcome:
-        """Of (n_points, n_adversaries) differences."""
+        """The pair's outcome, from (n_points, n_adversaries) differences."""
         return PairOutcome(self.means(differences), *self.of_groups, decisions, self)
 
 

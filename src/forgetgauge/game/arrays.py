@@ -1,4 +1,4 @@
-"""Names for the three kinds of array the game passes around, and the checks every caller needs."""
+"""Names for the three kinds of array the game passes around, the checks every caller needs, and the means of groups."""
 
 from typing import TypeAlias
 
@@ -26,3 +26,11 @@ def frozen_bools(values: object, what: str) -> Bools:
         raise ValueError(f"{what} must be booleans, not {array.dtype}")
     array.flags.writeable = False
     return array
+
+
+def group_means(values: NDArray[np.float64] | NDArray[np.bool_], group: Ints) -> Floats:
+    """(n_groups,) or (n_groups, n_columns) mean of each group's rows; groups are numbered 0, 1, … without a gap."""
+    sizes = np.bincount(group)
+    if values.ndim == 1:
+        return np.asarray(np.bincount(group, weights=values) / sizes, dtype=np.float64)
+    return np.stack([np.bincount(group, weights=column) / sizes for column in values.T], axis=1)

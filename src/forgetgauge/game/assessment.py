@@ -36,8 +36,6 @@ class Assessment:
     """1 − the advantage of the best adversary, chosen and scored on different pairs; clipped to [0, 1]."""
     quality_plugin: float
     """The paper's 1 − max_a |Adv_a|, biased low: the best adversary chosen and scored on the same pairs."""
-    crossfit_advantage: float
-    """The advantage behind ``quality`` before clipping; negative where nothing but chance was chosen."""
     basis: CrossFitBasis
     """What ``quality`` was chosen and scored on: pairs, or with too few of them points of the same models."""
     quality_interval: Interval
@@ -108,7 +106,6 @@ def _assessed(
         intervals=tuple(signed_interval(outcomes, adversary, level, kind) for adversary in range(len(advantage))),
         quality=1 - float(np.clip(fitted.advantage, 0, 1)),
         quality_plugin=quality_plugin(advantage),
-        crossfit_advantage=fitted.advantage,
         basis=fitted.basis,
         quality_interval=supremum_interval(outcomes, level, kind),
         bounded_interval=bounded_quality_interval(by_pair, level),

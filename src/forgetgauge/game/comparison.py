@@ -40,7 +40,7 @@ class Comparison:
     """Q of the first method minus Q of the second."""
 
     difference: float
-    """Of the two plug-in qualities; always inside the interval."""
+    """Difference of the two plug-in qualities; always inside the interval."""
     interval: Interval
     """For the difference of the true qualities."""
 

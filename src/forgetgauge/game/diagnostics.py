@@ -47,7 +47,7 @@ def swap_auc(scores: ArrayLike, scores_swapped: ArrayLike, in_forget: ArrayLike,
 
 @dataclass(frozen=True, eq=False)
 class _Sets:
-    """Who is in F, and each point's share of the mass of its set."""
+    """Which points are in F, and each point's share of the mass of its set."""
 
     in_forget: Bools
     share_of_forget: Floats

@@ -132,7 +132,7 @@ def _mean_advantages(*methods: Sequence[PairOutcome]) -> list[Floats]:
 
 
 def _unseen_share(n_points: int, level: float) -> float:
-    """The largest share p of points that move otherwise of which none may be among n: (1 − p)^n = (1 − level)/2."""
+    """The largest share p of points that differ, of which n may hold none by chance: (1 − p)^n = (1 − level)/2."""
     return float(1 - ((1 - level) / 2) ** (1 / n_points))
 
 

@@ -9,7 +9,7 @@ dependence between points, and where removal is (ε, δ)-certified, P(p ≤ t) �
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,14 +17,14 @@ import numpy as np
 from scipy.special import betaincinv, gammaln
 
 from forgetgauge.game.advantage import Grouped, PairOutcome
-from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats
+from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats, group_means
 
 _LARGEST_TABLE = 1e9
 """Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
 _CANDIDATES = 20
-"""Of so many answers to models of a game the exact p is computed."""
+"""In a game, the exact p is computed for this many answers about a model: those that are furthest from chance."""
 _CANDIDATES_OF_GROUPS = 3
-"""And of so many where groups were drawn, of which it takes about a second."""
+"""The same where groups were drawn, where one such p takes about a second."""
 ANSWERS, RANKS, TOP, PAIRS, GROUPS = "answers", "ranks", "top", "pairs", "groups"
 """Kinds of tests: of answers about a half, of the ranks of scores, of the largest scores alone, of pairs, of groups."""
 _FINEST = 60
@@ -60,6 +60,11 @@ class ModelTest:
         """ln of the two-sided p."""
         return min(0.0, math.log(2) + min(self.log_p_above, self.log_p_below))
 
+    @property
+    def log10_p(self) -> float:
+        """log10 of the two-sided p."""
+        return self.log_p / math.log(10)
+
 
 def half_test(says_forget: Bools, in_forget: Bools) -> ModelTest:
     """Of points of which F was drawn as a random part, |F| fixed beforehand: hypergeometric."""
@@ -78,7 +83,7 @@ def _of_half(in_both: int, n_said: int, n_forget: int, n_unseen: int) -> ModelTe
 
 
 def _told_by(share: float) -> float:
-    """Of answers of which this share is "forgotten"."""
+    """`told` of answers of which this share is "forgotten": 1 where it is a half, 0 where all answers are equal."""
     return 4 * share * (1 - share)
 
 
@@ -98,7 +103,7 @@ def top_test(scores: Floats, in_forget: Bools, n_top: int) -> ModelTest:
 
 
 def top_counted(n_right: int, n_top: int, n_forget: int, n_unseen: int) -> ModelTest:
-    """The same by the number of points of F among the largest scores."""
+    """The test of the largest scores, from the number of points of F among them."""
     found = _of_half(n_right, n_top, n_forget, n_unseen)
     return ModelTest(n_right, n_top, found.advantage, found.log_p_above, found.log_p_below, TOP)
 
@@ -149,11 +154,10 @@ def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
     """
     says, forget = _checked(says_forget, in_forget)
     ids, place = np.unique(group, return_inverse=True)
-    sizes = np.bincount(place)
-    of_forget = np.bincount(place, weights=forget)
-    if not ((of_forget == 0) | (of_forget == sizes)).all():
+    share = group_means(forget, place)  # of each group, how much of it is in F
+    if not ((share == 0) | (share == 1)).all():
         raise ValueError("the points of a group must all be in F or all in T")
-    means, chosen = np.bincount(place, weights=says) / sizes, of_forget > 0
+    means, chosen = group_means(says, place), share > 0
     n, n_chosen = len(ids), int(chosen.sum())
     values = np.rint(means * _levels(n, n_chosen)).astype(np.int64)
     tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
@@ -174,11 +178,11 @@ whatever their number, are answered differently. The largest scores are counted 
 # -- what follows from it ----------------------------------------------------------------------------------------------
 
 
-def log_p_of_best(tests: Sequence[ModelTest]) -> float:
-    """ln p of the most telling of several adversaries, corrected for the choice among them (Bonferroni)."""
-    if not tests:
+def log10_p_of_best(log10_ps: Collection[float]) -> float:
+    """log10 p of the most telling of several tests, corrected for the choice among them (Bonferroni)."""
+    if not log10_ps:
         raise ValueError("the best of no adversaries is nobody")
-    return min(0.0, math.log(len(tests)) + min(test.log_p for test in tests))
+    return min(0.0, math.log10(len(log10_ps)) + min(log10_ps))
 
 
 def log_p_of_most_visible(outcomes: Sequence[PairOutcome], n_looks: int = 1) -> tuple[float, int]:
@@ -213,15 +217,9 @@ def _from_chance(says: Bools, forget: Bools, grouped: Grouped | None) -> Floats:
         n_said = says.sum(axis=1)
         spread = np.sqrt(np.maximum(n_said * (2 * k - n_said) / (4 * (2 * k - 1)), 1e-12))
         return np.asarray(np.abs(says[:, forget].sum(axis=1) - n_said / 2) / spread)
-    means = np.stack([_group_means(one.astype(np.float64), grouped.group) for one in says])  # (seeds, 2k, adversaries)
+    means = np.stack([group_means(one, grouped.group) for one in says])  # (seeds, 2k, adversaries)
     spread = np.sqrt(np.maximum(means.var(axis=1) * k * k / (2 * k - 1), 1e-12))
     return np.asarray(np.abs(means[:, forget].sum(axis=1) - means.sum(axis=1) / 2) / spread)
-
-
-def _group_means(values: Floats, group: Ints) -> Floats:
-    """(groups, columns) of (points, columns), each point of a group weighing the same."""
-    sizes = np.bincount(group)
-    return np.stack([np.bincount(group, weights=column) / sizes for column in values.T], axis=1)
 
 
 def _drawn(says: Bools, forget: Bools, grouped: Grouped | None) -> ModelTest:

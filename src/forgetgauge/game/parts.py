@@ -26,7 +26,7 @@ MOST_PARTS = 128
 """A column with more different values is not looked at: intervals that hold for all of them together say nothing."""
 
 Codes: TypeAlias = NDArray[np.uint8]
-"""Of each point, which of the column's values it has."""
+"""(n_points,) which of the column's values each point has."""
 
 
 @dataclass(frozen=True, eq=False)

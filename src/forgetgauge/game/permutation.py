@@ -21,29 +21,23 @@ _TOLERANCE = 1e-12  # sums in another order differ by rounding; a tie must count
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """max_a |Adv_a| as measured, and as random relabellings make it."""
+    """max_a |Adv_a| as random relabellings make it, and how rarely it is as large as measured."""
 
-    observed: float
     mean: float
     q95: float
     p_value: float
-    n_relabellings: int
     pair_q95: float
     """The 95 % quantile of the largest |Adv_a| in any single pair: what the worst pair may be by chance."""
-
-
-def noise_floor(outcomes: Sequence[PairOutcome], rng: np.random.Generator, n_relabellings: int = 2000) -> NoiseFloor:
-    """Relabel a random k of each pair's 2k points as forgotten, ``n_relabellings`` times.
-
-    One relabelling serves all adversaries and all seeds of a pair. p = (1 + #{relabelled ≥ observed}) / (1 + B).
-    """
-    return noise_floors([outcomes], rng, n_relabellings)[0]
 
 
 def noise_floors(
     methods: Sequence[Sequence[PairOutcome]], rng: np.random.Generator, n_relabellings: int = 2000
 ) -> list[NoiseFloor]:
-    """Of several methods, each as ``noise_floor`` has it with an equal generator; what is drawn alike is drawn once."""
+    """Relabel a random k of each pair's 2k points as forgotten, ``n_relabellings`` times; one noise floor per method.
+
+    One relabelling serves all adversaries and all seeds of a pair. p = (1 + #{relabelled ≥ observed}) / (1 + B). Each
+    method gets what it would get alone with an equal generator; what is drawn alike is drawn once.
+    """
     if n_relabellings < 1:
         raise ValueError(f"the permutation test needs at least one relabelling, not {n_relabellings}")
     for outcomes in methods:
@@ -65,11 +59,9 @@ def _against(outcomes: Sequence[PairOutcome], relabelled: Floats, peaks: Floats)
     observed = float(np.abs(np.mean([outcome.advantage for outcome in outcomes], axis=0)).max())
     statistic = np.abs(relabelled).max(axis=1)  # (B,)
     return NoiseFloor(
-        observed=observed,
         mean=float(statistic.mean()),
         q95=float(np.quantile(statistic, 0.95)),
         p_value=(1 + int((statistic >= observed - _TOLERANCE).sum())) / (1 + len(statistic)),
-        n_relabellings=len(statistic),
         pair_q95=float(np.quantile(peaks, 0.95)),
     )
 

@@ -31,7 +31,7 @@ class SweepSteps:
     """Steps after which the score is higher."""
     falls: int
     sure_rises: int
-    """Those where the two intervals do not meet."""
+    """Rises after which the two intervals do not meet."""
     sure_falls: int
     total: int
 

@@ -156,7 +156,7 @@ class Estimate:
 def over_pairs(
     by_pair: Sequence[float], level: float = 0.95, *, least: float = -math.inf, most: float = math.inf
 ) -> Estimate:
-    """Of at least one repetition; the interval is cut where the score cannot be."""
+    """The mean over at least one repetition; its interval is cut to the values that the score can have."""
     check_level(level)
     values = frozen_floats(by_pair, "scores by pair")
     if values.ndim != 1 or len(values) == 0:

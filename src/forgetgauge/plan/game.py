@@ -32,7 +32,7 @@ class Method:
     tuning: Tuning | None = None
     """How its strength is chosen in the run, where it is."""
     variant: Variant | None = None
-    """Of a point of the frontier: whose, and at which strength."""
+    """For a point of the frontier: which method it belongs to, and at which strength."""
     source: str = ""
     """Where its settings were published, if they are taken from there."""
 
@@ -57,7 +57,7 @@ class Method:
 
     @property
     def as_asked(self) -> Method:
-        """As it was before a strength was chosen."""
+        """The method before its strength was chosen."""
         if self.tuning is None:
             return self
         tuning = Tuning.begin(self.tuning.strength, self.tuning.points)
@@ -151,7 +151,7 @@ class Game:
     oracle: Literal["point", "group"] = "point"
     """What an adversary is shown at once: a point, or a group, on whose mean margin it decides."""
     n_groups: int = 0
-    """Of the data set, where groups are drawn."""
+    """Number of groups in the data set, where groups are drawn."""
     hardest: float = 1.0
     """F and T are drawn from this share of D, that which is memorised most."""
     n_scorers: int = 16
@@ -213,7 +213,7 @@ class Game:
 
 
 MOST_JOBS = 2_000_000
-"""Of a game: the plan of more takes minutes before anything is done."""
+"""Most jobs of a game: to plan more takes minutes before the first one starts."""
 
 
 def too_many_jobs(pairs: int, seeds: int, n_methods: int, n_adversaries: int) -> str:

@@ -61,7 +61,7 @@ class Named:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As it stands in keys."""
+        """What stands for it in keys."""
         stated = {"version": self.version} if self.version else {}
         return {"name": self.name, "params": dict(self.params), "code": self.code, **stated}
 
@@ -149,7 +149,7 @@ class ModelJob(Job):
 
     @property
     def halves(self) -> Halves:
-        """Those that the model's points are of."""
+        """The halves that the model's points belong to."""
         return self.subject.halves
 
 
@@ -264,9 +264,9 @@ class TryModelJob(Job):
     fits: bool
     """Whether a model is trained, or one with untrained weights serves."""
     unlearners: Mapping[str, Named]
-    """Of the methods that are tried."""
+    """An unlearning job of the run, for its subject and its learner."""
     from_original: tuple[str, ...]
-    """Those of them that start from the trained model."""
+    """The name to blame where no model can be trained."""
     columns: tuple[str, ...]
     """Columns that are taken of every model."""
 
@@ -292,7 +292,7 @@ class TryAdversaryJob(Job):
 
     kind = "try-adversary"
     fit: FitJob
-    """As in the run, but for its inputs."""
+    """The fit of the run, except for its inputs."""
     id: str
     """The adversary's name in the run."""
     needs: tuple[str, ...]
@@ -300,7 +300,7 @@ class TryAdversaryJob(Job):
     n_shadows: int
     n_references: int
     n_points: int
-    """As many as a shadow model is asked about."""
+    """Number of points that each shadow model is asked about."""
 
     @property
     def params(self) -> dict[str, Any]:

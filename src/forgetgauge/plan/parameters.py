@@ -27,7 +27,7 @@ class Range:
     below: float | None = None
 
     def __contains__(self, value: float) -> bool:
-        """Not a number is in no range that has an end."""
+        """Whether the value lies in the range; NaN lies in none that has an end."""
         return (
             (self.least is None or value >= self.least)
             and (self.above is None or value > self.above)

@@ -14,9 +14,9 @@ from forgetgauge.plan.parameters import Parameter, Range, declared, parameters_o
 
 _COUNT = Range(least=1, most=10_000)
 _MANY = Range(least=1, most=1_000_000)
-"""More of a thing than anybody has time for is a slip of the pen, and would fill the memory."""
+"""A larger number is a typing error, since nobody has the time for it, and would fill the memory."""
 _APART: dict[str, None] = {"argument": None, "in_game": None}
-"""Of keys that reach `evaluate` and `Game` as a part of something else, or not at all."""
+"""Marks keys that reach `evaluate` and `Game` as a part of something else, or not at all."""
 
 DEFAULT_ADVERSARIES = (
     *("correctness", "confidence", "entropy", "modified-entropy", "loss"),  # one number per point

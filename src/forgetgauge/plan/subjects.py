@@ -39,7 +39,7 @@ class Halves:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As it stands in keys."""
+        """What stands for the halves in keys."""
         by = {} if self.by == POINT else {"by": self.by}
         return {"data": self.data, "seed": self.seed, "fraction": self.fraction, **by}
 
@@ -59,7 +59,7 @@ class Hardest:
     target: Bools
     """(|D|,) of the target half."""
     shadow: Bools
-    """Of the shadow half."""
+    """(|S|,) whether a point of the shadow half is one of them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Subject(ABC):
     @property
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """As it stands in keys."""
+        """What stands for the subject in keys."""
 
     @property
     @abstractmethod
@@ -219,7 +219,7 @@ class Confused(Subject):
     which: int
     classes: tuple[int, int]
     replicate: int | None = None
-    """As of a target."""
+    """Which of the trainings on one split it is, as for a target; None where there is one."""
 
     @property
     def exchanged(self) -> tuple[int, int]:

@@ -284,4 +284,4 @@ EXECUTORS: dict[str, Entry] = {
         cites="Moritz et al. 2018",
     ),
 }
-"""Who does the work of a run."""
+"""The catalogue of executors, which do the jobs of a run."""

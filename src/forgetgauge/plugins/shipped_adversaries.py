@@ -141,4 +141,4 @@ ADVERSARIES: dict[str, Entry] = {
     ),
     **language_models.ADVERSARIES,
 }
-"""Who looks for what a model did not forget."""
+"""The catalogue of adversaries, which look for what a model did not forget."""

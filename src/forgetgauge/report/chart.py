@@ -97,7 +97,7 @@ def comparison_chart(results: Mapping[str, Result]) -> Chart:
 
 
 def _forest_rows(result: Result, before: str = "") -> list[Row]:
-    """Of all methods that have a Q, highest first, game by game."""
+    """A row for each method that has a Q, highest first, game by game."""
     return [
         Row(
             f"{before}{name}" + ("" if result.sweep is None else f", {setting(game.value)}"),
@@ -171,7 +171,7 @@ def frontier_chart(result: Result) -> Chart:
         for name, curve in known.items()
     )
     part = next((found[0] for method in game.methods.values() if (found := unseen_accuracy(method))), "unseen")
-    yardsticks = [accuracy_at(at) for name in known if role_of(game, name) != "tested" for at in known[name]]
+    yardsticks = _yardsticks(game, known)
     price = next((method.tuning.price for method in game.methods.values() if method.tuning is not None), None)
     limit = None if price is None or not yardsticks else min(yardsticks) - price
     across = accuracy_scale([mark.x for curve in drawn for mark in curve.marks] or [0.0, 1.0])
@@ -190,8 +190,13 @@ def frontier_chart(result: Result) -> Chart:
 
 def _within(game: GameResult, known: dict[str, list[AtStrength]]) -> float:
     """The least accuracy that is drawn: as in the report, models far below Retrain and None stand in tables alone."""
-    ends = [accuracy_at(at) for name, curve in known.items() if role_of(game, name) != "tested" for at in curve]
+    ends = _yardsticks(game, known)
     return min(ends) - WINDOW if ends else 0.0
+
+
+def _yardsticks(game: GameResult, known: dict[str, list[AtStrength]]) -> list[float]:
+    """The accuracies of Retrain and None."""
+    return [accuracy_at(at) for name, curve in known.items() if role_of(game, name) != "tested" for at in curve]
 
 
 def evidence_chart(found: OneModelResult) -> Chart:

@@ -14,7 +14,7 @@ from forgetgauge.report.picture import Scale, quality_scale
 from forgetgauge.report.rows import Column, Rows, of_mappings, refuse_unlike_kinds, rows_of, unlike
 from forgetgauge.report.strengths import without_variants
 from forgetgauge.results.one_model import OneModelResult
-from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality
+from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality, is_run
 from forgetgauge.results.shared import SharedDifference, reasons_against, shared_differences
 from forgetgauge.results.verdict import verdict_on
 from forgetgauge.wording import counted, setting, signed
@@ -37,7 +37,7 @@ def _results(named: Named) -> list[tuple[str, Result]]:
 
 
 def differences_of(named: Named) -> list[SharedDifference]:
-    """Of results of swap pairs; evidence from one model has none."""
+    """Differences between results of swap pairs; evidence from one model has none."""
     return shared_differences(_results(named))
 
 
@@ -74,7 +74,7 @@ def remarks_of(named: Named, found: Sequence[SharedDifference]) -> list[str]:
 
 
 def _why_no_differences(results: Sequence[Result]) -> str:
-    if not all("data_digest" in game.spec for result in results for game in result.games):
+    if not all(is_run(game.spec) for result in results for game in result.games):
         return (
             "no differences with intervals: an audit says nothing about which points its pairs are of, so that it is "
             "for you to know whether they are the same"

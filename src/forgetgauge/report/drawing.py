@@ -62,18 +62,18 @@ class _Frame:
     bottom: int
 
     def x(self, value: float) -> float:
-        """Of a value across; curves keep away from the ends."""
+        """Where a value lies across, in pixels; curves keep away from the ends."""
         air = 0 if self.chart.is_forest else AIR_PX
         return round(self.left + air + (self.right - self.left - 2 * air) * self.chart.x.percent(value) / 100, 1)
 
     def y(self, value: float) -> float:
-        """Of a value up, or of a row."""
+        """Where a value, or a row of a forest plot, lies from the top, in pixels."""
         if self.chart.is_forest:
             return TOP_PX + ROW_PX * (value + 0.5)
         return round(self.bottom - (self.bottom - TOP_PX) * self.chart.y.percent(value) / 100, 1)
 
     def ends(self, interval: tuple[float, float]) -> tuple[float, float]:
-        """Of an interval of Q."""
+        """Where the two ends of an interval of Q lie, in pixels."""
         low, high = (self.x(end) if self.chart.is_forest else self.y(end) for end in interval)
         return low, high
 
@@ -99,7 +99,7 @@ def as_picture(chart: Chart) -> Picture:
 
 
 def colour(chart: Chart, place: int) -> str:
-    """Of a curve; rows, which their names tell apart, share one."""
+    """The colour of a curve; the rows of a forest plot, which have names beside them, share one."""
     curve = chart.curves[place]
     if curve.role in REFERENCES:
         return REFERENCES[curve.role]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from forgetgauge.report.erasure_test import Tested
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.tested import Tested
 
 SCHEMA_VERSION = "0.2.2"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
-"""Of the tester to whoever made the model."""
+"""What the tester may be to whoever made the model."""
 
 
 def why_not(test: Tested, model_id: str | None, by: str | None, relationship: str | None) -> str | None:

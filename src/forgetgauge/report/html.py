@@ -7,7 +7,7 @@ the result, or is 1 minus one that does. All names are escaped by the template e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from types import MappingProxyType
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.report.certificates import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.downloads import downloads_of
 from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
 from forgetgauge.report.markers import markers_of
@@ -30,7 +31,6 @@ from forgetgauge.report.picture import (
 from forgetgauge.report.queries import StrongView, played_by_all, strong_view
 from forgetgauge.report.settings import ACCURACIES, settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
-from forgetgauge.report.stated import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.strengths import (
     frontier_rows,
     is_frontier,
@@ -123,22 +123,28 @@ def is_unchanged(page: bytes) -> bool:
 
 
 @cache
-def template(name: str) -> jinja2.Template:
-    """A page of this folder: whatever is put into it is escaped."""
+def template_of(room: str, name: str, **filters: Callable[..., object]) -> jinja2.Template:
+    """A template in the folder of `report` or of `suites`; whatever is put into it is escaped, but in Markdown."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("forgetgauge", "report"),
-        autoescape=True,
+        loader=jinja2.PackageLoader("forgetgauge", room),
+        autoescape=not name.endswith(".md.j2"),  # noqa: S701 - HTML is escaped, Markdown is no HTML
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    environment.filters.update(filters)
+    return environment.get_template(name)
+
+
+def template(name: str) -> jinja2.Template:
+    """A page of this folder, with the filters that write numbers and names."""
+    return template_of(
+        "report", name,
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         forget_set=forget_set, count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
         why_no_quality=why_no_quality,
         interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip
-    return environment.get_template(name)
 
 
 @dataclass(frozen=True)
@@ -162,7 +168,7 @@ class Differences:
 
 
 @dataclass(frozen=True)
-class Frontier:
+class ShownFrontier:
     """Every method along its strength."""
 
     headline: str
@@ -175,7 +181,7 @@ class Frontier:
     """What the strengths chosen by price came to, where the page has not said so above."""
 
 
-def _frontier(result: Result) -> Frontier | None:
+def _frontier(result: Result) -> ShownFrontier | None:
     """Of a run that played methods along their strengths, which is of one game."""
     game = result.games[0]
     if len(result.games) > 1 or not is_frontier(game):
@@ -184,7 +190,7 @@ def _frontier(result: Result) -> Frontier | None:
     picture, n_left = drawn or (None, 0)
     is_told = price_line(without_variants(result).games[0]) is not None
     price = None if is_told else price_line(game)
-    return Frontier(
+    return ShownFrontier(
         map_headline(game), game.utility_name, picture, map_legend(game, n_left), frontier_rows(game), price
     )
 

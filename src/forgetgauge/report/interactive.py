@@ -35,7 +35,7 @@ By = Literal["method", "adversary", "pair"]
 WIDTH = 100
 """Letters in a line of prose."""
 MOST_ROWS = 12
-"""Of a short form; the table has them all."""
+"""Most rows of a short form; the table has all of them."""
 BRIEF = ("result", "method", "model", "test", "strength", "q", "q_interval", "advantage", "log10_p", "verdict")
 """The columns of a short form, in this order, behind the values of a sweep."""
 
@@ -122,7 +122,7 @@ class Result(Shown, record.Result):
 
     @classmethod
     def of(cls, found: record.Result) -> Self:
-        """The same record, to be looked at."""
+        """A stored result, in the form that notebooks show."""
         return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
 
     def __eq__(self, other: object) -> bool:
@@ -225,7 +225,7 @@ class Evidence(Shown, one_model.OneModelResult):
 
     @classmethod
     def of(cls, found: one_model.OneModelResult) -> Self:
-        """The same record, to be looked at."""
+        """Stored evidence, in the form that notebooks show."""
         return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
 
     def __eq__(self, other: object) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from forgetgauge.report.picture import Scale, magnitude, quality_scale
 from forgetgauge.results.record import GameResult, MethodResult, by_quality, role_of
-from forgetgauge.results.where import PartResult, RocResult
+from forgetgauge.results.roc_and_parts import PartResult, RocResult
 from forgetgauge.wording import bracket, counted, listed, percent, plain
 
 MOST_MARKS = 24
@@ -86,7 +86,7 @@ class PartView:
     panels: list[PartPanel]
     parts: list[str]
     rows: list[tuple[str, dict[str, PartResult]]]
-    """Of each method, by part: what the table shows."""
+    """(method, part -> result): the rows of the table."""
     n_looked: int
     n_left: int
     """Parts of each method that the pictures leave to the table."""
@@ -96,7 +96,7 @@ class PartView:
         return 1 - abs(found.advantage)
 
     def interval(self, found: PartResult) -> tuple[float, float]:
-        """Of Q."""
+        """The interval of Q in one part."""
         return magnitude(found.interval)
 
 

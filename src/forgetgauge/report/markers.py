@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forgetgauge.results.record import Result, by_quality, role_of
 
 CIRCLE, SQUARE, DIAMOND, UP, DOWN, PLUS, CROSS, RING = range(8)
-"""As the template draws them."""
+"""The marks by number, in the order in which the template draws them."""
 _FORMS = (CIRCLE, UP, DOWN, PLUS, CROSS, RING)
 _COLOURS = ("c0", "c1", "c3", "c4", "c5", "c6")
 

@@ -109,7 +109,7 @@ def _blind(blind: BlindResult, level: float) -> list[str]:
 
 
 def looked_for(blind: BlindResult) -> str:
-    """Of which differences the limit of what was missed is true."""
+    """Which differences between F and T are covered by the limit of what was missed."""
     if blind.alike is not None and blind.alike > LEAST_ALIKE:
         return "as far as reference models show it"
     return "if that is a linear shift of normal columns or what a random forest finds"

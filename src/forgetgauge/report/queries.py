@@ -16,7 +16,7 @@ class Strongest:
     quality: float
     """1 − its |advantage|: a plug-in maximum."""
     interval: tuple[float, float] | None
-    """Of that adversary alone."""
+    """Interval of 1 − that adversary's |advantage|, the choice among adversaries not counted."""
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ class Check:
 
 
 def checks_of(game: GameResult) -> list[Check]:
-    """Of the metrics by which methods can be ranked."""
+    """One check for each metric by which methods can be ranked."""
     return [_check(game, metric) for metric in shown_metrics([game]) if metric.ranked]
 
 

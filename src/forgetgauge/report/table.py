@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend, spent_budget
 from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
-from forgetgauge.report.stated import HEADS, Certificate, certificates, claimed_delta, legend, spent_budget
 from forgetgauge.report.strengths import price_line
 from forgetgauge.results.record import (
     GameResult,
@@ -58,7 +58,7 @@ def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def why_no_quality(method: MethodResult) -> str:
-    """Of a method without Q."""
+    """Why a method has no Q."""
     return "nothing measured" if method.n_pairs else "no pair completed"
 
 

@@ -15,7 +15,7 @@ from forgetgauge.results.points import VisiblePoints
 
 CHANNELS = (1, 3, 4)
 MOST_PIXELS = 48
-"""Of a side; larger images are thinned out."""
+"""Most pixels of one side; larger images are thinned out."""
 MOST_LETTERS, MOST_NUMBERS = 240, 6
 
 

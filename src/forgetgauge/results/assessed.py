@@ -27,7 +27,7 @@ from forgetgauge.results.record import (
     StrongResult,
     WorstPairResult,
 )
-from forgetgauge.results.where import RocResult
+from forgetgauge.results.roc_and_parts import RocResult
 
 NOTICEABLE = 0.05
 """Q shown too high by more than this is warned of."""

@@ -32,7 +32,7 @@ FOUND = 0.65
 
 
 @dataclass(frozen=True)
-class Evidence:
+class MarginEvidence:
     """What adversaries answered about one method's models."""
 
     adversaries: Sequence[str]
@@ -51,7 +51,7 @@ class Evidence:
     never saw; of a run, where both are asked in one way, nothing."""
 
 
-def doubts(methods: Mapping[str, Evidence]) -> list[str]:
+def doubts(methods: Mapping[str, MarginEvidence]) -> list[str]:
     """One sentence for each doubt, by method."""
     n_tests = 2 * sum(len(evidence.adversaries) for evidence in methods.values())
     return [
@@ -87,7 +87,7 @@ def _answer(names: Sequence[str]) -> str:
     return f"{listed(names)} {'gives' if len(names) == 1 and not names[0].endswith('decisions') else 'give'}"
 
 
-def _against_the_shadows(method: str, evidence: Evidence, n_tests: int) -> str | None:
+def _against_the_shadows(method: str, evidence: MarginEvidence, n_tests: int) -> str | None:
     """Forgotten points look less like members than unseen ones, where shadow models say the opposite of members."""
     limit = rarer_than(FALSE_ALARM / n_tests)
     advantage, separation = _means(evidence.decided), _means(evidence.ranked)
@@ -114,7 +114,7 @@ def _against_the_shadows(method: str, evidence: Evidence, n_tests: int) -> str |
     )
 
 
-def _pairs_that_contradict(method: str, evidence: Evidence, n_tests: int) -> str | None:
+def _pairs_that_contradict(method: str, evidence: MarginEvidence, n_tests: int) -> str | None:
     """One adversary's advantage is far above 0 on some pairs and far below on others: their mean hides both."""
     limit = rarer_than(min(0.5, sqrt(FALSE_ALARM / n_tests) / len(evidence.pairs)))
     for outcomes in (evidence.decided, evidence.ranked):
@@ -138,7 +138,7 @@ def _pairs_that_contradict(method: str, evidence: Evidence, n_tests: int) -> str
     return None
 
 
-def _misplaced_thresholds(method: str, evidence: Evidence, n_tests: int) -> str | None:
+def _misplaced_thresholds(method: str, evidence: MarginEvidence, n_tests: int) -> str | None:
     """A score separates F from T, but the thresholds that the shadow models gave do not.
 
     Either the largest advantage of all is far below what a score tells; or, where unseen points are not answered like
@@ -167,7 +167,7 @@ def is_copy(first: Floats, second: Floats) -> bool:
     return n_kinds > max(2, first.shape[1] / 2) and all(map(is_one_model, first, second))
 
 
-def _copied_sides(method: str, evidence: Evidence) -> str | None:
+def _copied_sides(method: str, evidence: MarginEvidence) -> str | None:
     if not evidence.copied:
         return None
     where = _pairs([str(pair) for pair in evidence.copied])

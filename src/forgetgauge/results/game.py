@@ -34,13 +34,20 @@ from forgetgauge.results.assessed import (
 )
 from forgetgauge.results.decisions import pack_decisions, unpack_columns, unpack_decisions
 from forgetgauge.results.doubts import doubts, silence
-from forgetgauge.results.record import DiagnosticResult, GameDecisions, GameResult, MethodResult, StrongResult
+from forgetgauge.results.record import (
+    DiagnosticResult,
+    GameDecisions,
+    GameResult,
+    MethodResult,
+    StrongResult,
+    is_run,
+)
 from forgetgauge.results.rivals import Rivals
+from forgetgauge.results.roc_and_parts import RocResult, part_results, roc_result
 from forgetgauge.results.strong import StrongGames
 from forgetgauge.results.tuning import price_doubts, strength_doubts, strengths_left_out, tuning_result
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.results.views import GameView
-from forgetgauge.results.where import RocResult, part_results, roc_result
 from forgetgauge.wording import counted, listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics", "tuning")
@@ -80,7 +87,7 @@ def rules_of(spec: Mapping[str, Any], methods: Collection[str]) -> Rules:
         blind=[name for name in methods if is_blind(spec, name)],
         n_pilot=int((spec.get("until") or {}).get("pilot_pairs", 0)),
         drawn=f"{spec.get('by', 'point')}s",
-        is_drawn="data_digest" in spec,
+        is_drawn=is_run(spec),
     )
 
 
@@ -294,7 +301,7 @@ class _StoredGame:
 
 
 def game_result(view: GameView, progress: Callable[[str], None] = lambda _: None) -> GameResult:
-    """Of the methods and adversaries whose jobs are done."""
+    """The result of a game, from the methods and adversaries whose jobs are done."""
     game = view.game
     n_retain, n_forget = game.sizes
     spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}

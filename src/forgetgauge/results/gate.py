@@ -25,7 +25,7 @@ from forgetgauge.results.one_model import (
 )
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import has_seen_unseen, loss_interval, points
-from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE, reservations
+from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE, reservations, without_resolution
 from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
@@ -42,9 +42,9 @@ class Conditions:
     max_utility_loss: float | None = None
     """So much less accurate than Retrain and than None at most."""
     methods: Sequence[str] = ()
-    """Who is judged; without names, everyone but the references."""
+    """The methods that are judged; without names, all but the references."""
     adversaries: Sequence[str] = ()
-    """Who must have played."""
+    """The adversaries that must have played."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
         is_fine = model.verdict == LIKE_RETRAIN and model.resolution is not None and model.resolution <= margin
         state = _state(is_fine and (name in before or not silent), is_seen)
         what = f"attackers do at most {margin:g} better than chance"
-        findings.append(Finding(name, what, state, f"{model.verdict.split(' at this')[0]}; {seen_by(model)}"))
+        findings.append(Finding(name, what, state, f"{without_resolution(model.verdict)}; {seen_by(model)}"))
     judged = {finding.method for finding in findings}
     for name in [] if judged <= set(before) else before:
         verdict = found.models[name].verdict
         state = _state(verdict == STILL_VISIBLE, False)
-        findings.append(Finding(name, CONTROL_SEEN, state, verdict.split(" at this")[0]))
+        findings.append(Finding(name, CONTROL_SEEN, state, without_resolution(verdict)))
     return findings
 
 

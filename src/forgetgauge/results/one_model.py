@@ -14,6 +14,7 @@ from forgetgauge.game.one_model import (
     TOP,
     ModelTest,
     group_epsilon,
+    log10_p_of_best,
     pairs_counted,
     point_epsilon,
     top_counted,
@@ -27,6 +28,7 @@ from forgetgauge.results.verdict import (
     NOT_EVALUABLE,
     STILL_VISIBLE,
     VERDICTS,
+    without_resolution,
 )
 from forgetgauge.wording import listed, plain
 
@@ -44,7 +46,7 @@ REQUESTS_REST_ON = {
     "settings": "hyper-parameters and the choice of the checkpoint took no account of F and T",
     "validation": RESTS_ON["validation"],
 }
-"""The same where F was not drawn, but asked for."""
+"""What the test takes for granted where F was not drawn, but asked for."""
 INSTEAD = (
     "Instead: choose for each point of F a matched one that no training saw, or draw a half at random before the next "
     "training (forgetgauge draw)."
@@ -57,13 +59,13 @@ DRAWN, REQUESTS = "drawn", "requests"
 FROM_BEFORE = ("before", "original", "none")
 """What a model is called, in any case of letters, that is tested as it was before the deletion."""
 CONTROL_SEEN = "the model from before the deletion is still visible"
-"""What is asked of it, so that something is shown by those that are not."""
+"""The check on that model: only where it holds do models that are not visible show anything."""
 RAW_POINTS, REFERENCES = "raw points", "reference models"
 """By what F and T are compared without the model."""
 LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
 """Tests by raw points are called by the classifier and the half that it was tested on."""
 MOST_COUNTED = 10_000_000
-"""A stranger's file may state any number; so many answers are computed again at most."""
+"""Most answers that are computed again, since a file from elsewhere may state any number of them."""
 LEAST_ALIKE = 0.3
 """Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
 
@@ -101,7 +103,7 @@ class ModelResult(Record):
     best: str
     """The adversary whose answers are least like chance."""
     log10_p: float
-    """Of its p, corrected for the choice among all of them."""
+    """One of VERDICTS in results.verdict."""
     epsilon: float | None
     """With the stated confidence, any (ε, δ)-certified removal of all of F together has at least this ε; None of
     requests, where it would count what F and T differ by themselves as if the model remembered it."""
@@ -155,7 +157,7 @@ class OneModelResult(Record):
     """SHA-256 of the list of points that was drawn from."""
     seed: str
     seed_from: str
-    """Whose the seed of the draw is."""
+    """Who gave the seed of the draw."""
     own_draw: bool
     """Whether the tester drew alone, so that nobody else can know that the draw was not repeated."""
     digests: dict[str, str]
@@ -245,7 +247,7 @@ def counted_again(test: TestResult, found: OneModelResult) -> TestResult:
 def _judged(tests: Mapping[str, TestResult], basis: Basis, utility: dict[str, float]) -> ModelResult:
     level, blind = basis.level, basis.blind
     best = min(tests, key=lambda name: (tests[name].log10_p, name))
-    log10_p = min(0.0, math.log10(len(tests)) + tests[best].log10_p)
+    log10_p = _corrected(tests)
     log_p = log10_p * math.log(10)
     alone = resolution_of([(test.by, test.told) for test in tests.values()], basis.n_units, level)
     seen = alone if blind is None else alone + blind.missed
@@ -292,9 +294,7 @@ def blind_again(found: OneModelResult) -> BlindResult | None:
 def _judged_blind(
     tests: Mapping[str, TestResult], n_columns: int, alike: float | None, n_forget: int, n_unseen: int, level: float
 ) -> BlindResult:
-    log10_p = None
-    if tests:
-        log10_p = min(0.0, math.log10(len(tests)) + min(test.log10_p for test in tests.values()))
+    log10_p = _corrected(tests) if tests else None
     told_apart = log10_p is not None and _is_beyond_chance(log10_p * math.log(10), level)
     by = [RAW_POINTS] * (n_columns > 0) + [REFERENCES] * (alike is not None)
     missed = _missed(tests, n_columns, alike, (n_forget, n_unseen), 1 - level)
@@ -325,8 +325,13 @@ def _missed(
     return max(best_linear_advantage(limits[LINEAR], n_columns, *smaller), limits[FOREST])
 
 
+def _corrected(tests: Mapping[str, TestResult]) -> float:
+    """log10 p of the most telling test, corrected for the choice among them."""
+    return log10_p_of_best([test.log10_p for test in tests.values()])
+
+
 def _test_result(test: ModelTest) -> TestResult:
-    return TestResult(test.n_right, test.n_asked, test.advantage, test.log_p / math.log(10), test.by, test.told)
+    return TestResult(test.n_right, test.n_asked, test.advantage, test.log10_p, test.by, test.told)
 
 
 def _why_not_evaluable(blind: BlindResult) -> str:
@@ -409,7 +414,7 @@ def silent_controls(found: OneModelResult) -> dict[str, str]:
         if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
     ]
     return {
-        name: f"{name}: the model from before the deletion is {found.models[name].verdict.split(' at this')[0]}, so "
+        name: f"{name}: the model from before the deletion is {without_resolution(found.models[name].verdict)}, so "
         f"the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, or "
         "these points were never learnt by heart."
         for name in names
@@ -418,7 +423,7 @@ def silent_controls(found: OneModelResult) -> dict[str, str]:
 
 
 def warnings_on(found: OneModelResult) -> list[str]:
-    """Those that are stored, and what follows from the verdicts."""
+    """The warnings that are stored, and those that follow from the verdicts."""
     return list(dict.fromkeys([*found.warnings, *silent_controls(found).values()]))
 
 

@@ -41,7 +41,7 @@ class VisiblePoint:
 
 @dataclass(frozen=True)
 class VisiblePoints:
-    """Of one method and its strongest adversary."""
+    """What one method shows of single points to its strongest adversary."""
 
     method: str
     adversary: str
@@ -59,7 +59,7 @@ class VisiblePoints:
     """How many would, if a coin decided each time which of the two models is told."""
 
 
-def visible_points(view: GameView, name: str, method: MethodResult, most: int = MOST_SHOWN) -> VisiblePoints | None:
+def visible_points(view: GameView, name: str, method: MethodResult) -> VisiblePoints | None:
     """Of a method that has a Q; None where no point was seen more often than wrongly."""
     if method.adversary is None or method.adversary not in view.adversaries:
         return None
@@ -67,7 +67,7 @@ def visible_points(view: GameView, name: str, method: MethodResult, most: int = 
     counts = _Counts(view, name, method.adversary, turned)
     net = counts.seen - counts.wrong
     apart = np.where(counts.asked > 0, counts.of_forgotten - counts.of_unseen, 0.0) * (-1 if turned else 1)
-    order = [int(i) for i in np.lexsort((np.arange(len(net)), -apart, -net)) if net[i] > 0][:most]
+    order = [int(i) for i in np.lexsort((np.arange(len(net)), -apart, -net)) if net[i] > 0][:MOST_SHOWN]
     if not order:
         return None
     least = int(net[order[-1]])
@@ -84,7 +84,7 @@ def chance_of(n_told: Ints, least: int) -> Floats:
 
 
 class _Counts:
-    """Of every point of D, over all pairs of models."""
+    """What an adversary said of every point of D, counted over all pairs of models."""
 
     def __init__(self, view: GameView, method: str, adversary: str, turned: bool) -> None:
         n = len(view.weight)

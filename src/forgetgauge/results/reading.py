@@ -16,7 +16,7 @@ from forgetgauge.results.verified import refuse_unverified, refuse_unverified_ev
 COPED_WITH = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What code of ours raises where a forger's numbers do not fit together."""
 FILES = ("result.json", "evidence.json")
-"""As they are called in a folder."""
+"""The names that stored results have in a folder."""
 
 
 @contextmanager

@@ -5,6 +5,7 @@ At the end: which methods of a game are references (Retrain, None), which lack p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +15,8 @@ from forgetgauge.files import write_whole
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.records import Record, read_record
 from forgetgauge.results.made import FailureResult, MadeResult, StackResult
-from forgetgauge.results.spec_read import refuse_odd_spec
-from forgetgauge.results.where import PartResult, RocResult
+from forgetgauge.results.roc_and_parts import PartResult, RocResult
+from forgetgauge.results.spec_checks import refuse_odd_spec
 
 SCHEMA = 5
 TIMINGS = frozenset({"seconds", "total_seconds", "sha256", *PROVENANCE})
@@ -63,9 +64,9 @@ class AdversaryResult(Record):
     """Signed advantage of each swap pair, averaged over its seeds."""
     diagnostics: DiagnosticResult | None = None
     strong: list[StrongResult] = field(default_factory=list)
-    """The same adversary with more queries."""
+    """What the same adversary finds with more queries."""
     roc: RocResult | None = None
-    """Of the method's strongest adversary, where it has scores."""
+    """ROC curve of the method's strongest adversary, where it has scores."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class TuningResult(Record):
     chosen: int | float
     """The strongest value whose bound is within the price; the weakest that was tried where none is."""
     price: float
-    """Of utility: 0.01 is a point of accuracy."""
+    """The most utility that the strength may cost: 0.01 is a point of accuracy."""
     holds: bool
     """Whether the chosen value keeps within the price."""
     against: str
@@ -122,7 +123,7 @@ class WorstPairResult(Record):
     pair: int
     """Which pair: its place in `by_pair`, from 0."""
     adversary: str
-    """Who saw most there."""
+    """The adversary that saw most there."""
     noise_floor: float | None = None
     """95 % of relabellings have no pair with a larger |advantage| than this; None in results of earlier versions."""
 
@@ -149,7 +150,7 @@ class MethodResult(Record):
     """The adversary with the largest |advantage|."""
     by_adversary: dict[str, AdversaryResult]
     p_value: float | None
-    """Of “no different from Retrain”, by relabelling F ∪ T."""
+    """p of “no different from Retrain”, by relabelling F ∪ T."""
     noise_floor: float | None
     """95 % of relabellings give a smaller max |advantage| than this: below it, an advantage may be chance."""
     n_pairs: int
@@ -196,7 +197,7 @@ class NoiseFloorResult(Record):
     """What advantage chance alone gives in this game, from the method that knows nothing of F where there is one."""
 
     method: str
-    """Whose models it was computed with."""
+    """The method whose models it was computed with."""
     mean: float
     """Mean of max |advantage| over relabellings."""
     q95: float
@@ -226,7 +227,7 @@ class PairDecisions(Record):
     n_points: int
     seeds: int
     in_forget: str
-    """Who is in F of the first side: bits, deflated, base64."""
+    """(points,) whether each is in F of the first side: bits, deflated, base64."""
     decisions: str
     """Bits of (sides, seeds, points, adversaries, methods)."""
     weight: str | None = None
@@ -328,6 +329,11 @@ def without_timings(record: Any) -> Any:
     if isinstance(record, dict):
         return {key: without_timings(value) for key, value in record.items() if key not in TIMINGS}
     return [without_timings(item) for item in record] if isinstance(record, list) else record
+
+
+def is_run(spec: Mapping[str, Any]) -> bool:
+    """Whether a game with this spec was played by a run, whose data are known; if not, an audit read a file."""
+    return "data_digest" in spec
 
 
 # -- who is who --------------------------------------------------------------------------------------------------------

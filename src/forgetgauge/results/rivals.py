@@ -44,7 +44,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 IC_ACCURACIES = {"ic_accuracy": "unseen", "ic_test_accuracy": "test"}
-"""Of the models of the IC test: the metric -> on which points."""
+"""Metric -> the points on which it is the accuracy of the models of the IC test."""
 
 
 QUOTED = ("loss", "min-k 40", "extraction-strength", "verbatim-match")

@@ -17,7 +17,7 @@ import numpy as np
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.comparison import compare
 from forgetgauge.results.decisions import unpack_decisions
-from forgetgauge.results.record import GameResult, Result
+from forgetgauge.results.record import GameResult, Result, is_run
 from forgetgauge.wording import setting
 
 DRAWN_BY = ("data_digest", "n_points", "seed", "fraction", "alpha", "by", "oracle", "hardest")
@@ -33,7 +33,7 @@ class SharedDifference:
     """The name of one result."""
     second: str
     value: Any
-    """Of the sweep; None without one."""
+    """The value of the sweep; None without one."""
     difference: float
     """Q in the second result minus Q in the first (plug-in)."""
     interval: tuple[float, float]
@@ -65,8 +65,8 @@ def _game(result: Result) -> dict[str, str]:
     what = f"{first.get('by', 'point')}s"
     adversaries = {name: how for spec in specs for name, how in spec.get("adversaries", {}).items()}
     picked: dict[str, Any] = {
-        "kind of test": "a run" if "data_digest" in first else "an audit",
-        "data": result.digests.get("data", "")[:12] if "data_digest" in first else None,
+        "kind of test": "a run" if is_run(first) else "an audit",
+        "data": result.digests.get("data", "")[:12] if is_run(first) else None,
         "draw": _drawn(first),
         f"retained {what}": first.get("n_retain"),
         f"forgotten {what}": first.get("n_forget"),
@@ -88,7 +88,7 @@ def _drawn(spec: Mapping[str, Any]) -> str:
 
 def _sensitivity(spec: Mapping[str, Any]) -> str | None:
     how = spec.get("sensitivity", {})
-    return None if "data_digest" not in spec and how.get("kind") == "file" else setting(how)
+    return None if not is_run(spec) and how.get("kind") == "file" else setting(how)
 
 
 def _settings(name: str, how: Any) -> str:
@@ -121,12 +121,12 @@ def shared_differences(results: Sequence[tuple[str, Result]]) -> list[SharedDiff
 
 
 def _same_games(one: Result, other: Result) -> list[tuple[GameResult, GameResult]]:
-    """Those whose pairs were drawn alike, of the same points."""
+    """The games of both results whose pairs were drawn alike, of the same points."""
     both = zip(one.games, other.games, strict=False)
     return [
         (game, again)
         for game, again in both
-        if "data_digest" in game.spec
+        if is_run(game.spec)
         and all(game.spec.get(key) == again.spec.get(key) for key in DRAWN_BY)
         and sorted(_adversaries(game)) == sorted(_adversaries(again))
     ]

@@ -18,7 +18,7 @@ from forgetgauge.results.views import GameView
 
 
 class StrongGames:
-    """Of one game's methods and adversaries."""
+    """What the methods of one game show to adversaries with several queries."""
 
     def __init__(self, view: GameView) -> None:
         self.view, self.game = view, view.game

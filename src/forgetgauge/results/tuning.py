@@ -51,7 +51,7 @@ def holds(tried: TriedStrength, price: float) -> bool:
 
 
 NO_CHANGE, RUINED = 0.1, 10.0
-"""Of the price: what changes less hardly does anything, and what may cost more nobody would use."""
+"""Multiples of the price: a smaller change of utility counts as none, a larger possible loss as ruin."""
 
 
 def worth_playing(view: GameView, method: str) -> tuple[Value, Value]:
@@ -220,7 +220,7 @@ def _keys(view: GameView, method: str, value: Value | str) -> list[str]:
 
 
 def _utilities(view: GameView, method: str, value: Value | str) -> list[float] | None:
-    """Of each shadow model; None where one is missing or diverged."""
+    """The utility of each shadow model; None where one is missing or diverged."""
     keys = _keys(view, method, value)
     known = [view.run.facts(key).get("utility", {}) if view.run.has(key) else {} for key in keys]
     found = [own.get(unseen_part(own)) for own in known]

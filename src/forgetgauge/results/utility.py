@@ -15,7 +15,7 @@ from forgetgauge.results.record import GameResult, MethodResult, role_of
 from forgetgauge.wording import listed, plain
 
 POINT = 0.01
-"""Of accuracy; a method that loses more than one is named."""
+"""One point of accuracy; a method that loses more than that is named."""
 APART = 0.1
 """A pair's distance from the median of all: trainings of one recipe differ by a point or two."""
 SURELY = 8.0

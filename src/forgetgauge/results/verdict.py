@@ -39,6 +39,11 @@ NOT_EVALUABLE = "not evaluable"
 VERDICTS = (STILL_VISIBLE, NOT_BETTER, LIKE_RETRAIN, INCONCLUSIVE, NOT_EVALUABLE)
 
 
+def without_resolution(verdict: str) -> str:
+    """A verdict as part of a sentence that states the resolution itself, or needs none."""
+    return verdict.removesuffix(" at this resolution")
+
+
 def verdict_on(game: GameResult, name: str) -> str:
     """On one method; a later rule is asked where those before it say nothing.
 

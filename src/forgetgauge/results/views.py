@@ -15,7 +15,7 @@ from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.graph import SIDES, Cell, Graph
-from forgetgauge.results.doubts import Evidence, is_copy
+from forgetgauge.results.doubts import MarginEvidence, is_copy
 from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
@@ -125,7 +125,7 @@ class GameView:
         return arrays[name]
 
     def points_of(self, pair: int) -> tuple[Bools, Floats]:
-        """Of the pair's points: who is in F of the first side, and P_D."""
+        """(n_points,) each, for the pair's points: whether in F of the first side, and P_D."""
         if pair not in self._points:
             drawn = self.pair(pair)
             if len(self.weight) <= drawn.points.max():
@@ -167,14 +167,14 @@ class GameView:
             sides.append([np.stack([self.run.read(k).arrays["says_forget"] for k in seed], axis=1) for seed in keys])
         return np.asarray(sides)
 
-    def evidence(self, method: str) -> Evidence:
+    def evidence(self, method: str) -> MarginEvidence:
         """What doubts about a method rest on."""
         outcomes = self.outcomes[method]
         margins = {
             pair: [np.stack(self.margins(method, name, pair), axis=1) for name in self.adversaries] for pair in outcomes
         }  # of each pair and adversary (sides, seeds, points)
         shared = self.game.share_retrain and not self.game.methods[method].uses_original
-        return Evidence(
+        return MarginEvidence(
             self.adversaries,
             list(outcomes),
             list(outcomes.values()),

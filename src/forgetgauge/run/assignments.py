@@ -77,7 +77,7 @@ class Sources:
     own_code: Mapping[str, Named] = field(default_factory=dict)
     """The user's own code as the run was planned with it, for worker processes to compare with theirs."""
     model_bytes: int = 0
-    """Of the run's largest model."""
+    """Bytes of the run's largest model."""
 
 
 @dataclass(frozen=True)

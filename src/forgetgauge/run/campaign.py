@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError, require_torch
+from forgetgauge.files import free_name
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
 from forgetgauge.plan.graph import Graph, build_graph
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named
@@ -31,7 +32,7 @@ from forgetgauge.run.resolve import check_reads, resolve_adversary
 from forgetgauge.run.scheduler import N_LOSSES, Ending, died_of, execute
 from forgetgauge.run.stages import is_open, next_game
 from forgetgauge.run.trial import trials_of
-from forgetgauge.run.trying import try_all
+from forgetgauge.run.trial_round import try_all
 from forgetgauge.store.objects import CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
 
@@ -112,7 +113,7 @@ def play(
             if told := died_of(campaign.jobs, folder):
                 options.tell(told)
             notes += _try_first(campaign, folder, workers, deadline) if options.trial else []
-            notes += set_aside(folder) if replaces else []
+            notes += keep_former_result(folder) if replaces else []
             while True:
                 folder.write_run(campaign.to_json())
                 ending = execute(
@@ -380,11 +381,10 @@ def _within(part: Any, whole: Any) -> bool:
     return all(whole.get(name) == value for name, value in part.items())
 
 
-def set_aside(folder: RunFolder) -> list[str]:
+def keep_former_result(folder: RunFolder) -> list[str]:
     """Copy the result to the first free name, where there is one; what the user should know of it."""
     if not folder.result.exists():
         return []
-    content = folder.result.read_bytes()
-    number = next(n for n in range(1, 1_000_000) if not (folder.path / f"result-{n}.json").exists())
-    folder.write_text(folder.path / f"result-{number}.json", content)
-    return [f"the settings changed; the result before that is kept as result-{number}.json"]
+    kept = free_name(folder.result)
+    folder.write_text(kept, folder.result.read_bytes())
+    return [f"the settings changed; the result before that is kept as {kept.name}"]

@@ -72,7 +72,7 @@ def _tables(unlearners: Any) -> dict[str, Table] | None:
 
 
 def _wanted(unlearners: Mapping[str, Table], methods: Sequence[str]) -> dict[str, Table]:
-    """Those that are meant, and the ends of the map."""
+    """The methods that are meant, and the ends of the map."""
     for name in methods:
         if name not in unlearners:
             raise UserError("--methods: " + unknown_name("method", name, unlearners))

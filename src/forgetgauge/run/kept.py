@@ -14,7 +14,7 @@ from forgetgauge.records import validated
 from forgetgauge.store.runfolder import RunFolder
 
 MOST_POINTS = 10**8
-"""Of a data set, all of which are drawn from at once."""
+"""Most points of a data set, all of which are drawn from at once."""
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,11 @@ class Limits:
 
     @property
     def are_over(self) -> bool:
-        """Whether the end of all time has come."""
+        """Whether the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def overdue(self, busy: Sequence[Assignment], executor: Executor) -> list[Assignment]:
-        """Those that have had their time."""
+        """The assignments that have had their time."""
         return [one for one in busy if self._left(one, executor) <= 0]
 
     def _left(self, assignment: Assignment, executor: Executor) -> float:

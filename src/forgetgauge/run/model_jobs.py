@@ -133,7 +133,7 @@ def train(jobs: Sequence[TrainJob], given: Sequence[Mapping[str, Artefact]], dat
 
 
 def _in_any_order(points: Points, job: TrainJob) -> Points:
-    """The same points, F among R as chance has it."""
+    """The same points in a random order, so that F lies anywhere among R."""
     return points.subset(np.random.default_rng(Streams(job.key).seed("points")).permutation(points.index))
 
 

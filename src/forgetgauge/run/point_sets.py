@@ -138,7 +138,7 @@ def hardest_in(inputs: Mapping[str, Artefact]) -> Hardest | None:
 # -- what a worker holds -----------------------------------------------------------------------------------------------
 
 N_DATASETS = 2
-"""As many as are kept in memory, for sweeps over data sets."""
+"""How many data sets are kept in memory, for sweeps over data sets."""
 
 
 class WorkerData:

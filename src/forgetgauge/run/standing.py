@@ -21,7 +21,7 @@ from forgetgauge.streams import identity_key
 
 RUNNING, STOPPED, FINISHED = "running", "stopped", "finished"
 HEADER_BYTES = 250
-"""Of an artefact's own description, roughly."""
+"""Bytes that an artefact's own description takes, roughly."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Standing:
     failed: list[tuple[str, str]]
     """(Job, why)."""
     work_s: float
-    """Of all jobs, summed over those that worked side by side."""
+    """Seconds that all jobs took, summed over those that worked side by side."""
     idle_s: float | None
     """Since the last job was finished; None before the first."""
     n_bytes: int

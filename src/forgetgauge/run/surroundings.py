@@ -219,7 +219,7 @@ class Interruption:
 
 
 interruption = Interruption()
-"""Of this process."""
+"""Whether Ctrl-C was pressed in this process."""
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class Expected:
     """What is known of an artefact before it is read."""
 
     kind: str
-    """Of its job."""
+    """The kind of the job that makes it."""
     n_rows: int | None = None
     """Points that it is about."""
     is_judged: bool = False

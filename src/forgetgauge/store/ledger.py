@@ -88,7 +88,7 @@ class LedgerState:
 
 
 LONGEST_S, MOST_BYTES = 1e9, 2**62
-"""Thirty years, and a disk that nobody has: what is more is no measurement."""
+"""Thirty years, and more bytes than any disk has: larger numbers are no measurements."""
 
 
 def _texts(values: Any) -> list[str]:

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from forgetgauge.errors import UserError
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import write_into
 from forgetgauge.streams import canonical_json
 
 FACTS = "facts"  # the only metadata key: with two or more the order of keys, and so the bytes, would vary
@@ -98,10 +98,7 @@ class ObjectStore:
 
     def write_bytes(self, key: str, content: bytes) -> Receipt:
         """Write an artefact that is encoded already."""
-        path = self.path(key)
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+        write_into(self.path(key), content)
         return Receipt(hashlib.sha256(content).hexdigest(), len(content))
 
     def read(self, key: str, sha256: str) -> Artefact:

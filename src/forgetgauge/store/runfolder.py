@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.files import read_json, write_whole, writing
+from forgetgauge.files import read_json, write_into
 from forgetgauge.seal import is_sealed, with_seal
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore
@@ -152,6 +152,4 @@ class RunFolder:
 
     def write_text(self, path: Path, text: str | bytes) -> None:
         """Write a file of the folder, whole or not at all."""
-        with writing(path):
-            path.parent.mkdir(exist_ok=True)
-        write_whole(path, text)
+        write_into(path, text)

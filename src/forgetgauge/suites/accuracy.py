@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import write_into
 from forgetgauge.plan.runfile import complete_params, expand_preset
 from forgetgauge.provenance import commit
 from forgetgauge.records import Record
 from forgetgauge.report.table import align
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.streams import Streams, identity_key
-from forgetgauge.suites.asked import refuse_download
+from forgetgauge.suites.availability import refuse_download
 from forgetgauge.suites.paper import text_values
 from forgetgauge.suites.records import read_strictly
 from forgetgauge.wording import seconds
@@ -43,7 +43,7 @@ class Trained(Record):
     """The models of one kind."""
 
     accuracies: list[float]
-    """Of each model, on the test set."""
+    """The accuracy of each model on the test set."""
     wall_s: float
     device: str
     engine: str
@@ -180,9 +180,7 @@ def play_accuracy(
 def keep_accuracy(source: Path, target: Path) -> None:
     """Put what was trained in the folder `source` beside the kinds that `target` has of the same recipe."""
     found = _joined(read_accuracy(source / FILE), target / FILE)
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-    write_whole(target / FILE, found.to_json())
+    write_into(target / FILE, found.to_json())
 
 
 def _joined(found: FullData, path: Path) -> FullData:

@@ -13,12 +13,12 @@ from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.compare import compared_again
+from forgetgauge.suites.device_time import Spent, spent_beside, spent_on_tables
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, CompareCell, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
-from forgetgauge.suites.spent import Spent, spent_beside, spent_on_tables
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.tables import SCALES
 from forgetgauge.suites.toy import ToyRow, toy

@@ -173,7 +173,7 @@ class Meeting:
     """Where a curve has the paper's Q, between two values that were played."""
 
     value: float
-    """Of the strength, at equal ratios."""
+    """The strength there, found on a logarithmic scale."""
     accuracy: float | None
 
 
@@ -270,7 +270,7 @@ class Search:
     """All methods, on the same shadow models."""
 
     name: str
-    """Of its folder, less `tuning-`."""
+    """The name of its folder, without `tuning-`."""
     before: list[float]
     """Accuracy of each model on its unseen points, before anything is unlearned."""
     methods: dict[str, Searched]

@@ -31,7 +31,7 @@ from forgetgauge.run.resolve import resolve
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.run.stages import is_open
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites.asked import is_of, refuse_download
+from forgetgauge.suites.availability import is_of, refuse_download
 from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
 from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
@@ -49,7 +49,7 @@ class Planned:
 
     columns: list[TableColumn]
     campaign: Campaign
-    """Of these columns, in their order."""
+    """The campaign of these columns, in their order."""
     not_run: dict[str, str]
     before: list[tuple[TableColumn, Graph]]
     """Columns that are not asked for, but were finished in an earlier invocation: the table has them all the same."""

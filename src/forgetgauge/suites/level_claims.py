@@ -211,7 +211,7 @@ class Trend:
     missing: tuple[str, ...]
     """`ε = 600`, `SSD at 150`: columns that were not run, and cells of the others without an interval over pairs."""
     columns: tuple[str, ...]
-    """Those that were run."""
+    """Number of methods, Retrain not counted."""
 
     @property
     def n_columns(self) -> int:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup, escape
 
+from forgetgauge.report.html import template_of
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
+from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
@@ -30,8 +32,7 @@ from forgetgauge.suites.pictures import (
 )
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
-from forgetgauge.suites.spent import device_name, duration, totals
-from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words, template
+from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
 from forgetgauge.suites.summary import in_a_minute
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
@@ -92,12 +93,12 @@ class Section:
 
 def render_markdown(found: Findings) -> str:
     """The page as Markdown."""
-    return template("page.md.j2", **FILTERS).render(_context(found)).rstrip() + "\n"
+    return template_of("suites", "page.md.j2", **FILTERS).render(_context(found)).rstrip() + "\n"
 
 
 def render_page(found: Findings) -> str:
     """The page as one HTML file that loads nothing."""
-    return template("page.html.j2", **FILTERS).render(_context(found))
+    return template_of("suites", "page.html.j2", **FILTERS).render(_context(found))
 
 
 def _context(found: Findings) -> dict[str, object]:

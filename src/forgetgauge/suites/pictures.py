@@ -18,7 +18,7 @@ ROW_PX, HEAD_PX = 22, 34
 LEFT_PX, RIGHT_PX = 34, 316
 TOP_PX, BOTTOM_PX = 14, 164
 HEIGHT_PX = 190
-"""Of the curves; the top is Q = 1, the bottom Q = 0."""
+"""Height of the curves' picture; its top is Q = 1, its bottom Q = 0."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Strip:
 
     name: str
     words: str
-    """The same for who cannot see it."""
+    """What the strip shows, in words, for readers who cannot see it."""
     paper: float | None
     paper_low: float | None
     paper_high: float | None
@@ -61,7 +61,7 @@ class ColumnPicture:
     slopes: list[Slope]
     strips: list[Strip]
     height: int
-    """Of the rankings, in pixels."""
+    """Height of the rankings, in pixels."""
 
 
 def column_pictures(found: TableComparison) -> list[ColumnPicture]:
@@ -138,7 +138,7 @@ class CurvePicture:
     name: str
     strength: str
     words: str
-    """The same for who cannot see it."""
+    """What the curve shows, in words, for readers who cannot see it."""
     dots: list[Dot]
     none: float | None
     retrain: float | None

@@ -133,7 +133,7 @@ def _with_last(n_columns: int) -> Couples:
 
 
 def _paper_tau(table: str, couples: Callable[[int], Couples]) -> float | None:
-    """The same of the paper's numbers, which have no pairs."""
+    """Mean τ of the paper's columns, whose numbers have no pairs."""
     printed = paper_table(table)
     rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
     columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]

@@ -35,7 +35,7 @@ class Tau:
     interval: tuple[float, float] | None
     """None where a column has fewer than five pairs."""
     methods: tuple[str, ...]
-    """Those that all columns rank."""
+    """The methods that all columns rank."""
     exchanged: tuple[tuple[str, str], ...] = ()
     """Methods of which one is ahead in one column and the other in another, each beyond chance; without such a couple
     a low τ may be that of methods too close to be ranked."""

@@ -110,7 +110,7 @@ class TableComparison(Record):
     tau_between_columns: float | None
     """Mean τ_b over every two columns of ours: does the ranking depend on the setting?"""
     tau_between_columns_paper: float | None
-    """The same of the paper's, over all of its columns."""
+    """Mean τ_b over every two columns of the paper, whichever of them were run."""
     grounding: dict[str, bool | None]
     """Column -> whether Retrain's interval holds its ideal; None without Retrain."""
     not_run: dict[str, str]

@@ -135,7 +135,7 @@ def play_replicates(scale: str, out: Path, **how: Any) -> tuple[Invoked, Replica
 
 
 def replicates_of_run(path: Path) -> Replicates:
-    """Of a finished run; `replicates.json` is left in its folder."""
+    """The replicates of a finished run; `replicates.json` is left in its folder."""
     folder = RunFolder(path)
     graph, *others = Campaign.read(folder).graphs
     if others:

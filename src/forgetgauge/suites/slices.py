@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forgetgauge.errors import UserError
-from forgetgauge.files import write_whole, writing
+from forgetgauge.files import write_into
 from forgetgauge.plan.game import Game, game_from_json
 from forgetgauge.results.made import MadeResult, StackResult
 from forgetgauge.results.record import GameResult, Result, lacks_pairs, read_result, role_of
 from forgetgauge.results.verified import refuse_differing
-from forgetgauge.suites.asked import is_of
+from forgetgauge.suites.availability import is_of
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.invocation import NOT_ASKED, read_invocations
 from forgetgauge.suites.paper import in_column, table_name
@@ -113,10 +113,8 @@ def _written(
         FILE: joined.to_json(),
         RESULT: result.to_json(),  # last: until it is there, the two do not fit, and the page says so
     }
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
     for name, content in written.items():
-        write_whole(target / name, content)
+        write_into(target / name, content)
     return joined
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-import jinja2
 import numpy as np
 
+from forgetgauge.report.html import template_of
 from forgetgauge.report.picture import Scale, advantage_scale
 from forgetgauge.report.table import align
 from forgetgauge.suites.paper import PRINTED
@@ -257,24 +256,10 @@ def splits_figure(found: SwapVsRandom) -> str:
     """The figure, black on white; filled dots are swap pairs, hollow ones random splits."""
     placed = panels(found)
     sizes = {"width": WIDTH, "left": LEFT, "right": RIGHT, "strip": STRIP, "height": round(placed[-1].bottom)}
-    return template("swap_vs_random.svg.j2").render(found=found, panels=placed, **sizes)
+    return template_of("suites", "swap_vs_random.svg.j2").render(found=found, panels=placed, **sizes)
 
 
 def splits_page(found: SwapVsRandom) -> str:
     """The page: takeaway, figure, how to read it, all numbers."""
-    page = template("swap_vs_random.html.j2", setting=setting)
+    page = template_of("suites", "swap_vs_random.html.j2", setting=setting)
     return page.render(found=found, figure=splits_figure(found), table=splits_table(found))
-
-
-@cache
-def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
-    """A template of this room; all but Markdown is escaped."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("forgetgauge", "suites"),
-        autoescape=not name.endswith(".md.j2"),  # noqa: S701 - HTML is escaped, Markdown is no HTML
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(filters)
-    return environment.get_template(name)

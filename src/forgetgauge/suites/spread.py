@@ -51,7 +51,7 @@ class AdversaryRecord(Record):
     """One adversary's signed advantage against one method, over repetitions."""
 
     mean: float
-    """Of all splits, and so of both groupings."""
+    """The mean over all splits, and so in both groupings."""
     swap: list[float]
     """½(Adv_s + Adv_s') of each swap pair."""
     random: list[float]
@@ -116,7 +116,7 @@ class SwapVsRandom(Record):
     """Data, α, set sizes, seed and learner of the run."""
     environment: dict[str, str]
     digests: dict[str, str]
-    """Of the data, and of all decisions that went in."""
+    """SHA-256 of the data and of all decisions that went in."""
     schema: int = 1
 
 
@@ -240,6 +240,6 @@ def deviation_interval(deviation: float, df: float, level: float) -> tuple[float
 
 
 def _variance(values: Floats) -> float:
-    """Of the sample; what is left of it by rounding alone is none."""
+    """Variance of the sample; one so small that it is rounding alone counts as 0."""
     variance = float(np.var(values, ddof=1))
     return variance if variance > 1e-30 else 0.0

@@ -63,7 +63,7 @@ CLIP_NORMS: dict[str, dict[float, float]] = {
 paper tunes it “individually” and gives no value."""
 
 TUTORIAL_CLIP_NORM = 1.2
-"""Of opacus' CIFAR-10 tutorial, for what was not chosen."""
+"""The clipping norm of opacus' CIFAR-10 tutorial, used where none was chosen."""
 
 
 def clip_norm(family: str, epsilon: float) -> float:

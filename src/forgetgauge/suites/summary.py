@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from forgetgauge.results.utility import unseen_accuracy
 from forgetgauge.suites.compare import difference_text
+from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import APART, Findings, Stored, other_experiments
 from forgetgauge.suites.frontier import Measured
 from forgetgauge.suites.paper import PRINTED, in_column, text_values
 from forgetgauge.suites.records import CompareCell, TableComparison
-from forgetgauge.suites.spent import device_name, duration, totals
 from forgetgauge.suites.splits_page import splitting_setting, spread_words
 from forgetgauge.suites.strengths import PUBLISHED
 from forgetgauge.suites.tables import OUTLINES

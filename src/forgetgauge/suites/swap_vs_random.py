@@ -47,7 +47,7 @@ from forgetgauge.suites.tables import SCALES, swap_game
 
 NAME = "swap-vs-random"
 QUERIES = (1, 4, 16, None)
-"""Of the look-up adversary; None: until it knows."""
+"""Numbers of queries of the look-up adversary; None: any number."""
 
 
 def swap_vs_random(

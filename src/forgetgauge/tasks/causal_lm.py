@@ -68,7 +68,7 @@ class CausalLM(Task):
         return labels
 
     def n_outputs(self, labels: Labels) -> int:
-        """As many as there are columns."""
+        """One output for each column."""
         return len(COLUMNS)
 
     def utility(self, outputs: Outputs, labels: Labels) -> float | None:

@@ -42,7 +42,7 @@ class Classification(Task):
         return labels
 
     def n_outputs(self, labels: Labels) -> int:
-        """As many as there are classes, whether or not all have points."""
+        """One output for each class up to the largest label, whether or not all classes have points."""
         return int(labels.max()) + 1
 
     def classes(self, labels: Labels) -> Ints:

@@ -52,7 +52,7 @@ class CertifiedRemoval:
     """λ, σ and the loss are the learner's."""
 
     learner: ClassVar[str] = "certified-linear"
-    """Whose models it unlearns."""
+    """The learner whose models it unlearns."""
 
     epsilon: float = 1.0
     """The ε that is promised."""

@@ -23,7 +23,7 @@ class IDontKnow(PairedMethod):
     """AdamW from the original."""
 
     def objective(self, stack: RecordStack, requests: Sequence[Request]) -> Objective:
-        """Of the mean losses of refusals, and of the answers of R."""
+        """A loss of the mean losses of refusals, and of the answers of R."""
 
         def of(step: Step) -> Tensor:
             loss, tokens = stack.losses(step.declined)

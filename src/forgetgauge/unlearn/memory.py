@@ -109,7 +109,7 @@ def _data_of(requests: Sequence[Request]) -> list[Tensor]:
 
 
 def _n_bytes(found: Any) -> int:
-    """Of all tensors in lists and tables."""
+    """Bytes of all tensors in lists and tables."""
     if isinstance(found, Tensor):
         return found.untyped_storage().nbytes()
     return sum(map(_n_bytes, found.values() if isinstance(found, dict) else found))

@@ -47,7 +47,7 @@ class NegGradPlus:
     weight_decay: float = 0.0
     epochs: int = 10
     batch_size: int = 64
-    """Of R's and of F's batches."""
+    """Points in each batch of R and in each of F."""
     optimiser: Optimiser = "sgd"
     """For language models `adamw` is usual, which knows no momentum."""
     batch_norm: Literal["frozen", "train"] = "frozen"

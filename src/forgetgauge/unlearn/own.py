@@ -1,19 +1,37 @@
-"""A method of the user's own, in whatever form, as an Unlearner."""
+"""A method of the user's own, in whatever form, as an Unlearner: a class, an object, or a function in one of two
+signatures, ours and that of public unlearning competitions, `unlearning(net, retain, forget, validation)`.
+
+A function in the competition signature is run unmodified: it is given three loaders, and returns the net or changes it
+in place. It draws from the global generators of torch, numpy and Python. They are seeded from the job's own streams
+while it runs and put back afterwards, so the same inputs and streams give the same model. The loaders are plain
+`DataLoader`s over tensors; their order is the job's own too. What it costs is counted by the loaders: one gradient for
+each example they hand out of R or F.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
+from forgetgauge.data.dataset import Points
+from forgetgauge.errors import UserError
 from forgetgauge.models.outputs import answering_like, as_written
-from forgetgauge.probing import has
-from forgetgauge.unlearn.competition import CompetitionUnlearner
-from forgetgauge.unlearn.signatures import function_of, signature_of
-from forgetgauge.unlearn.unlearner import FunctionUnlearner, Request, Unlearner
+from forgetgauge.probing import attribute, has
+from forgetgauge.streams import Streams
+from forgetgauge.unlearn.signatures import call, function_of, parameters_of, signature_of
+from forgetgauge.unlearn.unlearner import Context, FunctionUnlearner, Request, Unlearner
+
+_PLACES = {"image": 0, "label": 1, "age_group": 1}
+"""The names under which a batch's inputs and labels are found too, as in the competition on faces and ages."""
 
 
 def as_unlearner(thing: Any, params: Mapping[str, Any]) -> Unlearner:
@@ -51,3 +69,114 @@ class _Stacked:
                 written.enter_context(as_written(request.model))
             made = self.thing.unlearn_many(requests)
         return [answering_like(model, r.model) for model, r in zip(made, requests, strict=True)]
+
+
+# -- the competition signature -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompetitionUnlearner:
+    """A function in the competition signature as an Unlearner."""
+
+    function: Callable[..., nn.Module | None]
+    batch_size: int = 64
+    """At most so many examples in a batch; fewer where a single one would be left over, which breaks batch norm."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the function, by name."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError("batch_size must be at least 1")
+
+    @staticmethod
+    def of(function: Callable[..., nn.Module | None], params: Mapping[str, Any]) -> CompetitionUnlearner:
+        """With the parameters of a run file: `batch_size` is the loaders', unless the function has one of its own."""
+        given = dict(params)
+        if "batch_size" in given and "batch_size" not in parameters_of(function):
+            return CompetitionUnlearner(function, given.pop("batch_size"), given)
+        return CompetitionUnlearner(function, params=given)
+
+    def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
+        """Call the function with a copy of the model, in eval mode, and with three loaders."""
+        if context.validation is None:
+            raise UserError("a competition method needs validation points, but this context has none")
+        streams = context.streams
+        with as_written(model):
+            net = copy.deepcopy(model).eval()
+        served = _Served(retain.x, retain.y), _Served(forget.x, forget.y)
+        watched = TensorDataset(context.validation.x, context.validation.y)
+        with _seeded_globally(streams):
+            loaders = (
+                self._loader(served[0], streams.seed("retain order")),
+                self._loader(served[1], streams.seed("forget order")),
+                self._loader(watched, streams.seed("order"), shuffle=False),
+            )
+            result = call(self.function, (net, *loaders), self.params)
+        context.n_gradients += sum(data.n_served for data in served)
+        if result is not None and not isinstance(result, nn.Module):
+            raise TypeError(f"{_name(self.function)} returned a {type(result).__name__}, not a model or None")
+        return _as_given(net if result is None else result, model)
+
+    def _loader(self, data: TensorDataset, seed: int, *, shuffle: bool = True) -> DataLoader[Any]:
+        size = self.batch_size
+        while size > 2 and len(data) % size == 1:
+            size -= 1
+        generator = torch.Generator().manual_seed(seed)
+        return DataLoader(data, batch_size=size, shuffle=shuffle, generator=generator, collate_fn=_Batch.of)
+
+
+class _Batch(list[Tensor]):
+    """[inputs, labels], which are found by name too: `batch["image"]`, `batch["label"]`."""
+
+    @staticmethod
+    def of(samples: list[tuple[Tensor, ...]]) -> _Batch:
+        """A batch from single points."""
+        return _Batch(default_collate(samples))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key not in _PLACES:
+            raise KeyError(f"{key!r}: a batch is (inputs, labels), by name {', '.join(map(repr, _PLACES))}")
+        return super().__getitem__(_PLACES[key] if isinstance(key, str) else key)
+
+
+class _Served(TensorDataset):
+    """Counts the examples it hands out."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        super().__init__(*tensors)
+        self.n_served = 0
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        self.n_served += 1
+        item: tuple[Tensor, ...] = super().__getitem__(index)  # type: ignore[no-untyped-call]
+        return item
+
+
+@contextmanager
+def _seeded_globally(streams: Streams) -> Iterator[None]:
+    """The three global generators under the job's own seeds; afterwards they are as they were."""
+    pythons, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 (other people's code draws from it)
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.manual_seed(streams.seed("torch"))
+            np.random.seed(streams.seed("numpy") % 2**32)  # noqa: NPY002
+            random.seed(streams.seed("python"))
+            yield
+        finally:
+            random.setstate(pythons)
+            np.random.set_state(numpys)  # noqa: NPY002
+
+
+def _as_given(net: nn.Module, model: nn.Module) -> nn.Module:
+    """Where the model was, in eval mode, and no parameter left frozen that was not."""
+    trainable = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    for name, parameter in net.named_parameters():
+        parameter.requires_grad_(trainable.get(name, True))
+        parameter.grad = None
+    first = next(model.parameters(), None)
+    placed: nn.Module = net.to(first.device if first is not None else "cpu").eval()
+    return cast(nn.Module, answering_like(placed, model))
+
+
+def _name(function: Any) -> str:
+    return str(attribute(function, "__name__", type(function).__name__))

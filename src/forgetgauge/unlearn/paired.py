@@ -63,7 +63,7 @@ class PairedPasses:
 
     epochs: int
     batch_size: int
-    """Of F's batches and of R's."""
+    """Points in each batch of F and in each of R."""
     steps: Steps
     over: Literal["forget", "retain"] = "forget"
 
@@ -115,7 +115,7 @@ class PairedMethod(ABC):
     lr: float = 1e-4
     epochs: int = 5
     batch_size: int = 16
-    """Of F's and of R's batches."""
+    """Records in each batch of F and in each of R."""
     optimiser: Optimiser = "adamw"
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class RMU(PairedMethod):
             raise ValueError("depth must be greater than 0 and at most 1, coefficient greater than 0")
 
     def objective(self, stack: RecordStack, requests: Sequence[Request]) -> Objective:
-        """Of the states after block ℓ now and before."""
+        """A loss of the states after block ℓ, now and before."""
         original, block = stack.weights.detach().clone(), max(1, round(self.depth * stack.n_layers))
         directions = torch.stack([_direction(request, stack.width) for request in requests]).to(stack.device)
 

@@ -55,9 +55,9 @@ class Scrub:
     """After each of these epochs the rate is divided by ten."""
     epochs: int = 3
     batch_size: int = 128
-    """Of R's batches."""
+    """Points in each batch of R."""
     forget_batch_size: int = 32
-    """Of F's batches."""
+    """Points in each batch of F."""
     batch_norm: Literal["frozen", "train"] = "frozen"
     """`frozen` is eval mode; `train`, as published, lets the running statistics drift to F's batches and to R's."""
 

@@ -34,7 +34,7 @@ class SimNPO(PairedMethod):
             raise ValueError("beta must be greater than 0, gamma must not be negative")
 
     def objective(self, stack: RecordStack, requests: Sequence[Request]) -> Objective:
-        """Of the mean losses now."""
+        """A loss of the mean losses now."""
 
         def of(step: Step) -> Tensor:
             loss, tokens = stack.losses(step.given)

@@ -26,7 +26,7 @@ class RetrainShards:
     """Nothing to set: the recipe and the number of shards are the learner's."""
 
     learner: ClassVar[str] = "sisa"
-    """Whose models it unlearns."""
+    """The learner whose models it unlearns."""
 
     def unlearn(self, model: nn.Module, retain: Points, forget: Points, context: Context) -> nn.Module:
         """A copy with the shards that were hit retrained, each under a stream of its own."""

@@ -38,7 +38,7 @@ def squared_loss_gradient(task: Task) -> Directions:
 
 
 def loss_directions(task: Task) -> StackedDirections:
-    """The same for a stack's (K, B, C) outputs and (K, B) labels."""
+    """The direction of (∇ loss)² for a stack's (K, B, C) outputs and (K, B) labels."""
     return lambda outputs, labels: [task.loss_gradient(outputs, labels)]
 
 

@@ -59,7 +59,7 @@ class SSD:
     that of large ones, so that many weights are selected. `equal-batches` has no short batch: F and R ∪ F are cut into
     batches of one and the same size, |F| at most."""
     batch_size: int = 128
-    """Of the batch gradients."""
+    """Points in each batch of which a gradient is taken."""
 
     def __post_init__(self) -> None:
         if not (self.alpha >= 0 and self.dampening >= 0 and self.exponent >= 0):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from forgetgauge.errors import UserError, line_of
-from forgetgauge.run.cluster.asked import Asked
+from forgetgauge.run.cluster.demand import Asked
 from forgetgauge.run.executors import usable_cores
 
 ALONE = {

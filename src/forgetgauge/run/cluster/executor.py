@@ -24,8 +24,8 @@ from forgetgauge.errors import DiskFull, UserError, line_of
 from forgetgauge.plan.jobs import Kind
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
 from forgetgauge.run.cluster import errand
-from forgetgauge.run.cluster.asked import Asked, Demand
 from forgetgauge.run.cluster.connection import Connection, connected
+from forgetgauge.run.cluster.demand import Asked, Demand
 from forgetgauge.run.cluster.environment import environment
 from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
@@ -139,7 +139,7 @@ class Ray:
         return self._n_busy[bool(demand.gpu)] < slots + 1 + slots // 4
 
     def n_workers(self, assignment: Assignment) -> int:
-        """As many as all machines have room for."""
+        """As many workers as all machines have room for."""
         return max(1, self._nodes.slots(self._demand(assignment.jobs[0].kind)))
 
     @property
@@ -151,7 +151,7 @@ class Ray:
 
     @property
     def crew(self) -> str:
-        """Who works, for people."""
+        """The machines at work, in words."""
         return str(self._nodes)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetgauge.run.assignments import Assignment
-from forgetgauge.run.cluster.asked import Demand
+from forgetgauge.run.cluster.demand import Demand
 from forgetgauge.run.cluster.nodes import Node
 from forgetgauge.store.objects import Receipt
 
@@ -36,7 +36,7 @@ class Flight:
 
 
 class Paused:
-    """Those that wait."""
+    """Lost assignments that wait before they are sent out again."""
 
     def __init__(self) -> None:
         self.flights: list[Flight] = []
@@ -57,7 +57,7 @@ class Paused:
         return min(most, max(0.0, due - time.monotonic()))
 
     def take_due(self) -> list[Flight]:
-        """Those whose time has come, which wait no more."""
+        """Takes out the assignments whose time to wait is over."""
         now = time.monotonic()
         due = [flight for flight in self.flights if flight.due <= now]
         self.flights = [flight for flight in self.flights if flight.due > now]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.run.cluster.asked import Demand
+from forgetgauge.run.cluster.demand import Demand
 from forgetgauge.wording import listed
 
 LOOK_EVERY_S = 2.0
@@ -38,7 +38,7 @@ def _amount(node: Mapping[str, Any], resource: str) -> float:
 
 @dataclass
 class Nodes:
-    """Who is there, and who is not to be used."""
+    """The machines that are there, and those that are not to be used."""
 
     ray: Any
     head: tuple[str, int] | None = None
@@ -88,7 +88,7 @@ class Nodes:
 
     @property
     def usable(self) -> dict[str, Mapping[str, Any]]:
-        """Those that are there and not refused."""
+        """The machines that are there and not refused."""
         return {which: node for which, node in self._alive.items() if which not in self.refused}
 
     def slots(self, demand: Demand) -> int:
@@ -130,7 +130,7 @@ class Nodes:
 
     @property
     def reasons(self) -> str:
-        """Who was refused, and why."""
+        """Which machines were refused, and why."""
         return "; ".join(self.refused.values())
 
     def selector(self, avoided: Iterable[str], demand: Demand) -> dict[str, str]:

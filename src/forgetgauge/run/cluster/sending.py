@@ -54,7 +54,7 @@ def gathered(sources: Sources, folder: Path) -> bool:
 
 
 def _modules(chosen: Iterable[Named]) -> Iterable[str]:
-    """Of all that is named `module:attribute`."""
+    """The modules of everything that is named `module:attribute`."""
     for named in chosen:
         names = [named.name, named.model, str(named.params.get("task") or "")]
         yield from (name.partition(":")[0] for name in names if ":" in name)

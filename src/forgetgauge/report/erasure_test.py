@@ -32,6 +32,7 @@ from forgetgauge.results.verdict import (
     STILL_VISIBLE,
     resolution_on,
     verdict_on,
+    without_resolution,
 )
 from forgetgauge.wording import bound, counted, interval_basis, listed, plain, setting
 
@@ -61,7 +62,7 @@ LIMITS_OF_PAIRS = (
 
 
 @dataclass(frozen=True)
-class Metric:
+class StatedNumber:
     """A number for other programs."""
 
     key: str
@@ -89,13 +90,13 @@ class Tested:
     warnings: list[str]
     environment: dict[str, str]
     data: str
-    """Of which data it is."""
+    """The data that the test is about."""
     digests: dict[str, str]
     """What it was computed from -> SHA-256."""
     settings: dict[str, Any]
     measured: dict[str, Any]
     """Everything that was measured of it, as it is stored."""
-    metrics: list[Metric]
+    metrics: list[StatedNumber]
 
     @property
     def outcome(self) -> Outcome:
@@ -251,7 +252,7 @@ def _strength(method: MethodResult) -> str:
     return f"; {found.parameter} = {found.chosen:g}, {rule} {price}"
 
 
-def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[Metric]:
+def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[StatedNumber]:
     found = []
     if method.quality is not None and method.interval is not None:
         details = {
@@ -262,12 +263,12 @@ def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[Metric]:
         }
         known = {key: value for key, value in details.items() if value is not None}
         found.append(
-            Metric("unlearning-quality", "Unlearning Quality Q (1: nothing left to see)", method.quality, known)
+            StatedNumber("unlearning-quality", "Unlearning Quality Q (1: nothing left to see)", method.quality, known)
         )
     if method.epsilon is not None:
-        found.append(Metric("epsilon-lower-bound", "ε of certified removal, at least", method.epsilon))
+        found.append(StatedNumber("epsilon-lower-bound", "ε of certified removal, at least", method.epsilon))
     if (own := unseen_accuracy(method)) is not None:
-        found.append(Metric(game.utility_name, f"{game.utility_name} on the {NAMES[own[0]]}", own[1]))
+        found.append(StatedNumber(game.utility_name, f"{game.utility_name} on the {NAMES[own[0]]}", own[1]))
     return found
 
 
@@ -292,7 +293,7 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )
     own = "; the tester’s own" if found.own_draw else ""
-    others = [f"{other} ({its.verdict.split(' at this')[0]})" for other, its in found.models.items() if other != name]
+    others = [f"{other} ({without_resolution(its.verdict)})" for other, its in found.models.items() if other != name]
     whole, elsewhere = dataclasses.asdict(found), ("models", "environment", "digests", "schema")
     return Tested(
         kind="one model",
@@ -342,17 +343,17 @@ def _evidence_in_words(found: OneModelResult, model: ModelResult, reason: str) -
     return [*lines, *([f"Accuracy: {listed(accuracies)}."] if accuracies else [])]
 
 
-def _metrics_of_model(found: OneModelResult, model: ModelResult) -> list[Metric]:
+def _metrics_of_model(found: OneModelResult, model: ModelResult) -> list[StatedNumber]:
     """None where nothing could be judged: a number that is no evidence would be taken for some."""
     best = model.tests.get(model.best)
     if best is None or model.verdict == NOT_EVALUABLE:
         return []
     details = {"right": best.n_right, "asked": best.n_asked, "test": model.best}
     metrics = [
-        Metric("attack-advantage", "Advantage of the best attacker", best.advantage, details),
-        Metric("log10-p", "log10 of p that the model knows nothing of F", model.log10_p, {"test": model.best}),
+        StatedNumber("attack-advantage", "Advantage of the best attacker", best.advantage, details),
+        StatedNumber("log10-p", "log10 of p that the model knows nothing of F", model.log10_p, {"test": model.best}),
     ]
     if model.epsilon is not None:
         name = "ε of certified removal, at least"
-        metrics.append(Metric("epsilon-lower-bound", name, model.epsilon, {"delta": found.delta}))
+        metrics.append(StatedNumber("epsilon-lower-bound", name, model.epsilon, {"delta": found.delta}))
     return metrics

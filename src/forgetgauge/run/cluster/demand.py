@@ -34,11 +34,11 @@ class Demand:
         return min(fits)
 
     def at_most(self, memory: float) -> Demand:
-        """The same with no more memory than that."""
+        """This demand, with at most so many bytes of memory."""
         return replace(self, memory=min(self.memory, int(memory)))
 
     def __str__(self) -> str:
-        """`1 CPU, 1 GPU and 2147483648 bytes of memory`."""
+        """`1 CPU, 1 GPU, 2147483648 B of memory`."""
         told = {f"{self.cpu:g} CPU": self.cpu, f"{self.gpu:g} GPU": self.gpu, f"{self.memory} B of memory": self.memory}
         return ", ".join(text for text, amount in told.items() if amount)
 

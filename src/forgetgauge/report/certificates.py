@@ -48,7 +48,7 @@ class Certificate:
     method: str
     advantage: float
     interval: tuple[float, float]
-    """Of the advantage, for pairs of any distribution."""
+    """Interval of the advantage, for pairs of any distribution."""
     measured_epsilon: float
     """The least ε that what was measured leaves possible, at the δ of the claim."""
     epsilon: float | None = None

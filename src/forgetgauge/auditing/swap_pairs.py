@@ -34,10 +34,10 @@ from forgetgauge.provenance import provenance
 from forgetgauge.report.interactive import Result
 from forgetgauge.results import record
 from forgetgauge.results.assessed import diagnostic_result
-from forgetgauge.results.doubts import Evidence, doubts
+from forgetgauge.results.doubts import MarginEvidence, doubts
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
-from forgetgauge.results.where import RocResult, roc_result
+from forgetgauge.results.roc_and_parts import RocResult, roc_result
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
@@ -71,7 +71,9 @@ def audit_file(
     refuse_copied_sides(file, rounds)
     declared = adversaries_of(file, adversaries)
     tell = steps(progress, 2 * len(rounds) + 3)  # each method is attacked, then judged; `judge` says three things more
-    result = Result.of(_Audit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result())
+    result = Result.of(
+        _SwapPairAudit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result()
+    )
     tell("done")
     for line in result.games[0].warnings:
         warnings.warn(line, DoubtfulResult, stacklevel=3)
@@ -93,7 +95,7 @@ def keep_audit(result: Result, out: Path) -> Path | None:
 
 
 @dataclass(frozen=True)
-class _Audit:
+class _SwapPairAudit:
     """A checked file and who plays against it."""
 
     file: AuditFile
@@ -124,7 +126,7 @@ class _Audit:
 
     @property
     def adversaries(self) -> Sequence[str]:
-        """Of the catalogue, or the columns of decisions and scores."""
+        """Names of those of the catalogue, then of the file's own scores and decisions."""
         return self.declared.names
 
     @cached_property
@@ -159,9 +161,9 @@ class _Audit:
         """What ranks of margins show, where there are margins."""
         return doubts({method: self._evidence(method) for method in methods})
 
-    def _evidence(self, method: str) -> Evidence:
+    def _evidence(self, method: str) -> MarginEvidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]
-        return Evidence(
+        return MarginEvidence(
             self.adversaries,
             [played.pair for played in rounds],
             list(outcomes.values()),
@@ -213,7 +215,7 @@ class _Audit:
         return {name: values for name, (values, _) in self._columns.items()}
 
     def codes(self, method: str, pair: Any) -> dict[str, Codes]:
-        """As the rows of the first model say."""
+        """The codes of each column, read from the rows of the first model."""
         (rows,) = (played.rows[0, 0] for played in self.rounds[method] if played.pair == pair)
         return {name: codes[rows] for name, (_, codes) in self._columns.items()}
 
@@ -283,7 +285,7 @@ def _digest(decisions: Mapping[str, Sequence[npt.NDArray[np.bool_]]]) -> str:
 
 
 def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
-    """Of all that the file has: F and T of both sides."""
+    """Accuracy on all points that the file has: F and T of both sides."""
     if file.outputs.logits is None:
         return {}
     right: npt.NDArray[np.bool_] = predicted(file.outputs.logits) == file.outputs.label
@@ -297,7 +299,7 @@ def _accuracy(file: AuditFile, rounds: Sequence[Round]) -> dict[str, float]:
 
 
 def environment() -> dict[str, str]:
-    """Of the machine that an audit was done on."""
+    """Facts about the machine and the program that the audit was done with."""
     return {
         **provenance(),
         "forgetgauge": VERSION,

@@ -14,7 +14,7 @@ import typer
 
 from forgetgauge import plugins
 from forgetgauge.cli.options import AllowCode, Json, RunFile, Settings, say
-from forgetgauge.cli.showing import Folder, Out, existing, mib, run_folder
+from forgetgauge.cli.printing import Folder, Out, existing, mib, run_folder
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plugins.catalogue import Catalogue, CodeNamed, no_code, offered
 from forgetgauge.wording import counted

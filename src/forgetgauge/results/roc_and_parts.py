@@ -45,7 +45,7 @@ class PartResult(Record):
 
 
 def roc_result(pairs: Sequence[ScoredPair], level: float) -> RocResult | None:
-    """Of all pairs of a method; None where there is none."""
+    """The ROC curve of all pairs of a method; None where there is no pair."""
     if not pairs:
         return None
     n_unseen = sum(pair.scores.size for pair in pairs) // 2

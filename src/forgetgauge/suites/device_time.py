@@ -36,7 +36,7 @@ class Spent:
     device: str
     """`cuda: NVIDIA H200`, `cpu`."""
     seconds: float
-    """Of the device; of a processor, summed over its processes."""
+    """Seconds that the device was in use; of a processor, the sum over its processes."""
     spans: tuple[Span, ...] = ()
     """When it had the device, perhaps not alone, as far as that is known."""
 
@@ -62,17 +62,17 @@ def _spans(invocations: Iterable[Invocation]) -> tuple[Span, ...]:
     return tuple(Span(one.began, one.began + one.wall_s, one.where) for one in invocations if one.began is not None)
 
 
-def spent_beside(record: Path, what: str, scale: str = "") -> list[Spent]:
+def spent_beside(record: Path, what: str) -> list[Spent]:
     """On what a record was made from: by the invocations beside it, else by the result; none where neither is there."""
     invocations = read_invocations(record.with_name("invocations.jsonl"))
     if invocations:
         wall = sum(one.wall_s for one in invocations)
-        return [Spent(what, scale, invocations[0].device, wall, _spans(invocations))]
+        return [Spent(what, "", invocations[0].device, wall, _spans(invocations))]
     result = record.with_name("result.json")
     if not result.exists():
         return []
     made = read_result(result)
-    return [Spent(what, scale, made.environment.get("device", "unknown"), made.total_seconds)]
+    return [Spent(what, "", made.environment.get("device", "unknown"), made.total_seconds)]
 
 
 def totals(every: Sequence[Spent]) -> dict[str, float]:

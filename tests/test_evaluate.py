@@ -31,6 +31,7 @@ def named():
     return forgetgauge.evaluate(unlearner=QUALITIES, **TINY)
 
 
+@pytest.mark.filterwarnings("ignore:.*unless that is only a record")
 def test_an_own_function_is_scored_like_a_named_method(named):
     calls = []
 

@@ -12,12 +12,15 @@ import torch
 from torch import nn
 
 import forgetgauge
+from forgetgauge import plugins
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.errors import RunFailed, UserError
 from forgetgauge.game.adversary import Access
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Failure, Outcome
 from forgetgauge.run.executors import Inline
+from forgetgauge.run.own_state import OwnState
 from forgetgauge.tasks.regression import Regression
 
 FOUR = ("correctness", "confidence", "entropy", "modified-entropy")
@@ -28,6 +31,9 @@ TINY = {
     "adversaries": FOUR,
     "learner": {"epochs": 1, "batch_size": 64},
 }
+
+
+RECORDS = pytest.mark.filterwarnings("ignore:.*changed while it was called; unless that is only a record")
 
 
 def refused(**arguments):
@@ -300,6 +306,7 @@ def test_an_adversary_is_tried_with_all_that_it_asks_for(needs):
     assert tried.outputs.shape[1] < real.outputs.shape[1]
 
 
+@RECORDS
 def test_the_trial_leaves_randomness_data_and_output_as_they_were(capsys):
     seen = []
 
@@ -347,6 +354,7 @@ def test_a_method_that_needs_more_points_than_a_handful_is_not_refused():
     assert seen[0] < 200 <= seen[1]
 
 
+@RECORDS
 def test_the_handful_has_every_class_and_both_sets_in_proportion():
     seen = []
 
@@ -362,6 +370,7 @@ def test_the_handful_has_every_class_and_both_sets_in_proportion():
     assert (len(retain), len(forget)) == (64, 16)
 
 
+@RECORDS
 def test_only_what_is_open_is_tried(tmp_path):
     calls = []
 
@@ -405,16 +414,20 @@ def test_a_lack_of_memory_is_left_to_the_run():
 # -- failures that no handful shows --------------------------------------------------------------------------------
 
 
+N_CALLS = [0]
+
+
 def late(model, retain, forget, context):
     """Fails in the run, on the second pair and later."""
-    late.calls += 1
-    if late.calls > 6:
+    N_CALLS[0] += 1
+    if N_CALLS[0] > 6:
         raise RuntimeError("too late\nsecond line")
     return copy.deepcopy(model)
 
 
+@RECORDS
 def test_a_method_that_fails_raises_with_its_traceback_and_a_count():
-    late.calls = 0
+    N_CALLS[0] = 0
     with pytest.raises(RunFailed) as caught:
         forgetgauge.evaluate(unlearner={"late": late, "none": "none"}, **TINY)
     message = str(caught.value)
@@ -426,7 +439,7 @@ def test_a_method_that_fails_raises_with_its_traceback_and_a_count():
 
 def test_recorded_failures_keep_their_tracebacks_where_the_folder_is_gone(tmp_path):
     for out in (None, tmp_path / "run"):
-        late.calls = 4
+        N_CALLS[0] = 4
         result = forgetgauge.evaluate(unlearner={"late": late, "none": "none"}, on_failure="record", out=out, **TINY)
         assert result.failures
         for failure in result.failures:
@@ -525,3 +538,128 @@ def test_a_method_that_gives_two_models_of_the_same_is_named(method, differs, re
     forgetgauge.evaluate(unlearner={"mine": {"method": method}}, **TINY)
     said = [str(one.message) for one in recwarn if "it gave two different models" in str(one.message)]
     assert [line.count("unlearners.mine: called again") for line in said] == ([1] if differs else [])
+
+
+class KeepsItsFirstSets:
+    """Fine-tunes on the points that it was given first: of the trial, none of which are the run's."""
+
+    def __init__(self):
+        self.first = None
+
+    def unlearn(self, model, retain, forget, context):
+        if self.first is None:
+            self.first = retain.x.mean()
+        return _shrunk(model, float(self.first))
+
+
+FIRST: list[torch.Tensor] = []
+
+
+def keeps_its_first_sets_in_a_global(model, retain, forget, context):
+    if not FIRST:
+        FIRST.append(retain.x.mean())
+    return _shrunk(model, float(FIRST[0]))
+
+
+def keeps_them_as_an_attribute(model, retain, forget, context):
+    keeps_them_as_an_attribute.first = getattr(keeps_them_as_an_attribute, "first", retain.x.mean())
+    return _shrunk(model, float(keeps_them_as_an_attribute.first))
+
+
+def keeps_nothing(model, retain, forget, context):
+    return _shrunk(model, float(retain.x.mean()))
+
+
+@pytest.mark.parametrize(
+    ("method", "keeps"),
+    [
+        (KeepsItsFirstSets(), True),
+        (keeps_its_first_sets_in_a_global, True),
+        (keeps_them_as_an_attribute, True),
+        (keeps_nothing, False),
+    ],
+)
+def test_a_method_that_keeps_what_it_was_given_first_is_named_and_begins_the_run_without_it(method, keeps, recwarn):
+    """All its calls agree, since all of them reuse what the first one left."""
+    FIRST.clear()
+    forgetgauge.evaluate(unlearner={"mine": {"method": method}}, **TINY)
+    said = [str(one.message) for one in recwarn if "of it changed while it was called" in str(one.message)]
+    assert [line.count("unlearners.mine: an attribute, a global") for line in said] == ([1] if keeps else [])
+
+
+def test_what_a_method_kept_of_the_trial_is_not_there_in_the_run():
+    method = KeepsItsFirstSets()
+    kept = OwnState("unlearner", Named(plugins.unlearners.bind(method, "mine"), {}))
+    assert not kept.has_changed()
+    method.first = torch.ones(3)
+    assert kept.has_changed()
+    kept.put_back()
+    assert method.first is None
+    assert not kept.has_changed()
+
+
+class OwnLearner:
+    """A learner in the plainest form."""
+
+    def build(self, points, seed):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, points.n_classes))
+
+    def fit(self, points, streams):
+        model = self.start(points, streams)
+        for _ in range(2):
+            model.zero_grad()
+            nn.functional.cross_entropy(model(points.x), points.y).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.sub_(0.1 * parameter.grad)
+        return model
+
+    def start(self, points, streams):
+        return self.build(points, streams.seed("init"))
+
+    def fit_many(self, points, streams):
+        return [self.fit(*one) for one in zip(points, streams, strict=True)]
+
+    def n_gradients(self, n_points):
+        return 2 * n_points
+
+
+class StartsWhereItEnded(OwnLearner):
+    last: nn.Module | None = None
+
+    def start(self, points, streams):
+        return copy.deepcopy(self.last) if self.last else super().start(points, streams)
+
+    def fit(self, points, streams):
+        self.last = super().fit(points, streams)
+        return copy.deepcopy(self.last)
+
+
+class DrawsFromItsOwnGenerator(OwnLearner):
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def start(self, points, streams):
+        return self.build(points, int(self.rng.integers(2**31)))
+
+
+class DrawsFromTheGlobalGenerator(OwnLearner):
+    def start(self, points, streams):
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, points.n_classes))
+
+
+@pytest.mark.parametrize(
+    ("learner", "differs"),
+    [
+        (StartsWhereItEnded, True),
+        (DrawsFromItsOwnGenerator, True),
+        (DrawsFromTheGlobalGenerator, False),
+        (OwnLearner, False),
+    ],
+)
+def test_a_learner_that_gives_two_models_of_the_same_is_named(learner, differs, recwarn):
+    """One that starts from its last weights has seen F in Retrain's models: a clean Q near 1 for all methods."""
+    forgetgauge.evaluate(unlearner="none", **{**TINY, "learner": learner()})
+    said = [str(one.message) for one in recwarn if "keeps something from one call" in str(one.message)]
+    assert [learner.__name__ in line for line in said] == ([True] if differs else [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -52,10 +53,33 @@ def refuse_mixed_up(learner: Learner, points: tuple[Points, Points], streams: tu
         raise WrongOutput("fit_many gives its models in another order than the sets of points it was given")
 
 
-def _alike(one: nn.Module, other: nn.Module) -> bool:
+def same_again(
+    learner: Learner,
+    points: tuple[Points, Points],
+    streams: tuple[Streams, Streams],
+    seeded: Callable[[], AbstractContextManager[None]],
+    *,
+    to_the_bit: bool,
+) -> bool:
+    """Whether `fit` gives the same model of the same points and streams after it has trained another one.
+
+    On a CPU it does to the last bit; elsewhere sums may be rounded in another order.
+    """
+    models = []
+    for which in (0, 1, 0):
+        with seeded():
+            models.append(learner.fit(points[which], streams[which]))
+    first, _, again = models
+    if not isinstance(first, nn.Module) or not isinstance(again, nn.Module):
+        return True  # what it gives is looked at, and refused, elsewhere
+    return _alike(first, again, 0.0, 0.0) if to_the_bit else _alike(first, again, 1e-2, 1e-4)
+
+
+def _alike(one: nn.Module, other: nn.Module, rtol: float = 1e-4, atol: float = 1e-6) -> bool:
     """Whether two models have the same weights, but for what rounding makes of them in a stack."""
     a, b = one.state_dict(), other.state_dict()
     return a.keys() == b.keys() and all(
-        a[name].shape == b[name].shape and torch.allclose(a[name].double().cpu(), b[name].double().cpu(), 1e-4, 1e-6)
+        a[name].shape == b[name].shape
+        and torch.allclose(a[name].double().cpu(), b[name].double().cpu(), rtol, atol, equal_nan=True)
         for name in a
     )

@@ -9,8 +9,9 @@ tried once more on as many points as its first job will have (a learner of the u
 refused only if that fails too. A lack of memory is no reason to refuse, for the run has its own answer to that. What
 works on well-trained models alone can be run without a trial.
 
-A method of the user's own is called three times on a handful, with the same seeds, and once with another model in
-between: what gives two models keeps something from one call to the next, which a line says.
+A learner and a method of the user's own are called again on a handful, with the same seeds and with something else in
+between: what gives two models keeps something from one call to the next, which a line says. So does what has other
+attributes or globals after its calls than before; the attributes are put back.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
+from forgetgauge.run.own_state import OwnState
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
 from forgetgauge.run.replaced import functions_kept, replaced_at_import
@@ -67,6 +69,11 @@ N_PER_CLASS = 6
 DIFFERS = (
     "called again with the same model, sets and seeds, it gave two different models: it keeps something from one call "
     "to the next, or draws from a generator that it seeds itself, so that its numbers may change from run to run"
+)
+
+KEEPS = (
+    "an attribute, a global or a closed-over value of it changed while it was called; unless that is only a record "
+    "of the calls, its numbers may depend on what it was asked before, and on the order of jobs"
 )
 
 Made = TypeVar("Made")
@@ -254,29 +261,45 @@ class _Models:
     def fitted(self, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import train
 
-        made = train([TrainJob(self.subject, self._learner(few))], [{}], self._some(few))[0]
-        if self.job.unlearn.learner.name not in plugins.learners.entries:
-            self._fit_two(few)
+        chosen = self._learner(few)
+        if self.job.unlearn.learner.name in plugins.learners.entries:
+            return self._looked_at(few, train([TrainJob(self.subject, chosen)], [{}], self._some(few))[0])
+        kept = OwnState("learner", chosen)
+        made = train([TrainJob(self.subject, chosen)], [{}], self._some(few))[0]
+        self._fit_two(few)
+        self._doubt_state(f"learner '{_shown(chosen.name)}'", kept, few)
         return self._looked_at(few, made)
 
     def _fit_two(self, few: bool) -> None:
-        """A learner of the user's own trains two models at once, as jobs do; where points are few, and one alone."""
-        from forgetgauge.learn.own import fitted_many, refuse_mixed_up
+        """A learner of the user's own trains two models at once, as jobs do; where points are few, and one again with
+        another one in between."""
+        from forgetgauge.learn.own import fitted_many, refuse_mixed_up, same_again
 
-        learner, some = make_learner(self._learner(few)), self._some(few)
+        chosen, some = self._learner(few), self._some(few)
+        learner, part = make_learner(chosen), TrainJob(self.subject, chosen)
         with some.points_for(self.subject.halves, own=True) as whole:
             sets = some.points_of(self.subject, whole)
             two, streams = (sets.training, sets.retain), (Streams("one"), Streams("another"))
             (refuse_mixed_up if few else fitted_many)(learner, two, streams)
+            if few and not same_again(learner, two, streams, lambda: seeded(part), to_the_bit=not self._on_gpu):
+                self._doubts.append(f"learner '{_shown(chosen.name)}': {DIFFERS}")
+
+    def _doubt_state(self, what: str, kept: OwnState, few: bool) -> None:
+        """Say that a call changed what is kept, unless two models that differ have said it, and put it back."""
+        said = any(line.startswith(what) for line in self._doubts)
+        if few and not said and kept.has_changed():
+            self._doubts.append(f"{what}: {KEEPS}")
+        kept.put_back()
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import unlearn
 
         part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
         given = {"model": model} if name in self.job.from_original else {}
+        kept = None if part.unlearner.name in plugins.unlearners.entries else OwnState("unlearner", part.unlearner)
         with seeded(part):
             first = self._looked_at(few, unlearn([part], [given], self._some(few))[0])
-        if few and part.unlearner.name not in plugins.unlearners.entries:
+        if few and kept is not None:
             with seeded(part):
                 again = [unlearn([part], [given], self._some(few))[0]]
             with suppress(Exception), seeded(part):  # what it makes of another model is nobody's concern
@@ -285,6 +308,8 @@ class _Models:
                 again += unlearn([part], [given], self._some(few))
             if not all(_are_equal(first, one, to_the_bit=not self._on_gpu) for one in again):
                 self._doubts.append(f"unlearners.{name}: {DIFFERS}")
+        if kept is not None:
+            self._doubt_state(f"unlearners.{name}", kept, few)
         return first
 
     def _looked_at(self, few: bool, made: Artefact) -> Artefact:

@@ -11,7 +11,9 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 from forgetgauge.auditing import audit_one_model
+from forgetgauge.auditing.blind import _predicted
 from forgetgauge.errors import UserError
+from forgetgauge.game.blind import correlation_floor
 from forgetgauge.records import read_record
 from forgetgauge.results.one_model import OneModelResult
 
@@ -474,3 +476,40 @@ def test_features_are_of_requests_alone_and_a_draw_excludes_requests(tmp_path):
         audit_one_model(tmp_path / "file.npz")
     with pytest.raises(UserError, match="give either the draw"):
         audit_one_model(tmp_path / "file.npz", tmp_path / "draw.json", requests=True)
+
+
+@pytest.mark.parametrize(("told_by_features", "warned"), [(0.0, True), (1.0, False)])
+def test_features_that_tell_nothing_of_what_a_model_finds_hard_are_warned_of(tmp_path, told_by_features, warned):
+    """F and T look alike in random columns, whatever the model finds hard: an innocent model whose F is harder was
+    called still visible, and one that remembers, hidden by difficulty, was not."""
+    rng, n = np.random.default_rng(0), 150
+    in_forget = np.arange(2 * n) < n
+    hard = rng.normal(size=2 * n)
+    columns = rng.normal(size=(2 * n, 5))
+    columns[:, 0] += told_by_features * hard
+    found = audited(
+        tmp_path,
+        {
+            "point": np.array([f"p{i}" for i in rng.permutation(2 * n)]),
+            "set": np.where(in_forget, "forget", "unseen"),
+            "loss": hard + 0.5 * rng.normal(size=2 * n),
+            "features": columns,
+        },
+    )
+    assert any("not shown to tell anything of which points of T" in line for line in found.warnings) == warned
+
+
+def test_features_are_seldom_said_to_tell_nothing_where_they_tell_a_little_and_seldom_to_tell_where_they_do_not():
+    """Noise is taken to tell something in about one game in seven; a correlation of 0.45 is shown in most."""
+    rng, shown = np.random.default_rng(0), {0.0: 0, 0.5: 0}
+    for told in shown:
+        for _ in range(60):
+            hard, half = rng.normal(size=120), rng.random(120) < 0.5
+            columns = rng.normal(size=(120, 3))
+            columns[:, 0] += told * hard
+            floors = [
+                correlation_floor(_predicted(columns, hard, half, forest), hard, 0.025) for forest in (False, True)
+            ]
+            shown[told] += max(floors) > 0
+    assert shown[0.0] <= 16
+    assert shown[0.5] >= 45

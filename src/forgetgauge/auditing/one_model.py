@@ -21,7 +21,7 @@ from forgetgauge import plugins
 from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
-from forgetgauge.auditing.blind import blind_test, digests_of
+from forgetgauge.auditing.blind import blind_test, digests_of, what_features_miss
 from forgetgauge.auditing.checks import guessing
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
@@ -190,6 +190,7 @@ class _OneModelAudit:
         if origin == REQUESTS:
             rows = [self._rows(method) for method in file.outputs.methods]
             self.blind = blind_test(file, rows, in_forget, READINGS, level)
+            self.notes += what_features_miss(file, rows, in_forget, READINGS, level)
 
     def judged(self, method: str) -> ModelResult:
         """Every adversary's answers about one model."""

@@ -72,7 +72,7 @@ def compare_suite(
         replicates=suite.replicates,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
-        beyond_price={label: beyond for label, game in of_quality.items() if (beyond := _beyond_price(game))},
+        beyond_price={label: beyond for label, game in of_quality.items() if (beyond := beyond_price(game))},
         tau_without_retrain={
             label: _tau({row: mean for row, mean in printed[label].items() if row != "retrain"}, points[label])
             for label in labels
@@ -109,7 +109,7 @@ def over_none(game: GameResult) -> dict[str, Ours]:
     return found
 
 
-def _beyond_price(game: GameResult) -> list[str]:
+def beyond_price(game: GameResult) -> list[str]:
     """Methods of which no strength was shown to keep the price, so that the weakest was played."""
     return [name for name, one in game.methods.items() if one.tuning is not None and not one.tuning.holds]
 

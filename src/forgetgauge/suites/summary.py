@@ -46,7 +46,7 @@ def _at_a_price(found: Findings) -> list[str]:
             return [
                 "**What we find** of methods at strengths that cost shadow models no more than a point of accuracy, "
                 f"counted from the less accurate of Retrain and None, on CIFAR-10: {'; '.join(told)}. The others are "
-                f"in {source_of(stored.comparison)}."
+                f"in {source_of(stored)}."
             ]
     return []
 

@@ -22,6 +22,7 @@ from forgetgauge.suites.paper import PRINTED, Value, in_column, paper_table, tab
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
+from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.suites.tables import Suite, TableColumn, suite
 from forgetgauge.wording import bracket, counted, listed, plain, seconds, signed, signed_bracket, tau_text
 
@@ -54,7 +55,10 @@ def compare_suite(
         quantity=QUANTITIES[suite.layout],
         columns=labels,
         rows={
-            row: {label: cell(paper.rows.get(row, {}).get(label), ours.get(label, {}).get(row)) for label in labels}
+            row: {
+                label: cell(paper.rows.get(METHOD_OF.get(row, row), {}).get(label), ours.get(label, {}).get(row))
+                for label in labels
+            }
             for row in (*paper.rows, *further)
         },
         tau={label: _tau(printed[label], points[label]) for label in labels},
@@ -79,6 +83,13 @@ def compare_suite(
             if "retrain" in paper.rows
         },
     )
+
+
+def judged_cells(found: TableComparison, *, published: bool = False) -> list[CompareCell]:
+    """Cells of which it is known whether they lie inside the paper's ±: of the table's own rows, or of those with
+    published settings, which stand beside the same numbers of the paper and are counted apart."""
+    rows = [cells for row, cells in found.rows.items() if (row in METHOD_OF) is published]
+    return [cell for cells in rows for cell in cells.values() if cell.inside is not None]
 
 
 def _only(column: Values, rows: Container[str]) -> Values:
@@ -170,7 +181,7 @@ def text_table(found: TableComparison) -> str:
 
 def remarks(found: TableComparison) -> list[str]:
     """Agreement, rankings, Retrain, time, provenance: one line each."""
-    cells = [cell for row in found.rows.values() for cell in row.values() if cell.inside is not None]
+    cells = judged_cells(found)
     met = [cell for cell in cells if cell.overlaps is not None]
     lines = list(found.notes)
     if cells:
@@ -178,6 +189,9 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(
             f"Inside the paper’s ±: {sum(bool(cell.inside) for cell in cells)} of {len(cells)} cells{meeting}."
         )
+    if published := judged_cells(found, published=True):
+        n_inside = sum(bool(cell.inside) for cell in published)
+        lines.append(f"With published settings, not counted there: {n_inside} of {counted(len(published), 'cell')}.")
     taus = [_tau_at(found, column) for column, tau in found.tau.items() if tau is not None]
     if taus:
         lines.append(f"Kendall τ of our ranking against the paper’s: {'; '.join(taus)}.")

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
+from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
 from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
@@ -219,7 +219,9 @@ def _took(found: Findings, title: str) -> tuple[str, str]:
 
 
 def _line(table: TableComparison, differs: str) -> list[str]:
-    judged = [cell.inside for row in table.rows.values() for cell in row.values() if cell.inside is not None]
+    judged, published = ([cell.inside for cell in judged_cells(table, published=which)] for which in (False, True))
+    counts = [f"{sum(judged)} of {len(judged)}"] if judged else []
+    counts += [f"published {sum(map(bool, published))} of {len(published)}"] if published else []
     taus = [tau for tau in table.tau.values() if tau is not None]
     grounded = [yes for yes in table.grounding.values() if yes is not None]
     n_run = len(table.columns) - len(table.not_run)
@@ -228,7 +230,7 @@ def _line(table: TableComparison, differs: str) -> list[str]:
     means_something = table.scale != "smoke"
     return [
         f"{table.scale} scale{part}",
-        f"{sum(judged)} of {len(judged)}" if judged and means_something else "–",
+        "; ".join(counts) if counts and means_something else "–",
         tau_text(float(np.mean(taus))) if taus and means_something else "–",
         f"{sum(grounded)} of {len(grounded)} columns" if grounded else "–",
         seconds(table.wall_s),

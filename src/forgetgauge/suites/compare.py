@@ -130,7 +130,7 @@ def cell(paper: Value | None, found: Reading | None) -> CompareCell:
     ours, as_paper = (None, None) if found is None else (found.ours, found.as_paper)
     inside = overlaps = None
     if paper is not None and paper.spread is not None:
-        low, high = paper.mean - paper.spread - _ROUNDING, paper.mean + paper.spread + _ROUNDING
+        low, high = paper.mean - paper.spread - ROUNDING, paper.mean + paper.spread + ROUNDING
         if as_paper is not None:
             inside = low <= as_paper.value <= high
         if ours is not None and ours.interval is not None:
@@ -139,7 +139,7 @@ def cell(paper: Value | None, found: Reading | None) -> CompareCell:
     return CompareCell(mean, spread, ours, inside, overlaps, as_paper)
 
 
-_ROUNDING = 0.0005
+ROUNDING = 0.0005
 """The paper prints three digits."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.compare import compared_again
-from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
+from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search, with_table
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, CompareCell, TableComparison, read_comparison, read_strictly
@@ -86,6 +86,10 @@ class Findings:
     """Tables that are stored once more at the same scale: with replicates, or with other strengths."""
     spent: list[Spent] = field(default_factory=list)
     """Device time of everything that is stored."""
+    map_path: Path | None = None
+    """Where the map of Q against accuracy is kept, beside the curves that it is drawn from."""
+    root: Path = Path("results")
+    """The folder of it all."""
 
     def shown(self, name: str) -> list[Stored]:
         """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
@@ -169,15 +173,15 @@ def read_findings(results: Path) -> Findings:
     """Tables at every scale, of the rest the largest; the toy example is computed now."""
     spreads = _all(results, replicates.FILE, read_replicates)
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
-    frontiers, full = (
-        _largest(_all(results, frontier.FILE, read_frontiers)),
-        _all(results, accuracy.FILE, read_accuracy),
-    )
+    full = _all(results, accuracy.FILE, read_accuracy)
+    curves = _largest(_all(results, frontier.FILE, lambda path: Curves(read_frontiers(path), path)))
     stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
         stored=stored,
         splittings=sorted(splittings, key=lambda found: (found.settings["data"] in EMBEDDED, -found.repetitions)),
-        frontiers=frontiers,
+        frontiers=None if curves is None else _beside_tables(curves.found, (*stored.values(), *also)),
+        map_path=None if curves is None else curves.path.with_name(frontier.MAP),
+        root=results,
         searches=_all(results, frontier.SEARCH_FILE, read_search),
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(full),
@@ -191,6 +195,28 @@ def read_findings(results: Path) -> Findings:
             *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
         ],
     )
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves, and where they are stored."""
+
+    found: Frontiers
+    path: Path
+
+    @property
+    def scale(self) -> str:
+        """Of the curves."""
+        return self.found.scale
+
+
+def _beside_tables(found: Frontiers, tables: Iterable[Stored]) -> Frontiers:
+    """Curves with what Table 1 has of the same originals."""
+    for stored in tables:
+        if (stored.comparison.name, stored.comparison.scale) == ("table1", found.scale) and stored.by_price:
+            for game in stored.games.values():
+                found = with_table(found, game)
+    return found
 
 
 def _spent_on(results: Path, name: str, what: str) -> list[Spent]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, printed_quality
+from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, joined, printed_quality
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
 from forgetgauge.suites.strengths import METHOD_OF
@@ -169,8 +169,8 @@ ROOM = 5
 def curve_pictures(found: Frontiers) -> list[CurvePicture]:
     """One picture for each method."""
     return [
-        replace(_curve_picture(PRINTED[method], curve, found), paper=_height(printed_quality(method)))
-        for method, curve in found.curves.items()
+        replace(_curve_picture(PRINTED[method], joined(found, method), found), paper=_height(printed_quality(method)))
+        for method in found.curves
     ]
 
 

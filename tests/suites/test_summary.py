@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite, difference_text
-from forgetgauge.suites.findings import Stored, read_findings
+from forgetgauge.suites.findings import SEARCHES, SEEDS, Stored, read_findings
+from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.records import Invocation, Ours
 from forgetgauge.suites.spent import Span, Spent, duration, spent_beside, spent_on_tables, totals
@@ -209,6 +211,26 @@ def test_the_stored_total_is_the_sum_of_what_is_listed():
     assert sum(totals(found.spent).values()) == pytest.approx(sum(one.seconds for one in found.spent) - twice, abs=1)
     lines = in_a_minute(found, claims(found))
     assert sum(line.startswith("**Time**") for line in lines) == 1
+
+
+def test_the_rows_of_the_table_of_times_add_up_to_its_total():
+    found = read_findings(RESULTS)
+    page = render_markdown(found)
+    table = page[page.index("| table | run |") : page.index("Wall time is")]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    told = [row[6].replace("\u202f", " ") for row in rows[:-1]]
+    listed = sum(float(text.replace(" ", "").removesuffix("s")) for text in told if text.endswith(" s"))
+    twice = float(re.search(r"less (\d+)", rows[-1][1])[1])
+    assert listed - twice == pytest.approx(sum(totals(found.spent).values()), abs=len(rows))
+    assert {row[0].lstrip("| ") for row in rows} >= {SEEDS, SEARCHES}
+    (line,) = [line for line in page.splitlines() if line.startswith("- **Time**")]
+    assert rows[-1][6] in line
+
+
+def test_searches_for_strengths_count_as_their_records_say():
+    found = read_findings(RESULTS)
+    spent = [one for one in found.spent if one.what == SEARCHES]
+    assert sum(one.seconds for one in spent) == sum(one.seconds for one in found.searches) == 152 + 63 + 319
 
 
 def test_published_settings_stand_beside_the_papers_numbers_and_what_they_cost():

@@ -26,6 +26,8 @@ from forgetgauge.suites.tables import OUTLINES, SCALES
 from forgetgauge.suites.toy import ToyRow, toy
 
 SPLITTING = "swap-vs-random"
+SEEDS, SEARCHES = "several trainings of one split", "searches for strengths, before a run did them"
+"""What of the page is no table, as its table of times calls it."""
 RecordT = TypeVar("RecordT")
 
 
@@ -175,6 +177,7 @@ def read_findings(results: Path) -> Findings:
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
     full = _all(results, accuracy.FILE, read_accuracy)
     curves = _largest(_all(results, frontier.FILE, lambda path: Curves(read_frontiers(path), path)))
+    searches = _all(results, frontier.SEARCH_FILE, read_search)
     stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
         stored=stored,
@@ -182,7 +185,7 @@ def read_findings(results: Path) -> Findings:
         frontiers=None if curves is None else _beside_tables(curves.found, (*stored.values(), *also)),
         map_path=None if curves is None else curves.path.with_name(frontier.MAP),
         root=results,
-        searches=_all(results, frontier.SEARCH_FILE, read_search),
+        searches=searches,
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(full),
         toy=toy(),
@@ -191,8 +194,9 @@ def read_findings(results: Path) -> Findings:
             *spent_on_tables(one.comparison for one in (*stored.values(), *also)),
             *(one for kind in full for one in _spent_on_accuracy(kind)),
             *_spent_on(results, frontier.FILE, "Q along the strength"),
-            *_spent_on(results, replicates.FILE, "replicates"),
+            *_spent_on(results, replicates.FILE, SEEDS),
             *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
+            *(Spent(SEARCHES, "", one.device, one.seconds) for one in searches if one.seconds is not None),
         ],
     )
 

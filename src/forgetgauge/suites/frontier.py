@@ -392,6 +392,9 @@ class Search:
     before: list[float]
     """Accuracy of each model on its unseen points, before anything is unlearned."""
     methods: dict[str, Searched]
+    seconds: float | None = None
+    """What it took, the training of models that were made for it alone included; None where nobody wrote it down."""
+    device: str = "unknown"
 
 
 def read_search(path: Path) -> Search:
@@ -400,7 +403,10 @@ def read_search(path: Path) -> Search:
     if not isinstance(record, dict) or not isinstance(record.get("before"), list):
         raise UserError(f"{path}: no search: it has no list 'before'")
     before = validated(path, list[float], record.pop("before"))
-    return Search(path.parent.name.removeprefix("tuning-"), before, validated(path, dict[str, Searched], record))
+    seconds, device = (record.pop(key, usual) for key, usual in (("seconds", None), ("device", "unknown")))
+    methods = validated(path, dict[str, Searched], record)
+    took = None if seconds is None else validated(path, float, seconds), validated(path, str, device)
+    return Search(path.parent.name.removeprefix("tuning-"), before, methods, *took)
 
 
 def search_rows(search: Search) -> list[list[str]]:

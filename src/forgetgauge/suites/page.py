@@ -35,7 +35,7 @@ from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.spent import device_name, duration, spent_on_tables, totals
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words, template
-from forgetgauge.suites.summary import in_a_minute
+from forgetgauge.suites.summary import at_length, in_a_minute
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.wording import counted, listed, plain, seconds, tau_text
@@ -111,6 +111,7 @@ def _context(found: Findings) -> dict[str, object]:
         "sections": [section for name in OUTLINES for section in _sections(name, found)],
         "summary": _summary(found),
         "in_a_minute": in_a_minute(found, judged),
+        "at_length": at_length(found, judged),
         "slips": slips(),
         "splittings": [(splitting_setting(one), spread_rows(one), spread_words(one)) for one in found.splittings],
         "toy": toy_table(found.toy),

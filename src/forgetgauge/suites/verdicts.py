@@ -38,7 +38,7 @@ class Claim:
     """What leaves it undecided, if not chance; empty where it is chance alone, or where it is decided."""
 
 
-TOO_FEW = "too few methods do something and damage nothing"
+TOO_FEW = "too few methods forget anything in every column without damage"
 BORROWED = "strengths were not chosen for each column"
 MISSING = "a method, a column or an interval is missing"
 

@@ -229,7 +229,7 @@ def _by_tau(
     if len(counting) < len(APPROXIMATE):
         figure += "" if is_few or tau is None else f" over {named(tau.methods)}"
         figure += f"; left out: {', '.join(_LEFT[why].format(named(those)) for why, those in out.items() if those)}"
-        figure += f"; with these {_tau_words(_tau_of(list(columns.values()), couples))}"
+        figure += f"; with all that every column has {_tau_words(_tau_of(list(columns.values()), couples))}"
     verdict: Verdict = "undecided"
     if not is_few and tau is not None and tau.interval is not None:
         verdict = judged(*tau.interval, SAME_ORDER)

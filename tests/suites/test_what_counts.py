@@ -68,7 +68,8 @@ def test_a_ranking_leaves_out_what_does_nothing_or_damages_somewhere():
     assert found.verdict == "confirmed"
     assert found.figure.startswith(
         "τ = 1.00 [1.00, 1.00] over Retr-final, Ft-final, Fisher and SalUn; left out: NegGrad (somewhere not "
-        "above None beyond chance), SSD (models damaged somewhere); with all that every column has τ = 1.00 [1.00, 1.00]; the paper’s"
+        "above None beyond chance), SSD (models damaged somewhere); with all that every column has τ = 1.00 "
+        "[1.00, 1.00]; the paper’s"
     )
     assert left_out(table) == {"idle": ["neg-grad"], "damaged": ["ssd"], "beyond the price": []}
 

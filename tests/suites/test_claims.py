@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forgetgauge.results.record import read_result
+from forgetgauge.results.record import TuningResult, read_result
 from forgetgauge.suites.accuracy import FullData, Trained
 from forgetgauge.suites.claims import claim_rules, claims
 from forgetgauge.suites.compare import compare_suite
@@ -32,6 +32,8 @@ from forgetgauge.suites.tables import suite
 from forgetgauge.wording import bracket
 from tests.suites.conftest import method, metric, result_of
 
+EARLY = "strengths by price (an earlier rule, decision 0041)"
+TUNED = TuningResult("lr", 0.1, 0.01, True, "untreated", 4, [])
 SIX = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
 UP = dict(zip(SIX, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7), strict=True))
 DOWN = dict(zip(SIX, reversed(UP.values()), strict=True))
@@ -324,7 +326,7 @@ def keep(folder: Path, table: str, scale: str, only: Sequence[str] = ()) -> None
     made, printed = suite(table, scale), paper_table(table)
     columns = {
         c.label: {
-            m: method(cells[c.label].mean, None, by_pair=[1 - cells[c.label].mean] * 6)
+            m: method(cells[c.label].mean, None, by_pair=[1 - cells[c.label].mean] * 6, tuning=TUNED)
             for m, cells in printed.rows.items()
         }
         for c in made.columns
@@ -351,7 +353,7 @@ def test_of_two_scales_the_one_with_most_columns_is_judged(tmp_path):
     keep(tmp_path / "a", "table2", "paper", ["0.1", "0.4"])
     keep(tmp_path / "b", "table2", "small")
     found = {claim.name: claim for claim in claims(read_findings(tmp_path))}["Methods rank alike at every α"]
-    assert (found.verdict, found.source) == ("confirmed", "Table 2, small scale, α = 0.1, 0.25, 0.4 and 0.67")
+    assert (found.verdict, found.source) == ("confirmed", f"Table 2, small scale, {EARLY}, α = 0.1, 0.25, 0.4 and 0.67")
 
 
 def test_difficulty_is_judged_at_paper_scale_whatever_else_there_is(tmp_path):

@@ -13,12 +13,14 @@ from forgetgauge.results.record import ComparisonResult
 from forgetgauge.suites.compare import (
     cell,
     compare_suite,
+    judged_cells,
     mean_tau_of_columns,
     over_none,
     remarks,
     text_table,
 )
 from forgetgauge.suites.paper import Value, paper_table
+from forgetgauge.suites.pictures import column_pictures
 from forgetgauge.suites.readings import BOUND, EXCEEDED, Reading
 from forgetgauge.suites.records import AsPaper, Invocation, Ours, read_comparison
 from forgetgauge.suites.strengths import remark
@@ -87,6 +89,22 @@ def test_what_a_method_has_over_none_is_the_paired_difference_either_way_round()
         "ssd": Ours(0.2, (-0.1, 0.5)),
         "fisher": Ours(0.3, (0.2, 0.4)),
     }
+
+
+def test_published_settings_stand_beside_the_papers_row_and_are_counted_apart():
+    made, printed = suite("table1", "paper"), paper_table("table1").rows
+    value = printed["fisher"]["0.1"].mean
+    columns = {"0.1": {"fisher": method(0.3, (0.29, 0.31)), "fisher-published": method(value, (value, value))}}
+    found = compare_suite(made, made.columns[:1], result_of(columns), {}, [])
+    cell = found.rows["fisher-published"]["0.1"]
+    assert (cell.paper, cell.inside, cell.overlaps) == (value, True, True)
+    assert [len(judged_cells(found, published=which)) for which in (False, True)] == [1, 1]
+    said = "\n".join(remarks(found))
+    assert "Inside the paper’s ±: 0 of 1 cells" in said
+    assert "With published settings, not counted there: 1 of 1 cell." in said
+    (picture,) = column_pictures(found)
+    assert picture.slopes == []  # one method is no ranking
+    assert found.tau["0.1"] is None
 
 
 def test_rankings_are_compared_with_the_papers_column_by_column(compared):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +20,13 @@ from forgetgauge.suites.frontier import (
     frontier_rows,
     frontier_text,
     frontiers_of,
+    joined,
     meeting,
+    paper_cells,
     read_frontiers,
     read_search,
     search_rows,
+    with_table,
 )
 from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.page import render_markdown, render_page
@@ -31,6 +35,8 @@ from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
 from forgetgauge.suites.records import Ours
 from forgetgauge.suites.tables import SCALES, Suite, TableColumn, frontier_game, suite
 from tests.suites.conftest import method, result_of
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -136,9 +142,58 @@ def test_the_remarks_say_where_the_paper_is_met_and_where_not(curves):
     said = frontier_text(curves)
     for name, curve in curves.curves.items():
         printed = paper_table("table1").rows[name]["1.0"].mean
-        met, _, rest = said.partition("Not met by")
-        part = met if meeting(curve, printed) else rest
-        assert f"{PRINTED[name]} ({printed:.3f}" in part
+        met, _, rest = said.partition("Not met within the values that were played:")
+        met, _, inside = met.partition("Inside the paper’s ±:")
+        cell = next(cell for cell in paper_cells(curves) if cell.method == name)
+        assert (cell.how == "met") is (meeting(curve, printed) is not None)
+        assert f"{PRINTED[name]} ({printed:.3f}" in {"met": met, "inside": inside, "not met": rest}[cell.how]
+    assert "whole curve" not in said
+    assert "never" not in said
+
+
+def table_beside(curves, *, none=0.5):
+    """A game of Table 1 on the same originals (unless None is another): published Fisher and a last-layer method."""
+    methods = {
+        "retrain": method(1.0, (0.9, 1.0)),
+        "none": method(none, (0.45, 0.55), utility={"test": 0.8}),
+        "fisher": method(0.6, (0.55, 0.65), utility={"test": 0.7}),
+        "fisher-published": method(0.786, (0.77, 0.8), utility={"test": 0.63}),
+        "retrain-final": method(0.516, (0.5, 0.53), utility={"test": 0.79}),
+    }
+    (game,) = result_of({"1.0": methods}).games
+    params = {"fisher": {"alpha": 1e-6, "labels": "sampled"}, "fisher-published": {"alpha": 1e-5, "labels": "sampled"}}
+    spec = {name: {"unlearner": {"params": params.get(name, {})}} for name in methods}
+    return replace(game, spec={**game.spec, "methods": spec})
+
+
+def test_published_settings_on_the_same_originals_join_the_curve(curves):
+    found = with_table(curves, table_beside(curves))
+    assert found.published["fisher"].value == 1e-5
+    assert joined(found, "fisher").values == [1e-8, 1e-6, 1e-5]
+    assert ["Fisher", "alpha = 1e-05", "0.786 [0.770,\u00a00.800]", "0.630", "published"] in frontier_rows(found)
+    cell = next(cell for cell in paper_cells(found) if cell.method == "fisher")  # the paper: 0.791 ± 0.020
+    assert (cell.how, cell.value, cell.ours, cell.accuracy) == ("inside", 1e-5, 0.786, 0.63)
+    assert "Fisher (0.791 ± 0.020; ours 0.786 at alpha = 1e-05, at an accuracy of 0.630)" in frontier_text(found)
+    assert found.fixed["retrain-final"].quality.value == 0.516
+    assert "Retr-final (0.634; ours 0.516, and it has no strength)" in frontier_text(found)
+    (fisher,) = [picture for picture in curve_pictures(found) if picture.name == "Fisher"]
+    assert len(fisher.dots) == 3
+
+
+def test_other_originals_or_another_setting_besides_the_strength_join_nothing(curves):
+    assert with_table(curves, table_beside(curves, none=0.51)) == curves
+    game = table_beside(curves)
+    game.spec["methods"]["fisher-published"]["unlearner"]["params"]["labels"] = "all"
+    assert with_table(curves, game).published == {}
+
+
+def test_the_stored_curves_have_the_published_settings_of_table_1():
+    found = read_findings(RESULTS).frontiers
+    cells = {cell.method: cell for cell in paper_cells(found)}
+    assert len(cells) == 7
+    assert (cells["fisher"].how, cells["fisher"].value) == ("inside", 1e-6)
+    assert cells["salun"].how == "met"
+    assert {cells[name].how for name in ("neg-grad", "ssd", "retrain-final", "ft-final")} == {"not met"}
 
 
 def test_pictures_stand_on_an_axis_from_0_to_1(curves):

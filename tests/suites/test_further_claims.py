@@ -15,14 +15,14 @@ from forgetgauge.suites.ranking_claims import best_claim, rival_ranking_claim, s
 from forgetgauge.suites.records import Ours
 from forgetgauge.suites.tables import suite
 from tests.suites.conftest import method, metric, result_of
-from tests.suites.test_claims import DOWN, SIX, UP, at_sizes, by_budget, levels, stored
+from tests.suites.test_claims import DOWN, SIX, TUNED, UP, at_sizes, by_budget, levels, stored
 
 
 def scored(metric_name: str, table: str, *columns: dict[str, float]) -> Stored:
     """A table of a rival score at all four ε, from Q-like values by method."""
     made = suite(table, "paper")
     by_label = {
-        label: {m: method(0.5, None, metrics={metric_name: metric(v, (v, v))}) for m, v in values.items()}
+        label: {m: method(0.5, None, metrics={metric_name: metric(v, (v, v))}, tuning=TUNED) for m, v in values.items()}
         for label, values in zip(("50", "150", "600", "inf"), columns, strict=True)
     }
     result = result_of(by_label)

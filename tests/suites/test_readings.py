@@ -138,7 +138,7 @@ def test_a_stored_table_is_compared_again_by_the_rules_of_today(tmp_path):
 
 def test_the_page_has_what_the_stored_decisions_say_counted_one_by_one():
     """Table 1 at η = 0.1 from single decisions: no code of ours but what unpacks the bits."""
-    stored = read_findings(RESULTS).stored["table1", "paper"].comparison
+    (stored,) = [one.comparison for one in read_findings(RESULTS).every("table1") if not one.by_price]
     (game,) = [
         g for g in read_result(RESULTS / "reproduce/paper/table1-one-strength/result.json").games if g.value == "0.1"
     ]

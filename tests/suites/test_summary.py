@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import pytest
 from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite, difference_text
-from forgetgauge.suites.device_time import Span, Spent, duration, spent_beside, spent_on_tables, totals
-from forgetgauge.suites.findings import Stored, read_findings
+from forgetgauge.suites.device_time import Span, Spent, device_name, duration, spent_beside, spent_on_tables, totals
+from forgetgauge.suites.findings import SEARCHES, SEEDS, Stored, read_findings
+from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.records import Invocation, Ours
-from forgetgauge.suites.summary import in_a_minute, time_line
+from forgetgauge.suites.summary import WORDS, at_length, in_a_minute, time_line
 from forgetgauge.suites.tables import suite
-from forgetgauge.suites.verdicts import Claim
+from forgetgauge.suites.verdicts import MISSING, Claim
 from tests.suites.conftest import method, result_of
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -41,19 +43,45 @@ def test_every_claim_stands_once_under_its_verdict(nothing):
             "Table 7, small scale, data set = CIFAR100, MNIST and SST5",
         ),
         claim("C", "undecided", "τ = 0.5"),
-        claim("D", "undecided", "τ = 0.5; missing: SSD"),
+        replace(claim("D", "undecided", "τ = 0.5; missing: SSD"), why=MISSING),
         claim("E", "not run"),
     ]
     assert in_a_minute(nothing, judged) == [
-        "Of 5 statements of the paper that can be checked, 1 we confirm, 1 we find otherwise, 2 we cannot decide and 1 "
-        "we did not run.",
-        "**Confirmed**: A (lowest: 0.97; Table 1, paper scale).",
-        "**Not confirmed**, our intervals say the opposite: B (rankings correlate by −0.16 [−0.24, 0.02]; Table 7, "
-        "small scale).",
+        "**Confirmed** (1 of 5 statements of the paper): A (lowest: 0.97; Table 1, paper scale).",
+        "**Not confirmed** (1): B (rankings correlate by −0.16 [−0.24, 0.02]; Table 7, small scale).",
+        "**Undecided** (2, listed below): our runs are too few to tell (1); a method, a column or an interval is "
+        "missing (1).",
+        "**Not run** (1): E.",
+    ]
+    assert at_length(nothing, judged) == [
         "**Undecided**, because our runs are too few to tell: C.",
         "**Undecided**, because a method, a column or an interval is missing: D.",
-        "**Not run** at the scale that it takes: E.",
     ]
+
+
+def test_the_stored_summary_is_read_within_a_minute_and_leads_with_the_verdicts():
+    found = read_findings(RESULTS)
+    judged = claims(found)
+    lines = in_a_minute(found, judged)
+    assert sum(len(line.split()) for line in lines) <= WORDS
+    heads = [line[2:].split("**")[0] for line in lines]
+    order = ["Confirmed", "Not confirmed", "Undecided", "Not run", "Why numbers differ", "Cannot be verified", "Time"]
+    assert heads == order
+    said = " ".join(lines)
+    assert all(claim.name in said for claim in judged if claim.verdict in ("confirmed", "not confirmed", "not run"))
+    below = " ".join(at_length(found, judged))
+    assert all(claim.name in below for claim in judged if claim.verdict == "undecided")
+    without = [one for one in (*found.stored.values(), *found.also) if one.verifiable is False]
+    assert f"**Cannot be verified**: {len(without)} of " in said
+
+
+def test_a_summary_gives_the_strengths_reach_with_published_settings_and_does_not_contradict_itself():
+    found = read_findings(RESULTS)
+    fisher = found.frontiers.published["fisher"].point.quality.value
+    short, full = (" ".join(make(found, claims(found))) for make in (in_a_minute, at_length))
+    assert f"Q of Fisher goes from 0.485 to {fisher:.3f}" in short
+    assert f"to {fisher:.3f} (" in full  # with its accuracy
+    assert f"Fisher 0.676, 0.755, 0.769, {fisher:.3f} (the paper" in full
 
 
 def test_cells_are_counted_and_so_is_which_way_they_are_off(nothing):
@@ -63,7 +91,8 @@ def test_cells_are_counted_and_so_is_which_way_they_are_off(nothing):
     columns["0.4"]["fisher"] = method(0.9, None)  # the paper: 0.679
     columns["0.8"]["retrain"] = method(0.5, None)  # not an approximate method
     table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
-    (line,) = [x for x in in_a_minute(replace(nothing, stored={("table1", "paper"): table}), []) if "numbers" in x]
+    (line,) = [x for x in at_length(replace(nothing, stored={("table1", "paper"): table}), []) if "numbers" in x]
+    assert "each table once, as statements are judged (Table 1, paper scale)" in line
     assert "25 of our 28 numbers" in line
     assert "Of the 2 outside it that are the Q of an approximate method, 1 are lower" in line
 
@@ -72,7 +101,7 @@ def test_a_column_whose_models_were_not_memorised_is_named(nothing):
     made = suite("table3", "paper")
     columns = {c.label: {"none": method(0.95, None)} for c in made.columns}
     table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
-    lines = in_a_minute(replace(nothing, stored={("table3", "paper"): table}), [])
+    lines = at_length(replace(nothing, stored={("table3", "paper"): table}), [])
     (line,) = [x for x in lines if "another experiment" in x]
     assert line.startswith("**Table 3 at ε = ∞** is another experiment")
     assert "(Q of None 0.587); ours do not (0.950)" in line
@@ -93,7 +122,7 @@ def by_price(gains: dict[str, Ours], lost: dict[str, float]) -> Stored:
 
 
 def headlines(found) -> list[str]:
-    return [line for line in in_a_minute(found, []) if line.startswith("**What we find**")]
+    return [line for line in at_length(found, []) if line.startswith("**What we find**")]
 
 
 def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and_costs(nothing):
@@ -104,7 +133,8 @@ def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and
         "**What we find** of methods at strengths that cost shadow models no more than a point of accuracy, counted "
         "from the less accurate of Retrain and None, on CIFAR-10: at α = 0.1 the best of them, SSD, which cost the "
         "models of the game 1.8 points, is above None’s Q of 0.400 by +0.250 [−0.030, +0.400], and Retrain, 10.0 "
-        "points less accurate, by 0.500. The others are in Table 2, paper scale."
+        "points less accurate, by 0.500. The others are in Table 2, paper scale, strengths by "
+        "price (an earlier rule, decision 0041)."
     )
 
 
@@ -206,13 +236,35 @@ def test_the_stored_total_is_the_sum_of_what_is_listed():
     twice = (len(tenths) - len(set(tenths))) / 10
     assert twice > 400  # two columns of Table 1
     assert sum(totals(found.spent).values()) == pytest.approx(sum(one.seconds for one in found.spent) - twice, abs=1)
-    lines = in_a_minute(found, claims(found))
-    assert sum(line.startswith("**Time**") for line in lines) == 1
+    lines = [line for made in (in_a_minute, at_length) for line in made(found, claims(found))]
+    times = [line for line in lines if line.startswith("**Time**")]
+    every = " and ".join(f"{duration(s)} of {device_name(device)}" for device, s in totals(found.spent).items())
+    assert len(times) == 2
+    assert all(every in line for line in times)
+
+
+def test_the_rows_of_the_table_of_times_add_up_to_its_total():
+    found = read_findings(RESULTS)
+    page = render_markdown(found)
+    table = page[page.index("| table | run |") : page.index("Wall time is")]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    told = [row[6].replace("\u202f", " ") for row in rows[:-1]]
+    listed = sum(float(text.replace(" ", "").removesuffix("s")) for text in told if text.endswith(" s"))
+    twice = float(re.search(r"less (\d+)", rows[-1][1])[1])
+    assert listed - twice == pytest.approx(sum(totals(found.spent).values()), abs=len(rows))
+    assert {row[0].lstrip("| ") for row in rows} >= {SEEDS, SEARCHES}
+    assert all(rows[-1][6] in line for line in page.splitlines() if line.startswith("- **Time**"))
+
+
+def test_searches_for_strengths_count_as_their_records_say():
+    found = read_findings(RESULTS)
+    spent = [one for one in found.spent if one.what == SEARCHES]
+    assert sum(one.seconds for one in spent) == sum(one.seconds for one in found.searches) == 152 + 63 + 319
 
 
 def test_published_settings_stand_beside_the_papers_numbers_and_what_they_cost():
     found = read_findings(RESULTS)
-    (line,) = [line for line in in_a_minute(found, claims(found)) if "Why numbers" in line]
+    (line,) = [line for line in at_length(found, claims(found)) if line.startswith("**Strengths**")]
     (table,) = [s.comparison for s in (*found.shown("table1"), *found.besides("table1")) if s.by_price]
     for name in ("fisher", "salun"):
         cells = table.rows[f"{name}-published"].values()

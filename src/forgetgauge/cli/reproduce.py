@@ -357,6 +357,7 @@ def _keep(source: Path, target: Path) -> None:
 def _write_pages(results: Path, target: Path) -> None:
     from forgetgauge.suites.findings import read_findings
     from forgetgauge.suites.page import render_markdown, render_page
+    from forgetgauge.suites.quality_map import map_svg
 
     if not results.is_dir():
         raise UserError(f"{results}: {'not a folder' if results.exists() else 'no such folder'}: nothing to write up")
@@ -365,7 +366,10 @@ def _write_pages(results: Path, target: Path) -> None:
     if target.suffix.lower() in (".html", ".htm"):
         raise UserError(f"--out {target}: name the Markdown page; the HTML page is written beside it, as .html")
     found = read_findings(results)
-    pages = {target: render_markdown(found), target.with_suffix(".html"): render_page(found)}
+    pages = {target: render_markdown(found, target), target.with_suffix(".html"): render_page(found)}
+    drawn = None if found.frontiers is None else map_svg(found.frontiers)
+    if drawn is not None and found.map_path is not None:
+        pages[found.map_path] = drawn
     for path, text in pages.items():
         write_into(path, text)
         say(f"page: {path}")

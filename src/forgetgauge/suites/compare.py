@@ -22,6 +22,7 @@ from forgetgauge.suites.paper import PRINTED, Value, in_column, paper_table, tab
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
+from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.suites.tables import Suite, TableColumn, suite
 from forgetgauge.wording import bracket, counted, listed, plain, seconds, signed, signed_bracket, tau_text
 
@@ -54,7 +55,10 @@ def compare_suite(
         quantity=QUANTITIES[suite.layout],
         columns=labels,
         rows={
-            row: {label: cell(paper.rows.get(row, {}).get(label), ours.get(label, {}).get(row)) for label in labels}
+            row: {
+                label: cell(paper.rows.get(METHOD_OF.get(row, row), {}).get(label), ours.get(label, {}).get(row))
+                for label in labels
+            }
             for row in (*paper.rows, *further)
         },
         tau={label: _tau(printed[label], points[label]) for label in labels},
@@ -72,13 +76,20 @@ def compare_suite(
         replicates=suite.replicates,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
-        beyond_price={label: beyond for label, game in of_quality.items() if (beyond := _beyond_price(game))},
+        beyond_price={label: beyond for label, game in of_quality.items() if (beyond := beyond_price(game))},
         tau_without_retrain={
             label: _tau({row: mean for row, mean in printed[label].items() if row != "retrain"}, points[label])
             for label in labels
             if "retrain" in paper.rows
         },
     )
+
+
+def judged_cells(found: TableComparison, *, published: bool = False) -> list[CompareCell]:
+    """Cells of which it is known whether they lie inside the paper's ±: of the table's own rows, or of those with
+    published settings, which stand beside the same numbers of the paper and are counted apart."""
+    rows = [cells for row, cells in found.rows.items() if (row in METHOD_OF) is published]
+    return [cell for cells in rows for cell in cells.values() if cell.inside is not None]
 
 
 def _only(column: Values, rows: Container[str]) -> Values:
@@ -109,7 +120,7 @@ def over_none(game: GameResult) -> dict[str, Ours]:
     return found
 
 
-def _beyond_price(game: GameResult) -> list[str]:
+def beyond_price(game: GameResult) -> list[str]:
     """Methods of which no strength was shown to keep the price, so that the weakest was played."""
     return [name for name, one in game.methods.items() if one.tuning is not None and not one.tuning.holds]
 
@@ -119,7 +130,7 @@ def cell(paper: Value | None, found: Reading | None) -> CompareCell:
     ours, as_paper = (None, None) if found is None else (found.ours, found.as_paper)
     inside = overlaps = None
     if paper is not None and paper.spread is not None:
-        low, high = paper.mean - paper.spread - _ROUNDING, paper.mean + paper.spread + _ROUNDING
+        low, high = paper.mean - paper.spread - ROUNDING, paper.mean + paper.spread + ROUNDING
         if as_paper is not None:
             inside = low <= as_paper.value <= high
         if ours is not None and ours.interval is not None:
@@ -128,7 +139,7 @@ def cell(paper: Value | None, found: Reading | None) -> CompareCell:
     return CompareCell(mean, spread, ours, inside, overlaps, as_paper)
 
 
-_ROUNDING = 0.0005
+ROUNDING = 0.0005
 """The paper prints three digits."""
 
 
@@ -170,7 +181,7 @@ def text_table(found: TableComparison) -> str:
 
 def remarks(found: TableComparison) -> list[str]:
     """Agreement, rankings, Retrain, time, provenance: one line each."""
-    cells = [cell for row in found.rows.values() for cell in row.values() if cell.inside is not None]
+    cells = judged_cells(found)
     met = [cell for cell in cells if cell.overlaps is not None]
     lines = list(found.notes)
     if cells:
@@ -178,6 +189,9 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(
             f"Inside the paper’s ±: {sum(bool(cell.inside) for cell in cells)} of {len(cells)} cells{meeting}."
         )
+    if published := judged_cells(found, published=True):
+        n_inside = sum(bool(cell.inside) for cell in published)
+        lines.append(f"With published settings, not counted there: {n_inside} of {counted(len(published), 'cell')}.")
     taus = [_tau_at(found, column) for column, tau in found.tau.items() if tau is not None]
     if taus:
         lines.append(f"Kendall τ of our ranking against the paper’s: {'; '.join(taus)}.")

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
+from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.results.record import GameResult, read_result
 from forgetgauge.suites import accuracy, frontier, replicates
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.device_time import Spent, spent_beside, spent_on_tables
-from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search
+from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search, with_table
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, CompareCell, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
 from forgetgauge.suites.spread import SwapVsRandom
-from forgetgauge.suites.tables import SCALES
+from forgetgauge.suites.strengths import TUNED
+from forgetgauge.suites.tables import OUTLINES, SCALES
 from forgetgauge.suites.toy import ToyRow, toy
 
 SPLITTING = "swap-vs-random"
+SEEDS, SEARCHES = "several trainings of one split", "searches for strengths, before a run did them"
+"""What of the page is no table, as its table of times calls it."""
 RecordT = TypeVar("RecordT")
 
 
@@ -43,6 +47,23 @@ class Stored:
     def by_price(self) -> bool:
         """Whether strengths were chosen in the run, for each column; else they are of one setting in all columns."""
         return any(method.tuning is not None for game in self.games.values() for method in game.methods.values())
+
+    @property
+    def is_borrowed(self) -> bool:
+        """Whether some strength was not chosen for its column: what columns then differ by may be tuning."""
+        played = [(game, name) for game in self.games.values() for name in TUNED if name in game.methods]
+        return any(game.methods[name].tuning is None for game, name in played)
+
+    @property
+    def strengths(self) -> str:
+        """Which of the two sorts its methods have, in words; empty where no method has a strength that is known."""
+        is_known = any(name in game.methods for game in self.games.values() for name in TUNED)
+        if not is_known or "accuracy" in OUTLINES[self.comparison.name].layout:  # which is of originals
+            return ""
+        if not self.by_price:
+            return "one strength for all columns"
+        rules = [(game.spec.get("price") or {}).get("rule", 1) for game in self.games.values()]
+        return "strengths by price" + (EARLIER if min(rules) < PRICE_RULE else "")
 
     @property
     def verifiable(self) -> bool | None:
@@ -67,6 +88,10 @@ class Findings:
     """Tables that are stored once more at the same scale: with replicates, or with other strengths."""
     spent: list[Spent] = field(default_factory=list)
     """Device time of everything that is stored."""
+    map_path: Path | None = None
+    """Where the map of Q against accuracy is kept, beside the curves that it is drawn from."""
+    root: Path = Path("results")
+    """The folder of it all."""
 
     def shown(self, name: str) -> list[Stored]:
         """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
@@ -80,11 +105,43 @@ class Findings:
         return [stored for stored in self.also if stored.comparison.name == name]
 
     def fullest(self, name: str) -> Stored | None:
-        """A table at the scale that has most of its columns, the larger of equals; None where smoke is all there is."""
-        found = [stored for stored in self.shown(name) if stored.comparison.scale != "smoke"]
+        """What a table is judged by: by price where that is complete, at the largest scale; else at the scale that has
+        most of its columns, the larger of equals. None where smoke is all there is."""
+        by_price = [one for one in self.every(name) if one.by_price and not one.comparison.not_run]
+        found = by_price or [stored for stored in self.shown(name) if stored.comparison.scale != "smoke"]
         return min(found, key=lambda stored: len(stored.comparison.not_run), default=None)
 
+    def every(self, name: str) -> list[Stored]:
+        """All there is of a table but smoke, the largest scale first; replicates of splits last."""
+        found = [one for one in (*self.stored.values(), *self.also) if one.comparison.name == name]
+        found = [one for one in found if one.comparison.scale != "smoke"]
+        scales = list(SCALES)
+        return sorted(found, key=lambda one: (one.comparison.replicates, -scales.index(one.comparison.scale)))
 
+    def otherwise(self, name: str) -> list[Stored]:
+        """The same table, complete, with strengths of the other sort."""
+        judged = self.fullest(name)
+        return [
+            one
+            for one in self.every(name)
+            if judged is not None and one.strengths and judged.strengths
+            if one.by_price != judged.by_price and not one.comparison.not_run
+        ]
+
+    def larger(self, name: str) -> list[Stored]:
+        """The same table at larger scales than it is judged at, where columns are missing."""
+        judged = self.fullest(name)
+        scales = list(SCALES)
+        if judged is None:
+            return []
+        least = scales.index(judged.comparison.scale)
+        return [one for one in self.every(name) if scales.index(one.comparison.scale) > least]
+
+
+EARLIER = " (an earlier rule, decision 0041)"
+"""Of strengths that were chosen by a rule that has been changed since."""
+OTHER_MODELS = "our models memorise less or more than the paper’s"
+"""Why a column of Tables 3 to 5 counts for no claim."""
 APART = 0.1
 """Differences of Q that no choice of a seed makes."""
 
@@ -107,7 +164,7 @@ def private_models(found: Findings, table: str) -> Stored | None:
     apart = other_experiments(found)
     if stored is None or not apart:
         return stored
-    why = dict.fromkeys(apart, "our models memorise less or more than the paper’s")
+    why = dict.fromkeys(apart, OTHER_MODELS)
     table_without = replace(stored.comparison, not_run={**stored.comparison.not_run, **why})
     columns = {label: column for label, column in stored.columns.items() if label not in apart}
     games = {label: game for label, game in stored.games.items() if label not in apart}
@@ -118,16 +175,17 @@ def read_findings(results: Path) -> Findings:
     """Tables at every scale, of the rest the largest; the toy example is computed now."""
     spreads = _all(results, replicates.FILE, read_replicates)
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
-    frontiers, full = (
-        _largest(_all(results, frontier.FILE, read_frontiers)),
-        _all(results, accuracy.FILE, read_accuracy),
-    )
+    full = _all(results, accuracy.FILE, read_accuracy)
+    curves = _largest(_all(results, frontier.FILE, lambda path: Curves(read_frontiers(path), path)))
+    searches = _all(results, frontier.SEARCH_FILE, read_search)
     stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
         stored=stored,
         splittings=sorted(splittings, key=lambda found: (found.settings["data"] in EMBEDDED, -found.repetitions)),
-        frontiers=frontiers,
-        searches=_all(results, frontier.SEARCH_FILE, read_search),
+        frontiers=None if curves is None else _beside_tables(curves.found, (*stored.values(), *also)),
+        map_path=None if curves is None else curves.path.with_name(frontier.MAP),
+        root=results,
+        searches=searches,
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(full),
         toy=toy(),
@@ -136,10 +194,33 @@ def read_findings(results: Path) -> Findings:
             *spent_on_tables(one.comparison for one in (*stored.values(), *also)),
             *(one for kind in full for one in _spent_on_accuracy(kind)),
             *_spent_on(results, frontier.FILE, "Q along the strength"),
-            *_spent_on(results, replicates.FILE, "replicates"),
+            *_spent_on(results, replicates.FILE, SEEDS),
             *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
+            *(Spent(SEARCHES, "", one.device, one.seconds) for one in searches if one.seconds is not None),
         ],
     )
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves, and where they are stored."""
+
+    found: Frontiers
+    path: Path
+
+    @property
+    def scale(self) -> str:
+        """Of the curves."""
+        return self.found.scale
+
+
+def _beside_tables(found: Frontiers, tables: Iterable[Stored]) -> Frontiers:
+    """Curves with what Table 1 has of the same originals."""
+    for stored in tables:
+        if (stored.comparison.name, stored.comparison.scale) == ("table1", found.scale) and stored.by_price:
+            for game in stored.games.values():
+                found = with_table(found, game)
+    return found
 
 
 def _spent_on(results: Path, name: str, what: str) -> list[Spent]:
@@ -152,12 +233,12 @@ def _spent_on_accuracy(found: FullData) -> list[Spent]:
 
 
 def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], list[Stored]]:
-    """(Table, scale) -> the one with most columns, of equals with fewest that show methods at their weakest for want of
-    a strength, then with fewest replicates; and the others."""
+    """(Table, scale) -> the one with most columns, of equals with strengths by price, then with fewest replicates; and
+    the others."""
     stored: dict[tuple[str, str], Stored] = {}
     also: list[Stored] = []
     tables = [(one.comparison, one) for one in found]
-    order = sorted(tables, key=lambda item: (len(item[0].not_run), len(item[0].beyond_price), item[0].replicates))
+    order = sorted(tables, key=lambda item: (len(item[0].not_run), not item[1].by_price, item[0].replicates))
     for one in (stored_one for _, stored_one in order):
         place = one.comparison.name, one.comparison.scale
         if place in stored:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import read_json
@@ -22,14 +22,16 @@ from forgetgauge.report.strengths import along
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, MethodResult, Result
 from forgetgauge.results.utility import unseen_part
+from forgetgauge.suites.compare import ROUNDING
 from forgetgauge.suites.invocation import Invoked, play_single
-from forgetgauge.suites.paper import PRINTED, paper_table
+from forgetgauge.suites.paper import PRINTED, Value, paper_table
 from forgetgauge.suites.records import Invocation, Ours, made_by, read_strictly
-from forgetgauge.suites.strengths import remark
+from forgetgauge.suites.strengths import PUBLISHED, remark
 from forgetgauge.suites.tables import SCALES, frontier_game
 from forgetgauge.wording import bracket, plain, seconds
 
 FILE = "strengths.json"
+MAP = "quality-map.svg"
 NAME = "strengths"
 SEARCH_FILE = "tuning.json"
 
@@ -61,6 +63,15 @@ class Frontier(Record):
 
 
 @dataclass(frozen=True)
+class Published(Record):
+    """One method at the setting of its authors."""
+
+    value: float
+    """Of the strength."""
+    point: Measured
+
+
+@dataclass(frozen=True)
 class Frontiers(Record):
     """All of them, in one game."""
 
@@ -81,7 +92,50 @@ class Frontiers(Record):
     digests: dict[str, str]
     failures: list[str] = field(default_factory=list)
     """Jobs that failed, in words."""
+    published: dict[str, Published] = field(default_factory=dict)
+    """Method -> its published setting on the same originals, which Table 1 has; of the strength alone differs."""
+    fixed: dict[str, Measured] = field(default_factory=dict)
+    """Method without a strength -> what Table 1 has of it on the same originals."""
     schema: int = 1
+
+
+def joined(found: Frontiers, method: str) -> Frontier:
+    """A curve with the published setting in its place."""
+    curve, also = found.curves[method], found.published.get(method)
+    if also is None or also.value in curve.values:
+        return curve
+    falls = curve.values[0] > curve.values[-1]
+    every = sorted(
+        [*zip(curve.values, curve.points, strict=True), (also.value, also.point)], key=lambda at: at[0], reverse=falls
+    )
+    return replace(curve, values=[value for value, _ in every], points=[point for _, point in every])
+
+
+def with_table(found: Frontiers, game: GameResult) -> Frontiers:
+    """With what a table has beside the curves, where it was played on the same originals: None and Retrain are then
+    the very same numbers."""
+    ends = (("none", found.none), ("retrain", found.retrain))
+    if any(
+        name not in game.methods or _measured(game, game.methods[name], found.accuracy_on) != end for name, end in ends
+    ):
+        return found
+    points = {name: _measured(game, one, found.accuracy_on) for name, one in game.methods.items()}
+    published = {}
+    for method, curve in found.curves.items():
+        own, theirs = (_params(game, name) for name in (method, PUBLISHED.get(method, "")))
+        value = theirs.get(curve.strength)
+        if value is not None and own | {curve.strength: value} == theirs:
+            published[method] = Published(value, points[PUBLISHED[method]])
+    fixed = {name: points[name] for name in WITHOUT_STRENGTH if name in points}
+    return replace(found, published=published, fixed=fixed)
+
+
+WITHOUT_STRENGTH = ("retrain-final", "ft-final")
+
+
+def _params(game: GameResult, name: str) -> dict[str, Any]:
+    params: dict[str, Any] = game.spec.get("methods", {}).get(name, {}).get("unlearner", {}).get("params", {})
+    return params
 
 
 def read_frontiers(path: Path) -> Frontiers:
@@ -151,9 +205,12 @@ def frontier_rows(found: Frontiers) -> list[list[str]]:
     rows = [["method", "strength", "Q", f"accuracy ({found.accuracy_on})", ""]]
     for name, point in (("retrain", found.retrain), ("none", found.none)):
         rows.append([PRINTED[name], "–", *_cells(point), ""])
-    for method, curve in found.curves.items():
+    rows += [[PRINTED[name], "–", *_cells(point), "has no strength"] for name, point in found.fixed.items()]
+    for method in found.curves:
+        curve = joined(found, method)
         for value, point in zip(curve.values, curve.points, strict=True):
             said = [mark] if value == curve.chosen else []
+            said += ["published"] if method in found.published and value == found.published[method].value else []
             if point.pairs < found.none.pairs:
                 said.append(f"only {point.pairs} of {found.none.pairs} pairs")
             rows.append([PRINTED[method], f"{curve.strength} = {value:g}", *_cells(point), ", ".join(said)])
@@ -177,9 +234,14 @@ class Meeting:
     accuracy: float | None
 
 
+def printed(method: str) -> Value:
+    """The paper's cell of a method where the curves are played: Table 1 at η = 1."""
+    return paper_table("table1").rows[method]["1.0"]
+
+
 def printed_quality(method: str) -> float:
-    """The paper's Q of a method where the curves are played: Table 1 at η = 1."""
-    return paper_table("table1").rows[method]["1.0"].mean
+    """The number in it."""
+    return printed(method).mean
 
 
 def meeting(curve: Frontier, quality: float) -> Meeting | None:
@@ -195,21 +257,77 @@ def meeting(curve: Frontier, quality: float) -> Meeting | None:
     return None
 
 
-def _on_the_paper(found: Frontiers) -> str:
-    """Where the curves meet the paper's numbers, and which do not."""
-    met, not_met = [], []
-    for method, curve in found.curves.items():
-        printed, at = printed_quality(method), meeting(curve, printed_quality(method))
+@dataclass(frozen=True)
+class PaperCell(Record):
+    """One cell of the paper's, and where on our map it lies."""
+
+    method: str
+    quality: float
+    spread: float | None
+    how: Literal["met", "inside", "not met"]
+    """`met`: a curve has this Q between two values that were played. `inside`: one of our points is within the paper's
+    ±. `not met`: neither, within what was played."""
+    value: float | None = None
+    """Of the strength, where it has one."""
+    ours: float | None = None
+    """Q there; where it is not met, the nearest that was played."""
+    accuracy: float | None = None
+
+
+def paper_cells(found: Frontiers) -> list[PaperCell]:
+    """The paper's seven cells, in its order; those of which nothing was played are left out."""
+    every = [_paper_cell(found, method) for method in paper_table("table1").rows]
+    return [cell for cell in every if cell is not None]
+
+
+def _paper_cell(found: Frontiers, method: str) -> PaperCell | None:
+    value = printed(method)
+    if method in found.curves:
+        curve = joined(found, method)
+        at = meeting(curve, value.mean)
         if at is not None:
-            where = "" if at.accuracy is None else f", at an accuracy of {plain(at.accuracy)}"
-            met.append(f"{PRINTED[method]} ({plain(printed)}) about {curve.strength} = {at.value:.2g}{where}")
-        elif any(point.quality is not None for point in curve.points):
-            largest = max(point.quality.value for point in curve.points if point.quality is not None)
-            is_below = printed > largest
-            beyond = f"{plain(printed)} is {'above' if is_below else 'below'} the whole curve"
-            not_met.append(f"{PRINTED[method]} ({beyond})")
-    lines = [f"The paper’s Q at η = 1.0 is met by {'; '.join(met)}." if met else ""]
-    lines.append(f"Not met by {'; '.join(not_met)}." if not_met else "")
+            return PaperCell(method, value.mean, value.spread, "met", at.value, value.mean, at.accuracy)
+        known: list[tuple[float | None, Measured]] = list(zip(curve.values, curve.points, strict=True))
+    else:
+        alone = found.retrain if method == "retrain" else found.fixed.get(method)
+        known = [] if alone is None else [(None, alone)]
+    known = [(strength, point) for strength, point in known if point.quality is not None]
+    if not known:
+        return None
+    strength, point = min(known, key=lambda one: abs(quality_of(one[1]) - value.mean))
+    is_inside = abs(quality_of(point) - value.mean) <= (value.spread or 0.0) + ROUNDING
+    how: Literal["inside", "not met"] = "inside" if is_inside else "not met"
+    return PaperCell(method, value.mean, value.spread, how, strength, quality_of(point), point.accuracy)
+
+
+def quality_of(point: Measured) -> float:
+    """Q of a point that has one."""
+    return 0.0 if point.quality is None else point.quality.value
+
+
+def _on_the_paper(found: Frontiers) -> str:
+    """Where the curves meet the paper's numbers, and which do not within what was played."""
+    said: dict[str, list[str]] = {"met": [], "inside": [], "not met": []}
+    for cell in paper_cells(found):
+        curve = found.curves.get(cell.method)
+        at = "" if cell.accuracy is None else f", at an accuracy of {plain(cell.accuracy)}"
+        own = "" if cell.ours is None else plain(cell.ours)
+        if cell.how == "met" and curve is not None and cell.value is not None:
+            words = f"{plain(cell.quality)}) about {curve.strength} = {cell.value:.2g}{at}"
+        elif cell.how == "inside":
+            where = "" if curve is None else f" at {curve.strength} = {cell.value:g}"
+            words = f"{plain(cell.quality)} ± {plain(cell.spread or 0)}; ours {own}{where}{at})"
+        elif curve is None:
+            words = f"{plain(cell.quality)}; ours {own}, and it has no strength)"
+        else:
+            is_above = cell.ours is not None and cell.quality > cell.ours
+            words = f"{plain(cell.quality)} is {'above' if is_above else 'below'} all of them, the nearest is {own})"
+        said[cell.how].append(f"{PRINTED[cell.method]} ({words}")
+    lines = [
+        f"The paper’s Q at η = 1.0 is met by {'; '.join(said['met'])}." if said["met"] else "",
+        f"Inside the paper’s ±: {'; '.join(said['inside'])}." if said["inside"] else "",
+        f"Not met within the values that were played: {'; '.join(said['not met'])}." if said["not met"] else "",
+    ]
     return " ".join(filter(None, lines))
 
 
@@ -274,6 +392,9 @@ class Search:
     before: list[float]
     """Accuracy of each model on its unseen points, before anything is unlearned."""
     methods: dict[str, Searched]
+    seconds: float | None = None
+    """What it took, the training of models that were made for it alone included; None where nobody wrote it down."""
+    device: str = "unknown"
 
 
 def read_search(path: Path) -> Search:
@@ -282,7 +403,10 @@ def read_search(path: Path) -> Search:
     if not isinstance(record, dict) or not isinstance(record.get("before"), list):
         raise UserError(f"{path}: no search: it has no list 'before'")
     before = validated(path, list[float], record.pop("before"))
-    return Search(path.parent.name.removeprefix("tuning-"), before, validated(path, dict[str, Searched], record))
+    seconds, device = (record.pop(key, usual) for key, usual in (("seconds", None), ("device", "unknown")))
+    methods = validated(path, dict[str, Searched], record)
+    took = None if seconds is None else validated(path, float, seconds), validated(path, str, device)
+    return Search(path.parent.name.removeprefix("tuning-"), before, methods, *took)
 
 
 def search_rows(search: Search) -> list[list[str]]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from scipy import special
 
 from forgetgauge.suites.accuracy import FullData, paper_accuracy
-from forgetgauge.suites.findings import EMBEDDED, Stored
+from forgetgauge.suites.findings import EMBEDDED, OTHER_MODELS, Stored
 from forgetgauge.suites.paper import PRINTED, in_column, paper_table, table_name
 from forgetgauge.suites.rankings import LEVEL
 from forgetgauge.suites.records import TableComparison
@@ -19,6 +19,8 @@ from forgetgauge.suites.spread import deviation_interval
 from forgetgauge.suites.tables import SCALES
 from forgetgauge.suites.verdicts import (
     APPROXIMATE,
+    BORROWED,
+    MISSING,
     Claim,
     Statement,
     Verdict,
@@ -26,6 +28,7 @@ from forgetgauge.suites.verdicts import (
     interval_of,
     named,
     source_of,
+    why_open,
 )
 from forgetgauge.wording import bracket, counted, listed, plain
 
@@ -36,7 +39,8 @@ def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
         "Q tells easy data from difficult ones",
         "the Unlearning Quality of most unlearning methods is higher on MNIST while lower on CIFAR100, in comparison "
         "to those on CIFAR10 and SST5",
-        "for more than half of the six methods MNIST > CIFAR-10 > CIFAR-100 beyond their intervals",
+        "for more than half of the six methods MNIST > CIFAR-10 > CIFAR-100 beyond their intervals; methods that "
+        "damage their models do not count",
     )
     if data is None or sizes is None:
         return Claim(*statement, "not run")
@@ -52,12 +56,16 @@ def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
         return Claim(*statement, "not run", "a column is missing", source)
     if not known:
         return Claim(*statement, "undecided", "no intervals over pairs", source)
+    damaged = {m for table, label in places for m in table.lost_accuracy.get(label, {})}
+    known = {m: found for m, found in known.items() if m not in damaged}
     ordered = [m for m, (easy, middle, hard) in known.items() if easy[0] > middle[1] and middle[0] > hard[1]]
     against = [m for m, (easy, middle, hard) in known.items() if easy[1] < middle[0] or middle[1] < hard[0]]
     half = len(APPROXIMATE) / 2
     verdict: Verdict = "confirmed" if len(ordered) > half else "not confirmed" if len(against) >= half else "undecided"
     n_open = len(APPROXIMATE) - len(ordered) - len(against)
     figure = f"in this order: {named(ordered)}; not in it: {named(against)}; open: {counted(n_open, 'method')}"
+    if data.is_borrowed or sizes.is_borrowed:
+        return Claim(*statement, "undecided", f"{figure}; {BORROWED}", source, BORROWED)
     return Claim(*statement, verdict, figure, source)
 
 
@@ -68,7 +76,7 @@ def sentences_claim(stored: Stored | None) -> Claim:
         "the Unlearning Quality scores are higher on MNIST and SST5 while lower on CIFAR100, in comparison to those on "
         "CIFAR10",
         "more than half of the six methods have a higher Q on SST-5 than on CIFAR-100 beyond both intervals; not "
-        "confirmed where half of them have a lower one",
+        "confirmed where half of them have a lower one; methods that damage their models do not count",
     )
     if stored is None:
         return Claim(*statement, "not run")
@@ -77,13 +85,19 @@ def sentences_claim(stored: Stored | None) -> Claim:
     own = sum(cells["SST5"].mean > cells["CIFAR100"].mean for cells in printed.values())
     theirs = f"; the paper’s own numbers: {own} of {len(printed)} methods"
     if any(label in table.not_run for label in labels):
-        return Claim(*statement, "not run", f"a column is missing{theirs}", source_of(table))
+        return Claim(*statement, "not run", f"a column is missing{theirs}", source_of(stored))
     both = {m: [interval_of(table, m, label) for label in labels] for m in APPROXIMATE}
+    damaged = {m for label in labels for m in table.lost_accuracy.get(label, {})}
     higher = [m for m, (words, images) in both.items() if words and images and words[0] > images[1]]
     lower = [m for m, (words, images) in both.items() if words and images and words[1] < images[0]]
-    half = len(APPROXIMATE) / 2
+    figure, half = f"higher: {named(higher)}; lower: {named(lower)}", len(APPROXIMATE) / 2
+    higher, lower = ([m for m in those if m not in damaged] for those in (higher, lower))
     verdict: Verdict = "confirmed" if len(higher) > half else "not confirmed" if len(lower) >= half else "undecided"
-    return Claim(*statement, verdict, f"higher: {named(higher)}; lower: {named(lower)}{theirs}", source_of(table))
+    if out := [m for m in APPROXIMATE if m in damaged]:
+        figure += f"; {named(out)}, which damages its models in one of them, does not count"
+    if stored.is_borrowed:
+        return Claim(*statement, "undecided", f"{figure}; {BORROWED}{theirs}", source_of(stored), BORROWED)
+    return Claim(*statement, verdict, f"{figure}{theirs}", source_of(stored))
 
 
 GROUND = 0.95
@@ -95,28 +109,35 @@ def grounding_claim(tables: Sequence[Stored | None]) -> Claim:
     statement = (
         "Q of Retrain is 1 up to chance",
         "Q(Retrain) ≈ 1 with high precision for all ε, achieving grounding almost perfectly",
-        f"in every column of Tables 1 and 3 the interval of Retrain lies at {GROUND} or above; not confirmed where one "
-        "lies below it",
+        f"in every column of Tables 1 and 3 that counts the interval of Retrain lies at {GROUND} or above; not "
+        "confirmed where one lies below it. A column whose models remember less than the paper’s is left out: any "
+        "method is near 1 there",
     )
-    found = [stored.comparison for stored in tables if stored is not None]
+    there = [stored for stored in tables if stored is not None]
+    found = [stored.comparison for stored in there]
     if not found:
         return Claim(*statement, "not run")
-    places = [(table, label) for table in found for label in table.columns]
+    places = [(table, label) for table in found for label in table.columns if table.not_run.get(label) != OTHER_MODELS]
     ends = {in_column(t.variable, c): interval_of(t, "retrain", c) for t, c in places}
     known = {place: ends for place, ends in ends.items() if ends is not None}
     missing = [place for place in ends if place not in known]
     if len(found) < len(tables):
         missing.append("a table")
-    source = listed([source_of(table) for table in found])
+    source = listed([source_of(stored) for stored in there])
     if not known:
-        return Claim(*statement, "undecided", f"no intervals over pairs{incomplete(missing)}", source)
+        return Claim(*statement, "undecided", f"no intervals over pairs{incomplete(missing)}", source, MISSING)
     least = min(known, key=lambda place: known[place][0])
     low = any(high < GROUND for _, high in known.values())
     sure = known[least][0] >= GROUND and not missing
     n_ideal = sum(start <= 1 <= high for start, high in known.values())
     figure = f"lowest: {bracket(known[least])} at {least}; {n_ideal} of {len(known)} intervals contain 1"
+    judged_in = [
+        in_column(table.variable, listed([label for of, label in places if of is table]).replace("inf", "∞"))
+        for table in found
+    ]
+    figure += f"; columns: {', '.join(judged_in)}"
     verdict: Verdict = "not confirmed" if low else "confirmed" if sure else "undecided"
-    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}", source)
+    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}", source, why_open(verdict, missing))
 
 
 def falling_claim(stored: Stored | None) -> Claim:
@@ -152,7 +173,8 @@ def removal_claim(stored: Stored | None) -> Claim:
     values = [f"{plain(c.ours.value)} {bracket(c.ours.interval)}" for c in cells if c.ours and c.ours.interval]
     verdict: Verdict = "not confirmed" if trend.rising else "confirmed" if trend.all_fall else "undecided"
     figure = f"{', '.join(values)}{incomplete(trend.missing)}"
-    return Claim(*statement, verdict if trend.n_columns > 1 else "not run", figure, source_of(table))
+    verdict = verdict if trend.n_columns > 1 else "not run"
+    return Claim(*statement, verdict, figure, source_of(stored), why_open(verdict, trend.missing))
 
 
 def rising_accuracy_claim(tables: Sequence[Stored | None]) -> Claim:
@@ -163,7 +185,8 @@ def rising_accuracy_claim(tables: Sequence[Stored | None]) -> Claim:
         "in both halves of Table 5 accuracy is higher at the largest ε than at the smallest, beyond both intervals, "
         "and none falls beyond them from one ε to the next",
     )
-    found = [stored.comparison for stored in tables if stored is not None]
+    there = [stored for stored in tables if stored is not None]
+    found = [stored.comparison for stored in there]
     if not found:
         return Claim(*statement, "not run")
     trends = [trend_of(_turned(table)) for table in found]
@@ -175,8 +198,10 @@ def rising_accuracy_claim(tables: Sequence[Stored | None]) -> Claim:
     missing += ["a half of it"] if len(found) < len(tables) else []
     falls = any(trend.rising for trend in trends)
     verdict: Verdict = "undecided" if missing or not all(trend.all_fall for trend in trends) else "confirmed"
-    figure = f"{'; '.join(values)}{incomplete(missing)}"
-    return Claim(*statement, "not confirmed" if falls else verdict, figure, listed([source_of(t) for t in found]))
+    figure, source = f"{'; '.join(values)}{incomplete(missing)}", listed([source_of(one) for one in there])
+    if falls:
+        return Claim(*statement, "not confirmed", figure, source)
+    return Claim(*statement, verdict, figure, source, why_open(verdict, missing))
 
 
 def _unknown(table: TableComparison, trend: Trend) -> str:
@@ -195,7 +220,8 @@ def _by_trend(statement: Statement, stored: Stored | None, *, if_rising: Verdict
         return Claim(*statement, "not run")
     trend = trend_of(stored.comparison)
     verdict: Verdict = if_rising if trend.rising else if_falling if trend.all_fall else "undecided"
-    return Claim(*statement, verdict if trend.n_columns > 1 else "not run", trend.words, source_of(stored.comparison))
+    verdict = verdict if trend.n_columns > 1 else "not run"
+    return Claim(*statement, verdict, trend.words, source_of(stored), why_open(verdict, trend.missing))
 
 
 @dataclass(frozen=True)
@@ -279,7 +305,7 @@ def replicates_claim(found: Replicates | None) -> Claim:
     figure = f"largest: {largest}; {each}{incomplete(missing)}"
     size = f"{counted(found.n_pairs, 'pair')}, {found.n_replicates} replicates"
     source = f"{found.data}, {found.model}, α = {found.alpha}: {size}"
-    return Claim(*statement, verdict, figure, source)
+    return Claim(*statement, verdict, figure, source, why_open(verdict, missing))
 
 
 def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:

@@ -6,8 +6,10 @@ smaller ones below it where columns are missing. What was not run is called that
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -15,10 +17,10 @@ from markupsafe import Markup, escape
 from forgetgauge.report.html import template_of
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
-from forgetgauge.suites.compare import AGREEMENT, as_paper_text, ours_text, paper_text, remarks
-from forgetgauge.suites.device_time import device_name, duration, totals
-from forgetgauge.suites.findings import SPLITTING, Findings, Stored
-from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, search_rows
+from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
+from forgetgauge.suites.device_time import device_name, duration, spent_on_tables, totals
+from forgetgauge.suites.findings import SEARCHES, SEEDS, SPLITTING, Findings, Stored
+from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, paper_cells, search_rows
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
@@ -30,13 +32,14 @@ from forgetgauge.suites.pictures import (
     column_pictures,
     curve_pictures,
 )
+from forgetgauge.suites.quality_map import map_svg, map_words
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
-from forgetgauge.suites.summary import in_a_minute
+from forgetgauge.suites.summary import at_length, in_a_minute
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
-from forgetgauge.wording import counted, plain, seconds, tau_text
+from forgetgauge.wording import counted, listed, plain, seconds, tau_text
 
 QUESTIONS = {
     "table1": "Does the ranking of methods hold when only a part η of the data is used?",
@@ -91,9 +94,11 @@ class Section:
         return "Where ours differs, and what was tried" if self.name in KEYS else "What it shows"
 
 
-def render_markdown(found: Findings) -> str:
-    """The page as Markdown."""
-    return template_of("suites", "page.md.j2", **FILTERS).render(_context(found)).rstrip() + "\n"
+def render_markdown(found: Findings, page: Path | None = None) -> str:
+    """The page as Markdown; `page` is where it is to lie, `docs/reproduction.md` beside the results without."""
+    home = (found.root.parent / "docs" if page is None else page.parent).absolute()
+    link = "" if found.map_path is None else Path(os.path.relpath(found.map_path.absolute(), home)).as_posix()
+    return template_of("suites", "page.md.j2", **FILTERS).render(_context(found), map_link=link).rstrip() + "\n"
 
 
 def render_page(found: Findings) -> str:
@@ -107,6 +112,7 @@ def _context(found: Findings) -> dict[str, object]:
         "sections": [section for name in OUTLINES for section in _sections(name, found)],
         "summary": _summary(found),
         "in_a_minute": in_a_minute(found, judged),
+        "at_length": at_length(found, judged),
         "slips": slips(),
         "splittings": [(splitting_setting(one), spread_rows(one), spread_words(one)) for one in found.splittings],
         "toy": toy_table(found.toy),
@@ -127,6 +133,8 @@ def _frontiers(found: Findings) -> dict[str, object]:
         "frontiers": shown,
         "frontier_grid": [] if shown is None else frontier_rows(shown),
         "frontier_remarks": [] if shown is None else frontier_remarks(shown),
+        "map": None if shown is None else map_svg(shown),
+        "map_words": "" if shown is None else map_words(paper_cells(shown)),
         "frontier_pictures": [] if shown is None else curve_pictures(shown),
         "frame": {"left": LEFT_PX, "right": RIGHT_PX, "top": TOP_PX, "bottom": BOTTOM_PX, "height": HEIGHT_PX},
         "rule": RULE,
@@ -193,11 +201,12 @@ def _both(cell: CompareCell) -> str:
 def _summary(found: Findings) -> list[list[str]]:
     """One line a table: was it run, does it agree, how long did it take."""
     head = ["table", "run", "cells inside the paper’s ±", "Kendall τ with the paper, mean", "Retrain at its ideal"]
-    rows = [[*head, "wall time", "work, shared models included", "paper, on four A40"]]
+    rows = [[*head, "wall time", "device time", "paper, on four A40"]]
+    times = device_times(found)
     for name in OUTLINES:
-        lines = [_line(stored.comparison, differs) for stored, differs in _told_apart(name, found)] or [
-            ["not run", "–", "–", "–", "–", "–"]
-        ]
+        lines = [
+            [*_line(one.comparison, differs), times[id(one.comparison)]] for one, differs in _told_apart(name, found)
+        ] or [["not run", "–", "–", "–", "–", "–"]]
         rows += [[table_name(name), *cells, _days(name)] for cells in lines]
     further = {"Q along the strength": found.frontiers, "accuracy on all images": found.accuracy}
     for title, record in further.items():
@@ -206,11 +215,37 @@ def _summary(found: Findings) -> list[list[str]]:
     splitting = "; ".join(map(splitting_setting, found.splittings)) or "not run"
     title = "SWAP against random splits"
     rows.append([title, splitting, "–", "–", "–", *_took(found, title), _days(SPLITTING)])
+    pairs = found.replicates
+    played = "not run" if pairs is None else f"{counted(pairs.n_pairs, 'pair')}, {pairs.n_replicates} trainings"
+    rows.append([SEEDS, played, "–", "–", "–", *_took(found, SEEDS), "–"])
+    searched = listed([one.name for one in found.searches]) or "not run"
+    rows.append([SEARCHES, searched, "–", "–", "–", *_took(found, SEARCHES), "–"])
     holds = "all" if all(row.holds for row in found.toy) else "not all"
     rows.append(["toy example", "exactly", holds, "–", "yes", "–", "–", "–"])
     every = " and ".join(f"{duration(s)} of {device_name(device)}" for device, s in totals(found.spent).items()) or "–"
     days = text_values()["compute_claims_days_4xA40"]
-    return [*rows, ["all, what is shared counted once", "–", "–", "–", "–", "–", every, f"{sum(days.values())} days"]]
+    return [*rows, ["all", side_by_side(found), "–", "–", "–", "–", every, f"{sum(days.values())} days"]]
+
+
+def device_times(found: Findings) -> dict[int, str]:
+    """Identity of a table -> its device time, as the total counts it; tables that are one run have it at the first."""
+    runs: dict[tuple[str, str], list[TableComparison]] = {}
+    for name in OUTLINES:
+        for stored, _ in _told_apart(name, found):
+            table = stored.comparison
+            runs.setdefault((table.scale, table.digests.get("decisions", table.name)), []).append(table)
+    times = {}
+    for first, *others in runs.values():
+        (spent,) = spent_on_tables([first, *others])
+        times[id(first)] = seconds(spent.seconds)
+        times |= {id(table): f"in that of {table_name(first.name)}" for table in others}
+    return times
+
+
+def side_by_side(found: Findings) -> str:
+    """What rows of the table have in common, so that they add up to more than the total."""
+    twice = sum(one.seconds for one in found.spent) - sum(totals(found.spent).values())
+    return f"less {seconds(twice)} in which two commands had one device" if twice >= 1 else "–"
 
 
 def _took(found: Findings, title: str) -> tuple[str, str]:
@@ -220,7 +255,9 @@ def _took(found: Findings, title: str) -> tuple[str, str]:
 
 
 def _line(table: TableComparison, differs: str) -> list[str]:
-    judged = [cell.inside for row in table.rows.values() for cell in row.values() if cell.inside is not None]
+    judged, published = ([cell.inside for cell in judged_cells(table, published=which)] for which in (False, True))
+    counts = [f"{sum(map(bool, judged))} of {len(judged)}"] if judged else []
+    counts += [f"published {sum(map(bool, published))} of {len(published)}"] if published else []
     taus = [tau for tau in table.tau.values() if tau is not None]
     grounded = [yes for yes in table.grounding.values() if yes is not None]
     n_run = len(table.columns) - len(table.not_run)
@@ -229,11 +266,10 @@ def _line(table: TableComparison, differs: str) -> list[str]:
     means_something = table.scale != "smoke"
     return [
         f"{table.scale} scale{part}",
-        f"{sum(judged)} of {len(judged)}" if judged and means_something else "–",
+        "; ".join(counts) if counts and means_something else "–",
         tau_text(float(np.mean(taus))) if taus and means_something else "–",
         f"{sum(grounded)} of {len(grounded)} columns" if grounded else "–",
         seconds(table.wall_s),
-        seconds(table.work_s),
     ]
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, printed_quality
+from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, joined, printed_quality
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
+from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.wording import counted
 
 ROW_PX, HEAD_PX = 22, 34
@@ -71,10 +72,14 @@ def column_pictures(found: TableComparison) -> list[ColumnPicture]:
 
 def _column_picture(found: TableComparison, label: str) -> ColumnPicture:
     cells = {PRINTED.get(row, row): cells[label] for row, cells in found.rows.items()}
-    slopes = _slopes(cells)
+    slopes = _slopes({name: cell for name, cell in cells.items() if name not in _PUBLISHED})
     strips = [_strip(name, cell) for name, cell in cells.items() if cell.paper is not None or cell.ours]
     height = HEAD_PX + len(slopes) * ROW_PX
     return ColumnPicture(label, found.tau.get(label), slopes if len(slopes) > 1 else [], strips, height)
+
+
+_PUBLISHED = {PRINTED[row] for row in METHOD_OF}
+"""Rows that stand beside a number of the paper's which is ranked already."""
 
 
 def _slopes(cells: dict[str, CompareCell]) -> list[Slope]:
@@ -164,8 +169,8 @@ ROOM = 5
 def curve_pictures(found: Frontiers) -> list[CurvePicture]:
     """One picture for each method."""
     return [
-        replace(_curve_picture(PRINTED[method], curve, found), paper=_height(printed_quality(method)))
-        for method, curve in found.curves.items()
+        replace(_curve_picture(PRINTED[method], joined(found, method), found), paper=_height(printed_quality(method)))
+        for method in found.curves
     ]
 
 

@@ -1,37 +1,59 @@
-"""Claims about rankings: which method is best, and whether methods stand in the same order everywhere."""
+"""Claims about rankings: which method is best, and whether methods stand in the same order everywhere.
+
+A method takes part in a ranking only where it did something in every column: its Q is above None's beyond chance, no
+column's models are damaged by it, and its strength kept the price. What is at None in one column and above it in
+another, or ruins its models in one of them, changes its place by its strength, which is nobody's claim.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from forgetgauge.suites.compare import mean_tau_of_columns
+from forgetgauge.results.utility import lost_accuracy
+from forgetgauge.suites.compare import beyond_price, mean_tau_of_columns, over_none
 from forgetgauge.suites.findings import Stored
 from forgetgauge.suites.paper import PRINTED, in_column, paper_table
 from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
-from forgetgauge.suites.records import TableComparison
-from forgetgauge.suites.verdicts import APPROXIMATE, Claim, Statement, Verdict, incomplete, judged, named, source_of
+from forgetgauge.suites.verdicts import (
+    APPROXIMATE,
+    BORROWED,
+    MISSING,
+    TOO_FEW,
+    Claim,
+    Statement,
+    Verdict,
+    incomplete,
+    judged,
+    named,
+    source_of,
+)
 from forgetgauge.wording import counted, listed, tau_text
 
 SAME_ORDER = 0.5
 """τ from which a ranking counts as the same: three of four couples of methods in the same order."""
+LEAST_RANKED = 4
+"""Methods that a ranking must have: two orders of three agree by chance in one case of six, of four in one of 24."""
 
+_WHO = (
+    "the six methods less those that somewhere are not above None beyond chance, damage their models by over a point "
+    f"or kept no price, at least {LEAST_RANKED} (bootstrap over pairs)"
+)
 _SAME = (
-    f"mean Kendall τ of {{}} is at least {SAME_ORDER}, six methods, Retrain and None left out (bootstrap over pairs); "
-    "not confirmed where it is less and two methods change places, each order beyond chance"
+    f"mean Kendall τ of {{}} is at least {SAME_ORDER}: {_WHO}, at strengths chosen for each column; not confirmed "
+    "where it is less and two methods change places, each order beyond chance"
 )
 
 
-def ranking_claim(name: str, words: str, table: str, stored: Stored | None) -> Claim:
-    """The columns of one table rank the methods alike."""
+def ranking_claim(name: str, words: str, table: str, stored: Stored | None, larger: Sequence[Stored] = ()) -> Claim:
+    """The columns of one table rank the methods alike; `larger` has it at larger scales, where columns are missing."""
     statement = (name, words, _SAME.format("every two columns"))
     if stored is None:
         return Claim(*statement, "not run")
-    columns = approximate_columns(stored)
-    tau = bootstrap_tau(list(columns.values()), every_two(len(columns)))
-    return _by_tau(statement, tau, stored.comparison, list(columns), _paper_tau(table, every_two))
+    beside = _disagreement(stored, larger) + _paper_tau(table, every_two)
+    return _by_tau(statement, stored, approximate_columns(stored), every_two, beside)
 
 
 def rival_ranking_claim(name: str, words: str, metric: str, table: str, stored: Stored | None) -> Claim:
@@ -39,14 +61,12 @@ def rival_ranking_claim(name: str, words: str, metric: str, table: str, stored: 
     statement = (
         name,
         words,
-        f"mean Kendall τ of every two columns is below {SAME_ORDER}, six methods, Retrain and None left out (bootstrap "
-        "over pairs), and two methods change places, each order beyond chance; not confirmed where τ is at least that",
+        f"mean Kendall τ of every two columns is below {SAME_ORDER}: {_WHO}, at strengths chosen for each column; and "
+        "two methods change places, each order beyond chance; not confirmed where τ is at least that",
     )
     if stored is None:
         return Claim(*statement, "not run")
-    columns = score_columns(stored, metric)
-    tau = bootstrap_tau(list(columns.values()), every_two(len(columns)))
-    alike = _by_tau(statement, tau, stored.comparison, list(columns), _paper_tau(table, every_two))
+    alike = _by_tau(statement, stored, score_columns(stored, metric), every_two, _paper_tau(table, every_two))
     return replace(alike, verdict=OPPOSITE.get(alike.verdict, alike.verdict))
 
 
@@ -74,7 +94,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         words,
         f"in every column the Q of {name} is higher than that of each of the other five, by the interval of their "
         f"difference pair by pair; not confirmed where that of another is higher and that of {name} is above None’s, "
-        "so that it did something there",
+        "so that it did something there; undecided where strengths were not chosen for each column",
     )
     if stored is None:
         return Claim(*statement, "not run")
@@ -90,7 +110,9 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         idle += [label] if is_idle else []
         for other in others:
             pair = found.get(frozenset((method, other)))
-            if pair is None:
+            if pair is None and label in table.not_run:
+                missing += [] if in_column(table.variable, label) in missing else [in_column(table.variable, label)]
+            elif pair is None:
                 missing.append(f"{PRINTED[other]} at {in_column(table.variable, label)}")
             elif pair.better == method:
                 better += 1
@@ -98,12 +120,16 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
                 worse.setdefault(PRINTED[other], []).append(label)
     n = len(table.columns) * len(others)
     verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
+    why = ""
+    if verdict == "undecided" or stored.is_borrowed:
+        verdict, why = "undecided", TOO_FEW if idle else MISSING if missing else BORROWED if stored.is_borrowed else ""
     beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
     figure = f"higher than another of the five methods in {better} of {n} comparisons"
     figure += f"; lower than {', '.join(beaten) or 'none'}"
     if idle:
         figure += f"; not above None at {in_column(table.variable, listed(idle))}, where our {name} does nothing"
-    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}", source_of(table))
+    figure += f"; {BORROWED}" if stored.is_borrowed else ""
+    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}", source_of(stored), why)
 
 
 def small_predicts_large(stored: Stored | None) -> Claim:
@@ -117,9 +143,8 @@ def small_predicts_large(stored: Stored | None) -> Claim:
         return Claim(*statement, "not run")
     columns = approximate_columns(stored)
     if columns and "1.0" not in columns:
-        return Claim(*statement, "not run", "η = 1.0 is missing", source_of(stored.comparison))
-    tau = bootstrap_tau(list(columns.values()), _with_last(len(columns)))
-    return _by_tau(statement, tau, stored.comparison, list(columns), _paper_tau("table1", _with_last))
+        return Claim(*statement, "not run", "η = 1.0 is missing", source_of(stored))
+    return _by_tau(statement, stored, columns, _with_last, _paper_tau("table1", _with_last))
 
 
 def approximate_columns(stored: Stored) -> dict[str, ByMethod]:
@@ -128,47 +153,114 @@ def approximate_columns(stored: Stored) -> dict[str, ByMethod]:
     return {label: {m: found for m, found in c.items() if m in APPROXIMATE} for label, c in columns.items()}
 
 
+def left_out(stored: Stored) -> dict[str, list[str]]:
+    """Why -> methods that take no part in a ranking of the table, because of one column or more."""
+    games = stored.games.values()
+    idle = {name for game in games for name, gain in over_none(game).items() if gain.interval and gain.interval[0] <= 0}
+    damaged = {name for game in games for name in lost_accuracy(game)}
+    beyond = {name for game in games for name in beyond_price(game)}
+    each = {"idle": idle, "damaged": damaged, "beyond the price": beyond}
+    return {why: [m for m in APPROXIMATE if m in those] for why, those in each.items()}
+
+
+_LEFT = {
+    "idle": "{} (somewhere not above None beyond chance)",
+    "damaged": "{} (models damaged somewhere)",
+    "beyond the price": "{} (somewhere no strength kept the price)",
+}
+
+
 def _with_last(n_columns: int) -> Couples:
     return [(i, n_columns - 1) for i in range(n_columns - 1)]
 
 
-def _paper_tau(table: str, couples: Callable[[int], Couples]) -> float | None:
+def _paper_tau(table: str, couples: Callable[[int], Couples]) -> str:
     """Mean τ of the paper's columns, whose numbers have no pairs."""
     printed = paper_table(table)
     rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
     columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]
-    return mean_tau_of_columns(columns, couples(len(columns)))
+    return f"; the paper’s own numbers: {tau_text(mean_tau_of_columns(columns, couples(len(columns))))}"
+
+
+def _disagreement(stored: Stored, larger: Sequence[Stored]) -> str:
+    """`; paper scale, 3 of 4 columns, disagrees: τ = 0.20 [−0.07, 0.47]`: of all methods that are in both, by intervals
+    on either side of the bar."""
+    own, said = _tau_of(list(approximate_columns(stored).values()), every_two), ""
+    for other in larger:
+        table, columns = other.comparison, list(approximate_columns(other).values())
+        tau = _tau_of(columns, every_two)
+        if own is None or own.interval is None or tau is None or tau.interval is None:
+            continue
+        if {judged(*own.interval, SAME_ORDER), judged(*tau.interval, SAME_ORDER)} == set(OPPOSITE):
+            strengths = f", {other.strengths}" if other.strengths != stored.strengths else ""
+            n_columns = f"{len(columns)} of {len(table.columns)} columns"
+            said += f"; {table.scale} scale{strengths}, {n_columns}, disagrees: {_tau_words(tau)}"
+    return said
+
+
+def _tau_of(columns: Sequence[ByMethod], couples: Callable[[int], Couples]) -> Tau | None:
+    return bootstrap_tau(columns, couples(len(columns)))
 
 
 def _by_tau(
-    statement: Statement, tau: Tau | None, table: TableComparison, labels: Sequence[str], paper: float | None
+    statement: Statement,
+    stored: Stored,
+    columns: Mapping[str, ByMethod],
+    couples: Callable[[int], Couples],
+    beside: str,
 ) -> Claim:
-    source = f"{source_of(table)}, {in_column(table.variable, listed(labels))}"
+    """`beside` is what stands behind the figure, whatever it is."""
+    table, labels = stored.comparison, list(columns)
     if len(labels) < 2:
         n_run = len(table.columns) - len(table.not_run)
         if n_run < 2:
-            return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(table))
-        return Claim(*statement, "undecided", "no result.json with advantages by pair is stored", source_of(table))
+            return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(stored))
+        none = "no result.json with advantages by pair is stored"
+        return Claim(*statement, "undecided", none, source_of(stored), MISSING)
+    out = left_out(stored)
+    counting = [m for m in APPROXIMATE if not any(m in those for those in out.values())]
+    tau = _tau_of([{m: a for m, a in column.items() if m in counting} for column in columns.values()], couples)
+    ranked = [m for m in counting if tau is not None and m in tau.methods]
+    unknown = [m for m in counting if tau is not None and m not in ranked]
     missing = [in_column(table.variable, label) for label in table.columns if label not in labels]
-    found = _judged_tau(statement, tau, source, missing)
-    return Claim(*statement, found.verdict, f"{found.figure}; the paper’s own numbers: {tau_text(paper)}", source)
-
-
-def _judged_tau(statement: Statement, tau: Tau | None, source: str, missing: Sequence[str]) -> Claim:
-    """Undecided where columns are missing, or some method is in not all of them."""
-    if tau is None:
-        return Claim(*statement, "undecided", f"fewer than three methods in common{incomplete(missing)}", source)
-    unranked = [method for method in APPROXIMATE if method not in tau.methods]
-    missing = [*missing, *([f"{named(unranked)} in some column"] if unranked else [])]
-    if tau.interval is None:
-        figure = f"τ = {tau_text(tau.value)}; too few pairs for an interval{incomplete(missing)}"
-        return Claim(*statement, "undecided", figure, source)
-    ends = f"[{tau_text(tau.interval[0])}, {tau_text(tau.interval[1])}]"
-    verdict, changed = judged(*tau.interval, SAME_ORDER), ""
-    if verdict == "not confirmed":
-        each = [f"{PRINTED[one]} and {PRINTED[other]}" for one, other in tau.exchanged]
-        more = f" and {counted(len(each) - 3, 'other couple')}" if len(each) > 3 else ""
-        changed = f"; {', '.join(each[:3]) or 'no two methods'}{more} change places beyond chance"
-    if missing or (verdict == "not confirmed" and not tau.exchanged):
+    missing += [f"{named(unknown)} in some column"] if unknown else []
+    is_few = len(counting) < LEAST_RANKED
+    figure = _too_few(counting) if is_few else _tau_words(tau)
+    if len(counting) < len(APPROXIMATE):
+        figure += "" if is_few or tau is None else f" over {named(tau.methods)}"
+        figure += f"; left out: {', '.join(_LEFT[why].format(named(those)) for why, those in out.items() if those)}"
+        figure += f"; with all that every column has {_tau_words(_tau_of(list(columns.values()), couples))}"
+    verdict: Verdict = "undecided"
+    if not is_few and tau is not None and tau.interval is not None:
+        verdict = judged(*tau.interval, SAME_ORDER)
+        if verdict == "not confirmed":
+            figure += _exchanges(tau)
+            verdict = verdict if tau.exchanged else "undecided"
+    figure += f"; {BORROWED}" if stored.is_borrowed else ""
+    why = TOO_FEW if is_few else BORROWED if stored.is_borrowed else MISSING if missing else ""
+    if why:
         verdict = "undecided"
-    return Claim(*statement, verdict, f"τ = {tau_text(tau.value)} {ends}{changed}{incomplete(missing)}", source)
+    source = f"{source_of(stored)}, {in_column(table.variable, listed(labels))}"
+    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}{beside}", source, why)
+
+
+def _too_few(counting: Sequence[str]) -> str:
+    if not counting:
+        return "no method counts"
+    return f"only {named(counting)} count{'s' if len(counting) == 1 else ''}, too few to rank"
+
+
+def _tau_words(tau: Tau | None) -> str:
+    """`τ = 0.55 [0.33, 0.64]`."""
+    if tau is None:
+        return "there are fewer than three methods in common"
+    if tau.interval is None:
+        return f"τ = {tau_text(tau.value)}, too few pairs for an interval"
+    return f"τ = {tau_text(tau.value)} [{tau_text(tau.interval[0])}, {tau_text(tau.interval[1])}]"
+
+
+def _exchanges(tau: Tau) -> str:
+    """`; SSD and SalUn change places beyond chance`."""
+    each = [f"{PRINTED[one]} and {PRINTED[other]}" for one, other in tau.exchanged]
+    more = f" and {counted(len(each) - 3, 'other couple')}" if len(each) > 3 else ""
+    return f"; {', '.join(each[:3]) or 'no two methods'}{more} change places beyond chance"

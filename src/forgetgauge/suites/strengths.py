@@ -17,6 +17,8 @@ METHODS = ("retrain", "none", "neg-grad", "retrain-final", "ft-final", "fisher",
 TUNED = ("neg-grad", "fisher", "salun", "ssd")
 PUBLISHED = {"fisher": "fisher-published", "salun": "salun-published", "ssd": "ssd-published"}
 """Method -> its row with published settings. NegGrad's authors give none."""
+METHOD_OF = {row: method for method, row in PUBLISHED.items()}
+"""The other way round: the paper's row that such a row stands beside."""
 PRICE = 0.01
 
 _SAMPLED = {"fisher": {"labels": "sampled"}}  # unbiased, and as many times cheaper as there are classes

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from forgetgauge.suites.findings import Stored
 from forgetgauge.suites.paper import PRINTED, table_name
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.wording import listed
@@ -33,11 +34,24 @@ class Claim:
     """The numbers behind the verdict; empty where nothing was run."""
     source: str = ""
     """Which of our results."""
+    why: str = ""
+    """What leaves it undecided, if not chance; empty where it is chance alone, or where it is decided."""
 
 
-def source_of(table: TableComparison) -> str:
-    """Where a number is from: `Table 1, paper scale`."""
-    return f"{table_name(table.name)}, {table.scale} scale"
+TOO_FEW = "too few methods forget anything in every column without damage"
+BORROWED = "strengths were not chosen for each column"
+MISSING = "a method, a column or an interval is missing"
+
+
+def source_of(stored: Stored) -> str:
+    """Where a number is from: `Table 1, paper scale, strengths by price`."""
+    table = stored.comparison
+    return ", ".join(filter(None, [table_name(table.name), f"{table.scale} scale", stored.strengths]))
+
+
+def why_open(verdict: Verdict, missing: Sequence[str]) -> str:
+    """`Claim.why` of a claim that only wants what is missing."""
+    return MISSING if missing and verdict == "undecided" else ""
 
 
 def named(methods: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from forgetgauge.auditing.one_model import _Audit, _requested
+from forgetgauge.auditing.one_model import _OneModelAudit, _requested
 from forgetgauge.auditing.outputs import AuditFile, Outputs
 from forgetgauge.auditing.references import arranged
 from forgetgauge.game.blind import best_linear_advantage
@@ -70,7 +70,7 @@ def game(n: int, n_columns: int, shift: float, remembered: float, by: str, rng: 
             "score": said,
         }
         file = replace(file, references=arranged("benchmark", columns, file.outputs.point, file.outputs.label))
-    audit = _Audit(file, _requested(file), None, 0.95, 0.0, origin=REQUESTS)
+    audit = _OneModelAudit(file, _requested(file), None, 0.95, 0.0, origin=REQUESTS)
     assert audit.blind is not None
     return TOLD_APART if audit.blind.told_apart else audit.judged("model").verdict
 

@@ -20,7 +20,7 @@ from forgetgauge.probing import attribute
 MAY_CALL = re.compile(
     r"import_module|__import__|spec_from_file_location|SourceFileLoader|run_path|run_module|(?<![.\w])(?:exec|eval|globals)\("
     r"|pkgutil|importlib\.(?:resources|metadata)|platform|gethostname|getuser|uname"
-    r"|getenv|environ|argv|sys\.modules|subprocess|popen|os\.system|listdir|scandir|os\.walk|glob|sqlite3|exists\(|is_?file\("
+    r"|getenv|environ|argv|urlopen|sys\.modules|subprocess|popen|os\.system|listdir|scandir|os\.walk|glob|sqlite3|exists\(|is_?file\("
     r"|is_?dir\(|iterdir|getsize|getmtime|\.stat\(|\bload|loadtxt|genfromtxt|from_pretrained|fromfile|from_file|memmap|\bread"
     r"|imread|\bopen\b|getlines?\(|get_data|\bET\b|etree|[\"'][\w./~ -]*\w[./]\w[\w./ -]*[\"']"
 )
@@ -34,7 +34,7 @@ _BY_NAME = frozenset({"import_module", "__import__", "run_module"})
 _BY_FILE = frozenset({"run_path", "spec_from_file_location", "SourceFileLoader"})
 _LOADERS = frozenset({"torch", "np", "numpy", "pickle", "joblib"})
 _OUTSIDE = re.compile(
-    r"subprocess\.\w+|glob\.\w+|sqlite3\.connect|pkgutil\.\w+|globals"
+    r"subprocess\.\w+|glob\.\w+|sqlite3\.connect|pkgutil\.\w+|globals|urllib\.request\.urlopen"
     r"|importlib\.(?:resources|metadata)\.\w+|platform\.\w+|socket\.gethostname|getpass\.getuser|os\.uname"
     r"|os\.(?:popen|system|listdir|scandir|f?walk|stat|path\.(?:l?exists|isfile|isdir|getsize|getmtime))"
 )
@@ -186,7 +186,7 @@ class Calls:
                 _argument(call, 0 if name == "run_path" else 1, "path", "location"), here, inside, "runs code that"
             )
         elif name in ("exec", "eval", "getenv") and (owner is None or root in ("os", "builtins")):
-            if name == "getenv" or _text(_argument(call, 0)) is None:
+            if name == "getenv" or _names_something(_text(_argument(call, 0))):
                 self.loose.append(f"{here}, whose outcome is known only when it runs")
         elif _OUTSIDE.fullmatch(whole) or (owner is not None and name in _OUTSIDE_OF_PATHS):
             if inside:  # else a global holds what came of it, by value
@@ -366,6 +366,16 @@ def _assigned(tree: ast.Module, nodes: list[tuple[ast.AST, bool]]) -> set[str]:
     classes = {n.name for n in tree.body if isinstance(n, ast.ClassDef)}
     named = classes | {part.id for n in globals_ for part in ast.walk(n) if isinstance(part, ast.Name)}
     return named | {one.id for one in opened if isinstance(one, ast.Name)} | {"__file__"}
+
+
+def _names_something(code: str | None) -> bool:
+    """Whether code that is a text may depend on globals, which are not looked for in texts; None: it is not known."""
+    if code is None:
+        return True
+    try:
+        return any(isinstance(node, ast.Name) for node in ast.walk(ast.parse(code)))
+    except SyntaxError:
+        return False
 
 
 def _put_together(what: ast.expr) -> tuple[str, set[str], bool]:

@@ -413,6 +413,15 @@ def test_a_frontier_that_trains_again_what_was_dropped_leaves_the_run_verifiable
         assert code == 0, out
 
 
+@pytest.mark.parametrize("name", ["ssd@0.011", "ssd@price"])
+def test_a_method_that_is_called_like_a_point_of_another_is_refused(name):
+    """It took the place of that point, or the point its own."""
+    raw = {**AUTO, "unlearners": {"none": {}, "ssd": {"alpha": 1.5}, name: {"method": "ssd", "alpha": 2.0}}}
+    with pytest.raises(UserError, match=f"test: unlearners.{name}: in a frontier such names are those of 'ssd'"):
+        resolve_frontier(raw, "test", [], 3)
+    assert set(resolve_frontier(raw, "test", ["ssd"], 3).games[0].methods) == {"retrain", "none", "ssd", "ssd@price"}
+
+
 def test_a_price_that_chooses_nothing_is_refused():
     with pytest.raises(UserError, match="no effect: no unlearner has a strength"):
         planned(unlearners={"none": {}, "ssd": {}})

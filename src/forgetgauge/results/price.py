@@ -1,8 +1,8 @@
 """What the values of a strength that were tried say of a price: which one is taken, and which ruin a model.
 
 Values are tested from the weakest upwards, and the search stops at the first that is not shown to keep the price. So a
-strength is taken only if every weaker one keeps it too, and a value that costs too much can pass by luck but once: of
-all values beyond the price, only the first is ever tested (decision 0043 has the numbers).
+strength is taken only if every weaker one keeps it too, and for one that costs too much to be taken, the first of these
+must pass by luck: that there are many adds nothing (decision 0043).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from forgetgauge.report.chart import frontier_chart
+from forgetgauge.report.chart import frontier_chart, quality_chart
 from forgetgauge.report.rows import rows_of, unlike
 from forgetgauge.report.strengths import frontier_rows, gap_lines, map_legend, map_of, price_line, strength_note
 from forgetgauge.report.tested import what_was_tested
@@ -83,7 +83,7 @@ def test_the_line_of_the_price_stands_where_the_price_is():
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (tuned(0.2), "one; lr = 0.2, the strongest that cost 8 shadow models no more than 1.0 points"),
+        (tuned(0.2), "one; lr = 0.2, chosen by price: it cost 8 shadow models no more than 1.0 points"),
         (
             tuned(0.1, holds=False),
             "one; lr = 0.1, the weakest that was tried; all cost shadow models more than 1.0 points",
@@ -148,6 +148,14 @@ def test_no_line_is_drawn_past_a_point_that_the_map_leaves_out():
     assert (n_left, len(curve.points), len(curve.segments)) == (1, 2, 0)
     (drawn,) = [curve for curve in frontier_chart(result_with(game)).curves if curve.name == "one"]
     assert (len(drawn.marks), drawn.lines) == (2, [])
+
+
+def test_no_line_crosses_a_swept_value_at_which_a_method_has_no_q():
+    columns = {0.1: {"one": method(0.7, (0.6, 0.8))}, 0.2: {}, 0.3: {"one": method(0.8, (0.7, 0.9))}}
+    columns |= {at: {"one": method(0.9, (0.8, 1.0))} for at in (0.4, 0.5)}
+    (curve,) = quality_chart(result_of(columns)).curves
+    assert [[mark.x for mark in line] for line in curve.lines] == [[0.3, 0.4, 0.5]]
+    assert len(curve.marks) == 4
 
 
 def test_a_method_without_a_strength_is_a_point_of_the_map_and_a_row_of_the_table():

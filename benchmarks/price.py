@@ -1,6 +1,7 @@
 """How often a strength that was chosen by price truly costs more than the price, and by how much.
 
     python benchmarks/price.py [--draws 1000] [--rule now|before|one-miss]
+    python benchmarks/price.py --cliff      how many models of the game diverge at a strength chosen next to a cliff
 
 The choice itself is forgetgauge's (`Tuning`, `loss_and_bound`, `strongest_kept`): two rounds of values, eight and four.
 Simulated is what it looks at: how much each shadow model loses at each value. The true cost grows with the strength as
@@ -174,12 +175,40 @@ def measured(path: Path = STORED) -> list[str]:
     return lines
 
 
+def diverging(n: int, scatter: float, steps_back: bool, rng: np.random.Generator, n_game: int = 12) -> int:
+    """How many models of a game diverge at the strength chosen on others, which costs nothing until a model does.
+
+    The value from which on a model diverges scatters by so many decades from model to model.
+    """
+    crossing = rng.uniform(-3.5, -1.0)
+    shadows, game = 10 ** rng.normal(crossing, scatter, n), 10 ** rng.normal(crossing, scatter, n_game)
+    tuning = Tuning.begin(STRENGTH, 8)
+    while tuning.chosen is None:
+        held = [value for value in tuning.tried if value < shadows.min()]
+        tuning = tuning.after(held[-1] if held else None, is_cliff=steps_back and len(held) < len(tuning.tried))
+    return int((game <= tuning.chosen).sum())
+
+
+def cliffs(n_draws: int) -> None:
+    """A row for each number of shadow models and scatter."""
+    print(f"{'models':>6}{'scatter, decades':>18}{'taken':>16}{'diverge':>9}{'of 12 any':>11}")
+    for n, scatter, steps_back in product((4, 8), (0.05, 0.1, 0.2), (False, True)):
+        rng = np.random.default_rng([23, n, round(100 * scatter)])
+        found = np.array([diverging(n, scatter, steps_back, rng) for _ in range(n_draws)])
+        taken = "the one before" if steps_back else "the last"
+        print(f"{n:6}{scatter:18.2f}{taken:>16}{found.mean() / 12:9.1%}{(found > 0).mean():11.1%}")
+
+
 def main() -> None:
     """One row a setting, and what all come to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--rule", choices=list(RULES), default="now")
+    parser.add_argument("--cliff", action="store_true", help="how many models of the game diverge, instead")
     asked = parser.parse_args()
+    if asked.cliff:
+        cliffs(asked.draws)
+        return
     print("\n".join(["Standard deviations over the models of Table 1, in points:", *measured(), ""]))
     print(f"rule: {asked.rule}; {asked.draws} draws each; over: true cost beyond the price, in % of draws")
     heads = ("scatter of", "retrained", "models", "cost", "over", "by > ½ point", "by, mean", "cost")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from forgetgauge import plugins
 from forgetgauge.plan.game import Method, Price, game_from_json, game_to_json
 from forgetgauge.plan.graph import RETRAINED, UNTREATED, build_graph
 from forgetgauge.plan.jobs import UTILITY, Named, SignalsJob, TrainJob, UnlearnJob
-from forgetgauge.plan.strength import Published, Strength, Tuning, Variant, between
+from forgetgauge.plan.strength import Published, Strength, Tuning, Variant, between, between_each
 from forgetgauge.plan.subjects import Shadow
 from tests.plan.test_graph import GAME
 
@@ -50,8 +51,10 @@ def test_ends_that_are_none_are_refused(ends):
 def search(tuning, price, cost):
     """The whole search, given what each value costs."""
     while tuning.chosen is None:
-        holding = [value for value in tuning.tried if cost(value) <= price]
-        tuning = tuning.after(holding[-1] if holding else None)
+        holding = list(takewhile(lambda value: cost(value) <= price, tuning.tried))
+        beyond = tuning.tried[len(holding) : len(holding) + 1]
+        is_cliff = any(cost(value) == math.inf for value in beyond)
+        tuning = tuning.after(holding[-1] if holding else None, is_cliff=is_cliff)
     return tuning
 
 
@@ -78,10 +81,39 @@ def test_the_search_ends_at_the_ends():
     assert search(tuning, 1, lambda value: 2).tried == tuning.tried
 
 
-def test_where_costs_fall_again_the_strongest_of_all_that_hold_is_chosen():
+def test_where_costs_fall_again_the_search_stays_before_they_rose():
     tuning = Tuning.begin(Strength("lr", 1e-3, 1.0), 4)
     assert tuning.tried == (1e-3, 0.01, 0.1, 1.0)
-    assert search(tuning, 1, lambda value: 2 if value == 0.01 else 0).chosen == 1.0
+    assert search(tuning, 1, lambda value: 2 if value == 0.1 else 0).chosen == 0.0464
+
+
+@given(st.floats(0.001, 0.999), st.booleans())
+def test_where_models_diverge_a_step_of_the_second_round_is_kept_from_there(share, falls):
+    strength = Strength("lr", 1.0, 1e-6) if falls else Strength("lr", 1e-6, 1.0)
+    limit = 10 ** (-6 * (share if falls else 1 - share))
+    found = search(Tuning.begin(strength, 8), 1.0, lambda value: math.inf if (value < limit) == falls else 0)
+    at = found.tried.index(found.chosen)
+    steps = [abs(math.log10(found.tried[i] / found.tried[i + 1])) for i in (at, at + 1)]
+    if at:
+        assert steps == pytest.approx([6 / 35] * 2, abs=0.01)
+    assert len(found.tried) <= 13
+
+
+def test_a_cliff_right_after_the_weakest_leaves_it():
+    found = search(Tuning.begin(Strength("n", 1, 3), 3), 1, lambda value: math.inf if value > 1 else 0)
+    assert found.chosen == 1
+    found = search(Tuning.begin(Strength("n", 1, 3), 3), 1, lambda value: math.inf if value > 2 else 0)
+    assert found.chosen == 1  # there is no whole number between
+
+
+def test_several_ranges_share_the_values_the_wider_the_more():
+    assert between_each([(0.001, 1.0)], 4) == between(0.001, 1.0, 4)
+    assert between_each([(0.001, 0.001), (0.5, 0.5)], 8) == (0.001, 0.5)
+    found = between_each([(1e-4, 1e-2), (0.1, 1.0)], 8)
+    assert len(found) == 8
+    assert {1e-4, 1e-2, 0.1, 1.0} < set(found)
+    assert sum(value <= 0.01 for value in found) == 5
+    assert len(between_each([(1, 2), (4, 5), (7, 8)], 2)) == 6
 
 
 # -- declared by methods -----------------------------------------------------------------------------------------------

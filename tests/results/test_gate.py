@@ -5,11 +5,14 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from forgetgauge.errors import UserError
 from forgetgauge.results.gate import Conditions, check_evidence, check_result, doubts, junit, overall
 from forgetgauge.results.made import FailureResult
+from forgetgauge.results.utility import loss_interval
 from tests.report.evidence import CLEAN, SEEN, evidence
 from tests.report.test_html import NO_PAIR, game, method, result
 
@@ -107,6 +110,53 @@ def test_utility_lost_is_judged_over_pairs(lost, expected):
         "mine": method(0.9, utility={"unseen": sum(own) / 8}, utility_by_pair={"unseen": own}),
     }
     assert state(game(methods), max_utility_loss=0.01) == expected
+
+
+def beside(retrain, none, mine):
+    """A game whose methods have these utilities by pair."""
+    found = {"retrain": retrain, "none": none, "mine": mine}
+    return game({name: method(0.9, utility_by_pair={"unseen": list(by_pair)}) for name, by_pair in found.items()})
+
+
+SCATTERED = [0.9 + 0.03 * sign for sign in (1, -1, 1, -1, 1, -1, 1, -1)]
+
+
+def test_a_price_is_checked_as_it_is_kept_against_either_reference():
+    """None itself was inconclusive where retrained models happened to be a little lower on average."""
+    lower = [value - 0.005 for value in SCATTERED[1:] + SCATTERED[:1]]
+    assert state(beside(lower, SCATTERED, SCATTERED), max_utility_loss=0.01, methods=["none"]) == "holds"
+    little = [value - 0.002 for value in SCATTERED]
+    assert state(beside(lower, SCATTERED, little), max_utility_loss=0.01) == "holds"  # pair by pair below None
+    assert state(beside(little, lower, [v - 0.02 for v in little]), max_utility_loss=0.021) == "holds"
+    much = [value - 0.1 for value in SCATTERED]
+    assert state(beside(lower, SCATTERED, much), max_utility_loss=0.01) == "does not hold"
+    retrained_lost_it_too = beside(much, SCATTERED, much)
+    assert state(retrained_lost_it_too, max_utility_loss=0.01) == "holds"
+    assert state(beside(lower, SCATTERED, [v - 0.011 for v in SCATTERED]), max_utility_loss=0.01) == "inconclusive"
+
+
+def test_both_ends_of_a_loss_are_one_sided_bounds_at_the_level_of_the_game():
+    rng = np.random.default_rng(0)
+    retrain, none, mine = (rng.normal(mean, 0.02, 8) for mean in (0.9, 0.91, 0.88))
+    made = beside(retrain, none, mine)
+    low, high = loss_interval(made, "mine")
+    lows, highs = [], []
+    for usual in (retrain, none):
+        lost = usual - mine
+        reach = stats.t.ppf(0.95, 7) * stats.sem(lost)
+        lows.append(lost.mean() - reach)
+        highs.append(lost.mean() + reach)
+    assert (low, high) == pytest.approx((min(lows), min(highs)))
+
+
+@pytest.mark.parametrize(("lost", "wrong"), [(0.0101, "holds"), (0.0099, "does not hold")])
+def test_a_loss_just_beyond_the_price_seldom_passes_and_one_just_within_seldom_fails(lost, wrong):
+    """Retrain and None alike: either bound may err in 5 % of cases, and that a loss is shown needs both."""
+    rng, states = np.random.default_rng(1), []
+    for _ in range(400):
+        retrain, none = rng.normal(0.9, 0.01, 8), rng.normal(0.9, 0.01, 8)
+        states.append(state(beside(retrain, none, none - lost + rng.normal(0, 0.004, 8)), max_utility_loss=0.01))
+    assert np.mean([one == wrong for one in states]) < 0.12
 
 
 @pytest.mark.parametrize(

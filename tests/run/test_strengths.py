@@ -13,7 +13,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.plan.strength import Strength
 from forgetgauge.progress import Progress
-from forgetgauge.report.strengths import along, frontier_rows
+from forgetgauge.report.strengths import along, frontier_rows, gap_lines
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.frontier import resolve_frontier
@@ -392,6 +392,30 @@ def test_the_commands_know_it(finished, tmp_path, call):
         assert said in err
 
 
+def bump(model, retain, forget, context, *, by):
+    """Ruins a model for values in the middle of its range."""
+    return shrink(model, retain, forget, context, by=1.0 if 0.003 < by < 0.05 else 0.0)
+
+
+def test_a_ruined_middle_is_a_gap_that_is_said_and_not_crossed(tmp_path):
+    """What the search found beyond it was played as `chosen by price`, joined to the rest by a straight line."""
+    methods = {"none": {}, "own": {"method": "tests.run.test_strengths:bump", "strength": {"by": [0.001, 0.9]}}}
+    raw = {**AUTO, "unlearners": methods, "adversaries": ["confidence"], "tuning": {"shadows": 3, "price": 0.01}}
+    raw["learner"] = {**AUTO["learner"], "epochs": 12}
+    campaign = Campaign.plan(resolve_frontier(raw, "test", [], 6))
+    _, result = play(campaign, RunFolder(tmp_path / "run"), RunOptions("inline", "cpu"))
+    (game,) = result.games
+    curve = along(game)["own"]
+    assert [at.value for at in curve if at.remark] == [0.00264] == [game.methods["own"].tuning.chosen]
+    assert [at.value for at in curve if at.after_gap] == [min(at.value for at in curve if at.value > 0.05)]
+    assert not any(0.003 < at.value < 0.05 for at in curve)
+    assert len(curve) == 6
+    (line,) = gap_lines(game)
+    assert line.startswith("own was not played between by = 0.00264 and 0.129")
+    (warned,) = [line for line in game.warnings if line.startswith("own: by = 0.9 keeps the price as well")]
+    assert "was not taken" in warned
+
+
 def test_a_frontier_of_published_settings_also_shows_the_price(tmp_path):
     raw = {**AUTO, "tuning": {**AUTO["tuning"], "preset": "published"}}
     (game,) = resolve_frontier(raw, "test", [], 3).games
@@ -411,6 +435,15 @@ def test_a_frontier_that_trains_again_what_was_dropped_leaves_the_run_verifiable
     for path in (folder.path, folder.path / "frontier"):
         code, out, _ = call("verify", path)
         assert code == 0, out
+
+
+@pytest.mark.parametrize("name", ["ssd@0.011", "ssd@price"])
+def test_a_method_that_is_called_like_a_point_of_another_is_refused(name):
+    """It took the place of that point, or the point its own."""
+    raw = {**AUTO, "unlearners": {"none": {}, "ssd": {"alpha": 1.5}, name: {"method": "ssd", "alpha": 2.0}}}
+    with pytest.raises(UserError, match=f"test: unlearners.{name}: in a frontier such names are those of 'ssd'"):
+        resolve_frontier(raw, "test", [], 3)
+    assert set(resolve_frontier(raw, "test", ["ssd"], 3).games[0].methods) == {"retrain", "none", "ssd", "ssd@price"}
 
 
 def test_a_price_that_chooses_nothing_is_refused():

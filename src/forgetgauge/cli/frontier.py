@@ -52,7 +52,7 @@ def frontier(
     """Show Q against accuracy: play each method along its strength, on the models of a run where it kept them."""
     from forgetgauge.plan.runfile import apply_settings, read_run_file
     from forgetgauge.report.html import render_report
-    from forgetgauge.report.strengths import frontier_rows, map_headline, price_line
+    from forgetgauge.report.strengths import frontier_rows, gap_lines, map_headline, price_line
     from forgetgauge.report.table import align
     from forgetgauge.run.campaign import Campaign
     from forgetgauge.run.frontier import FOLDER, resolve_frontier
@@ -72,6 +72,8 @@ def frontier(
         if form == TABLE:
             (game,) = result.games
             say("\n\n".join(filter(None, [map_headline(game), align(frontier_rows(game)), price_line(game)])))
+            for line in gap_lines(game):
+                say(line)
             for line in game.warnings:
                 say(f"warning: {line}")
         else:

@@ -78,13 +78,14 @@ class PlannedAdversary:
     """How many reference models it is shown; as many as the game has without it."""
 
 
-PRICE_RULE = 2
+PRICE_RULE = 3
 """Raised when another strength may be chosen from the same models."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """The rule by which strengths are chosen: the strongest that costs no more than this, on models of the shadow half.
+    """The rule by which strengths are chosen: the strongest up to which all that are tried cost no more than this, on
+    models of the shadow half.
 
     What a method costs is how far its utility is below that of both a retrained and an untreated model.
     """
@@ -95,7 +96,8 @@ class Price:
     retrain: Method
     """How a retrained model is made."""
     rule: int = PRICE_RULE
-    """1 in games that were played before costs were bounded by either yardstick, on a test set where there is one."""
+    """1 in games that were played before costs were bounded by either yardstick, on a test set where there is one; 2
+    where a value that does not keep the price did not end the search."""
 
 
 @dataclass(frozen=True)

@@ -188,8 +188,8 @@ class TuningSpec(_RunFileTable):
 
     price: float = declared(
         0.01,
-        'what a method with `strength = "auto"` may cost: its strength is the strongest whose accuracy is below both'
-        " Retrain’s and None’s by no more than this, on models of the shadow half",
+        'what a method with `strength = "auto"` may cost: its strength is the strongest up to which accuracy is below'
+        " both Retrain’s and None’s by no more than this, on models of the shadow half",
         see="([Q at a price](frontier.md))",
         within=Range(above=0, below=1),
         in_game=None,

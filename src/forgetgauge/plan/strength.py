@@ -18,7 +18,8 @@ Value = int | float
 AUTO, PUBLISHED = "auto", "published"
 """What a run file may say of a strength: chosen in the run by what it costs, or as the method's authors set it."""
 ROUNDS = 2
-"""Values all over the range first, then between the best of them and the next stronger one."""
+"""Values all over the range first, then between the best of them and the next stronger one. Once in a while a third, of
+one value."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,26 @@ class Tuning:
         """With the values of the first round."""
         return Tuning(strength, points, strength.values(points))
 
-    def after(self, best: Value | None) -> Tuning:
-        """What comes next, where `best` is the strongest value that holds the price; None where none does.
+    def after(self, best: Value | None, *, is_cliff: bool = False) -> Tuning:
+        """What comes next, where `best` is the strongest value up to which the price is kept; None where none is.
 
         A further round, between it and the next stronger value; or the choice: without any that holds, the weakest.
+        `is_cliff`: at that next value a model diverged. Then the value before the best is chosen, a step of the second
+        round below it, which is tried first where there is none.
         """
         at = -1 if best is None else self.tried.index(best)
+        n_more = max(1, self.points // 2)
         if best is not None and self.round < ROUNDS and at + 1 < len(self.tried):
-            more = between(best, self.tried[at + 1], max(1, self.points // 2), ends=False)
+            more = between(best, self.tried[at + 1], n_more, ends=False)
             if more:
-                return replace(self, tried=self.strength.in_order([*self.tried, *more]), round=self.round + 1)
+                return replace(self, tried=self.strength.in_order([*self.tried, *more]), round=ROUNDS)
+        if best is not None and is_cliff and at > 0:
+            before = self.tried[at - 1]
+            is_wide = {before, best} <= set(self.strength.values(self.points))
+            step = between(before, best, n_more, ends=False)[-1:] if is_wide and self.round <= ROUNDS else ()
+            if step:
+                return replace(self, tried=self.strength.in_order([*self.tried, *step]), round=ROUNDS + 1)
+            at -= 1
         return replace(self, chosen=self.tried[max(at, 0)])
 
 
@@ -112,3 +123,14 @@ def between(first: Value, last: Value, n_values: int, *, ends: bool = True) -> t
     within = [value for value in rounded if low < value < high]  # of ends close to each other, some are not
     apart = [a for a, b in pairwise([first, *within, last]) if a != b] + [last]
     return tuple(apart if ends else apart[1:-1])
+
+
+def between_each(ranges: Sequence[tuple[Value, Value]], n_values: int) -> tuple[Value, ...]:
+    """About so many values in several ranges of a strength, the ends of each among them: the wider, the more."""
+    wide = [abs(math.log(last / first)) for first, last in ranges]
+    counts = [1 if width == 0 else 2 for width in wide]
+    while sum(counts) < n_values and any(wide):
+        at = max(range(len(wide)), key=lambda i: wide[i] / max(1, counts[i] - 1))
+        counts[at] += 1
+    each = [between(first, last, n) for (first, last), n in zip(ranges, counts, strict=True)]
+    return tuple(value for values in each for value in values)

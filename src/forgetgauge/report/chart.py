@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from forgetgauge.report.one_model import chance
 from forgetgauge.report.picture import Scale, advantage_scale, quality_scale, value_scale
-from forgetgauge.report.strengths import WINDOW, AtStrength, accuracy_at, accuracy_scale, along, without_variants
+from forgetgauge.report.strengths import (
+    WINDOW,
+    AtStrength,
+    accuracy_at,
+    accuracy_scale,
+    along,
+    placed,
+    within,
+    without_variants,
+)
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import GameResult, Result, by_quality, role_of
 from forgetgauge.results.utility import NAMES, unseen_accuracy
@@ -29,16 +38,33 @@ class Mark:
     x: float
     y: float
     interval: tuple[float, float] | None = None
+    after_gap: bool = False
+    """Whether no line joins it to the mark before it."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Marks that belong together, joined in their order."""
+    """Marks that belong together, joined in their order but for gaps."""
 
     name: str
     marks: tuple[Mark, ...]
     role: str = "tested"
     """`retrain`, `none` or `tested`, by which its marks differ in form."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether it has any."""
+        return any(mark.after_gap for mark in self.marks)
+
+    @property
+    def lines(self) -> list[list[Mark]]:
+        """Marks that are joined, two or more each."""
+        found = list[list[Mark]]()
+        for mark in self.marks:
+            if not found or mark.after_gap:
+                found.append([])
+            found[-1].append(mark)
+        return [line for line in found if len(line) > 1]
 
 
 @dataclass(frozen=True)
@@ -133,11 +159,7 @@ def _sweep_chart(result: Result, level: str) -> Chart:
     curves = [
         Curve(
             name,
-            tuple(
-                Mark(float(game.value), found.quality, found.interval)
-                for game in games
-                if (found := game.methods.get(name)) is not None and found.quality is not None
-            ),
+            _swept_marks(games, name),
             role_of(games[0], name),
         )
         for name in names
@@ -156,18 +178,31 @@ def _sweep_chart(result: Result, level: str) -> Chart:
     )
 
 
+def _swept_marks(games: Sequence[GameResult], name: str) -> tuple[Mark, ...]:
+    """Of a method at each value where it has a Q; a gap where it has none between two."""
+    marks, gap = list[Mark](), False
+    for game in games:
+        found = game.methods.get(name)
+        if found is None or found.quality is None:
+            gap = bool(marks)
+            continue
+        marks.append(Mark(float(game.value), found.quality, found.interval, gap))
+        gap = False
+    return tuple(marks)
+
+
 def frontier_chart(result: Result) -> Chart:
     """Q against the accuracy on points that no model saw: each method along its strength, or as the one point it is."""
     game = result.games[0]
     curves = along(game)
     alone = {name: [AtStrength("", 0.0, method)] for name, method in without_variants(result).games[0].methods.items()}
     known = {
-        name: [at for at in curve if at.method.quality is not None and unseen_accuracy(at.method) is not None]
+        name: placed(curve)
         for name, curve in ({name: one for name, one in alone.items() if name not in curves} | curves).items()
     }
     window = _within(game, known)
     drawn = tuple(
-        Curve(name, tuple(_mark(at) for at in curve if accuracy_at(at) >= window), role_of(game, name))
+        Curve(name, tuple(_mark(at) for at in within(curve, window)), role_of(game, name))
         for name, curve in known.items()
     )
     part = next((found[0] for method in game.methods.values() if (found := unseen_accuracy(method))), "unseen")
@@ -223,7 +258,7 @@ def evidence_chart(found: OneModelResult) -> Chart:
 
 
 def _mark(at: AtStrength) -> Mark:
-    return Mark(accuracy_at(at), at.method.quality or 0.0, at.method.interval)
+    return Mark(accuracy_at(at), at.method.quality or 0.0, at.method.interval, at.after_gap)
 
 
 def _ends(curves: Sequence[Curve]) -> list[float]:

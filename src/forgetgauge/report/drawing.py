@@ -163,7 +163,10 @@ def _draw_curve(chart: Chart, place: int, axes: Any) -> None:
     look = {"color": shade, "transform": moved}
     xs, ys = [mark.x for mark in curve.marks], [mark.y for mark in curve.marks]
     hollow = "white" if curve.role != "tested" else shade
-    axes.plot(xs, ys, marker=FORMS[curve.role], markerfacecolor=hollow, label=curve.name, zorder=3, **look)
+    points = {"marker": FORMS[curve.role], "markerfacecolor": hollow, "linestyle": "none" if curve.has_gaps else "-"}
+    axes.plot(xs, ys, label=curve.name, zorder=3, **points, **look)
+    for line in curve.lines if curve.has_gaps else ():
+        axes.plot([mark.x for mark in line], [mark.y for mark in line], zorder=3, **look)
     for mark in curve.marks:
         if mark.interval is not None and chart.is_forest:
             axes.plot(mark.interval, [mark.y] * 2, linewidth=1.6, marker="|", markersize=8, zorder=2, **look)

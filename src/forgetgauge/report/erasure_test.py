@@ -243,7 +243,7 @@ def _strength(method: MethodResult) -> str:
     found = method.tuning
     if found is None:
         return ""
-    rule = "the strongest that cost" if found.holds else "the weakest that was tried; all cost shadow models more than"
+    rule = "chosen by price: it cost" if found.holds else "the weakest that was tried; all cost shadow models more than"
     price = (
         f"{counted(found.n_models, 'shadow model')} no more than {points(found.price)}"
         if found.holds

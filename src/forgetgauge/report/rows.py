@@ -13,7 +13,7 @@ from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
 from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, Result, by_quality, role_of
 from forgetgauge.results.shared import differing
-from forgetgauge.results.utility import loss_interval
+from forgetgauge.results.utility import loss_interval, utility_below
 from forgetgauge.results.verdict import verdict_on
 from forgetgauge.wording import bound, p_value, plain, setting, signed
 
@@ -257,6 +257,8 @@ def _method(game: GameResult, name: str, method: MethodResult) -> dict[Column, C
             cells[Column(f"{key}_{part}", f"{short} {part}")] = method.utility[part]
     lost = loss_interval(game, name) if role_of(game, name) == "tested" else None
     cells[Column(f"{key}_loss_interval", is_interval=True)] = lost
+    below = utility_below(game, name)
+    cells |= {Column(f"{key}_below_{role}"): below.get(role) for role in ("retrain", "none")}
     cells[Column("gradients_per_model")] = method.n_gradients
     cells[Column("seconds_per_model", "s/model", _hundredths)] = method.seconds
     return cells

@@ -18,6 +18,7 @@ from forgetgauge.report.picture import (
     spread,
     value_scale,
 )
+from forgetgauge.results.price import RUINED, ruined_between, stepped_back
 from forgetgauge.results.record import GameResult, MethodResult, Result, TuningResult, role_of
 from forgetgauge.results.utility import NAMES, points, unseen_accuracy, yardsticks
 from forgetgauge.wording import bracket, counted, listed, plain
@@ -34,7 +35,9 @@ class AtStrength:
     value: float
     method: MethodResult
     remark: str = ""
-    """What makes it more than a point of the curve: `chosen by price`, `as the run file has it`."""
+    """What makes it more than a point of the curve: `chosen by price`, `as published`, `as the run file has it`."""
+    after_gap: bool = False
+    """Whether values between it and the point before it ruin models: no line joins the two."""
 
 
 def price_line(game: GameResult) -> str | None:
@@ -48,9 +51,11 @@ def price_line(game: GameResult) -> str | None:
     if holding:
         chosen = listed([f"{_base(game, name)} ({_found(game, name, one)})" for name, one in holding.items()])
         lines.append(
-            f"the strength of {chosen} is the strongest that cost {counted(first.n_models, 'shadow model')} no more "
-            "than that, counted from the lower of Retrain and None."
+            f"the strength of {chosen} is the strongest up to which every value that was tried cost "
+            f"{counted(first.n_models, 'shadow model')} no more than that, counted from the lower of Retrain and None."
         )
+    if back := [_base(game, name) for name, one in holding.items() if stepped_back(one)]:
+        lines.append(f"Of {listed(back)} it is the value before that, since at the next one a model gave no numbers.")
     if beyond := [_base(game, name) for name, one in tuned.items() if not one.holds]:
         no = "No" if holding else "no"
         lines.append(f"{no} strength that was tried keeps {listed(beyond)} within it: the weakest is shown.")
@@ -91,7 +96,23 @@ def strength_of(game: GameResult, name: str) -> tuple[str, float, float | None] 
     tuning, variant = game.methods[name].tuning, _variant(game, name)
     if tuning is not None:
         return tuning.parameter, tuning.chosen, tuning.price
-    return (variant["parameter"], variant["value"], None) if variant else None
+    if variant:
+        return variant["parameter"], variant["value"], None
+    parameter = _parameter(game, name)
+    value = None if parameter is None else _value(game, name, parameter)
+    return None if parameter is None or value is None else (parameter, value, None)
+
+
+def _parameter(game: GameResult, name: str) -> str | None:
+    """By which others play along a method's strength."""
+    variants = filter(None, (_variant(game, other) for other in game.methods))
+    return next((variant["parameter"] for variant in variants if variant["method"] == name), None)
+
+
+def _value(game: GameResult, name: str, parameter: str) -> float | None:
+    """What a method has of a parameter, where that is a number."""
+    value = _spec(game, name).get("unlearner", {}).get("params", {}).get(parameter)
+    return None if isinstance(value, bool) or not isinstance(value, int | float) else value
 
 
 # -- the frontier ------------------------------------------------------------------------------------------------------
@@ -129,20 +150,59 @@ def along(game: GameResult) -> dict[str, list[AtStrength]]:
         others = [at for at in curve if own is None or at.value != own.value]
         plain_ones = [at.value for at in curve if not at.remark]
         falls = len(plain_ones) > 1 and plain_ones[0] > plain_ones[-1]
-        found[name] = sorted([*others, *([own] if own else [])], key=lambda at: at.value, reverse=falls)
+        ordered = sorted([*others, *([own] if own else [])], key=lambda at: at.value, reverse=falls)
+        found[name] = _with_gaps(ordered)
     return {name: found[name] for name in game.methods if name in found}
+
+
+def _with_gaps(curve: list[AtStrength]) -> list[AtStrength]:
+    tuning = next((at.method.tuning for at in curve if at.method.tuning is not None), None)
+    if tuning is None:
+        return curve
+    return [
+        replace(at, after_gap=before is not None and bool(ruined_between(tuning, before.value, at.value)))
+        for before, at in zip([None, *curve], curve, strict=False)
+    ]
+
+
+def gap_lines(game: GameResult) -> list[str]:
+    """Where curves have gaps, in words."""
+    said = []
+    for name, curve in along(game).items():
+        tuning = next((at.method.tuning for at in curve if at.method.tuning is not None), None)
+        for before, at in pairwise(curve):
+            if at.after_gap and tuning is not None:
+                ruined = [f"{value:g}" for value in ruined_between(tuning, before.value, at.value)]
+                said.append(
+                    f"{name} was not played between {at.parameter} = {before.value:g} and {at.value:g}: at "
+                    f"{listed(ruined)} shadow models may lose more than {points(RUINED * tuning.price)}, or gave no "
+                    "numbers."
+                )
+    return said
+
+
+def without_strength(game: GameResult) -> dict[str, MethodResult]:
+    """The methods under test that have one setting alone: points of the map, no curves."""
+    curves = along(game)
+    return {
+        name: method
+        for name, method in game.methods.items()
+        if role_of(game, name) == "tested" and name not in curves and not _variant(game, name)
+    }
 
 
 def _own(game: GameResult, name: str, curve: list[AtStrength]) -> AtStrength | None:
     """The method as the run plays it."""
     method = game.methods[name]
     parameter = method.tuning.parameter if method.tuning is not None else curve[0].parameter
-    value = _spec(game, name).get("unlearner", {}).get("params", {}).get(parameter)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    value = _value(game, name, parameter)
+    if value is None:
         return None
-    if method.tuning is None:
-        return AtStrength(parameter, value, method, "as the run file has it")
-    return AtStrength(parameter, value, method, _how_chosen(method.tuning))
+    if method.tuning is not None:
+        return AtStrength(parameter, value, method, _how_chosen(method.tuning))
+    source, but, others = _spec(game, name).get("source", "").partition("; but ")
+    remark = "as published" + (f", but {others}" if but else "") if source else "as the run file has it"
+    return AtStrength(parameter, value, method, remark)
 
 
 def _how_chosen(tuning: TuningResult) -> str:
@@ -150,7 +210,7 @@ def _how_chosen(tuning: TuningResult) -> str:
 
 
 def frontier_rows(game: GameResult) -> list[list[str]]:
-    """Head, Retrain and None, then each method along its strength, the weakest first."""
+    """Head, Retrain and None, then each method along its strength, the weakest first; last those that have none."""
     ends = {role_of(game, name): name for name in game.methods if role_of(game, name) != "tested"}
     usual = {role: unseen_accuracy(game.methods[name]) for role, name in ends.items()}
     part = next((found[0] for found in usual.values() if found), "unseen")
@@ -167,6 +227,7 @@ def frontier_rows(game: GameResult) -> list[list[str]]:
     rows += [row(name, "–", game.methods[name], "") for name in ends.values()]
     for name, curve in along(game).items():
         rows += [row(name, f"{at.parameter} = {at.value:g}", at.method, at.remark) for at in curve]
+    rows += [row(name, "–", method, "no strength") for name, method in without_strength(game).items()]
     return rows
 
 
@@ -177,36 +238,59 @@ def _below(own: tuple[str, float] | None, usual: tuple[str, float] | None) -> st
 def map_of(game: GameResult) -> tuple[Overview, int] | None:
     """(Q against accuracy: a curve for each method, Retrain and None as points; how many models are left of it)."""
     ends = {name: game.methods[name] for name in game.methods if role_of(game, name) != "tested"}
-    curves = {name: [AtStrength("", 0.0, method)] for name, method in ends.items()} | along(game)
-    known = {
-        name: [at for at in curve if at.method.quality is not None and unseen_accuracy(at.method) is not None]
-        for name, curve in curves.items()
-    }
+    alone = {name: [AtStrength("", 0.0, method)] for name, method in (ends | without_strength(game)).items()}
+    curves = alone | along(game)
+    known = {name: placed(curve) for name, curve in curves.items()}
     everyone = [accuracy_at(at) for curve in known.values() for at in curve]
     if not everyone or not ends:
         return None
     yardstick = min((accuracy_at(at) for name in ends for at in known[name]), default=max(everyone))
     least = max(min(everyone), yardstick - WINDOW)
-    shown = {name: [at for at in curve if accuracy_at(at) >= least] for name, curve in known.items()}
+    shown = {name: within(curve, least) for name, curve in known.items()}
     n_left = len(everyone) - sum(map(len, shown.values()))
     price = next((m.tuning.price for m in game.methods.values() if m.tuning is not None), None)
     limit = [] if price is None else [yardstick - price]
     across = accuracy_scale([*limit, *(accuracy_at(at) for curve in shown.values() for at in curve)])
     up = quality_scale(end for curve in shown.values() for at in curve for end in _ends(at))
-    series = [(name, [_place(at, across, up) for at in curve]) for name, curve in shown.items() if curve]
-    label_ys = spread([way[0].y for _, way in series], gap=17, low=0, high=HEIGHT_PX)
+    series = [(name, curve, [_place(at, across, up) for at in curve]) for name, curve in shown.items() if curve]
+    label_ys = spread([way[0].y for *_, way in series], gap=17, low=0, high=HEIGHT_PX)
     picture = Overview(
         HEIGHT_PX,
         across,
         up,
         tuple(
-            Series(name, tuple(way), tuple(Segment(a, b) for a, b in pairwise(way)), label_y, 0.0)
-            for (name, way), label_y in zip(series, label_ys, strict=True)
+            Series(name, tuple(way), _segments(curve, way), label_y, 0.0)
+            for (name, curve, way), label_y in zip(series, label_ys, strict=True)
         ),
         rings=tuple(_place(at, across, up) for curve in shown.values() for at in curve if at.remark),
         limit=across.percent(limit[0]) if limit else None,
     )
     return picture, n_left
+
+
+def _segments(curve: list[AtStrength], way: list[Point]) -> tuple[Segment, ...]:
+    return tuple(Segment(a, b) for (a, b), at in zip(pairwise(way), curve[1:], strict=True) if not at.after_gap)
+
+
+def placed(curve: list[AtStrength]) -> list[AtStrength]:
+    """Those that have a place on the map: a Q and an accuracy."""
+    return _kept(curve, [at.method.quality is not None and unseen_accuracy(at.method) is not None for at in curve])
+
+
+def within(curve: list[AtStrength], least: float) -> list[AtStrength]:
+    """Those that are as accurate as this."""
+    return _kept(curve, [accuracy_at(at) >= least for at in curve])
+
+
+def _kept(curve: list[AtStrength], keep: list[bool]) -> list[AtStrength]:
+    """Some of a curve: where one is left out it has a gap."""
+    found, gap = list[AtStrength](), False
+    for at, is_kept in zip(curve, keep, strict=True):
+        gap = bool(found) and (gap or at.after_gap or not is_kept)
+        if is_kept:
+            found.append(replace(at, after_gap=gap))
+            gap = False
+    return found
 
 
 def map_headline(game: GameResult) -> str:
@@ -225,6 +309,7 @@ def map_legend(game: GameResult, n_left: int) -> str:
             "Rings are the strengths chosen by price or named in the run file; left of the dashed line a method "
             f"costs more than the price, counted from the lower of {yardsticks(game)}."
         )
+    lines += gap_lines(game)
     if n_left:
         lines.append(f"{counted(n_left, 'point')} with a loss of over {points(WINDOW)} stand in the table alone.")
     return " ".join(lines)

@@ -23,8 +23,9 @@ from forgetgauge.results.one_model import (
     unstated,
     warnings_on,
 )
+from forgetgauge.results.price import is_within
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
-from forgetgauge.results.utility import has_seen_unseen, loss_interval, points
+from forgetgauge.results.utility import has_seen_unseen, loss_interval, points, yardsticks
 from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE, reservations, without_resolution
 from forgetgauge.wording import counted, listed, outward, plain
 
@@ -40,7 +41,7 @@ class Conditions:
     chance_margin: float | None = None
     """The largest advantage is at most this: attackers do no better than guessing, up to the margin."""
     max_utility_loss: float | None = None
-    """So much less accurate than Retrain and than None at most."""
+    """So much less accurate than the lower of Retrain and None at most, by the rule that a price is kept by."""
     methods: Sequence[str] = ()
     """The methods that are judged; without names, all but the references."""
     adversaries: Sequence[str] = ()
@@ -157,9 +158,11 @@ def _findings(game: GameResult, label: str, name: str, method: MethodResult, ask
         lost = loss_interval(game, name)
         if lost is None:
             raise UserError(f"check: what {name} lost in {game.utility_name} is not known: it needs Retrain or None")
-        state = _state(lost[1] <= asked.max_utility_loss, lost[0] > asked.max_utility_loss)
-        what = f"at most {asked.max_utility_loss:g} of {game.utility_name} lost"
-        found.append(Finding(label, what, state, f"the loss is in {outward(lost)}"))
+        most = asked.max_utility_loss
+        state = _state(is_within(lost[1], most), not is_within(lost[0], most))
+        what = f"at most {most:g} of {game.utility_name} lost"
+        evidence = f"below the lower of {yardsticks(game)} by {outward(lost)}, each end a bound by itself"
+        found.append(Finding(label, what, state, evidence))
     return found
 
 

@@ -79,6 +79,9 @@ class TriedStrength(Record):
     bound: float | None
     """Upper bound for what it costs: the smaller of Student's one-sided bounds, at the level of the game, for how far
     it is below retrained and below untreated models."""
+    diverged: bool = False
+    """Whether a model gave no numbers there; else what is not known is what failed. False in results of earlier
+    versions."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class TuningResult(Record):
 
     parameter: str
     chosen: int | float
-    """The strongest value whose bound is within the price; the weakest that was tried where none is."""
+    """The strongest value before the first whose bound is not within the price, or the one before that where a model
+    diverged at the next; the weakest that was tried where the price is not kept there."""
     price: float
     """The most utility that the strength may cost: 0.01 is a point of accuracy."""
     holds: bool

@@ -11,67 +11,89 @@ whose chance alone may be worth more than the price.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean, stdev
-
-from scipy.special import stdtrit
+from itertools import groupby
+from statistics import fmean
 
 from forgetgauge.errors import UserError
 from forgetgauge.plan.graph import RETRAINED, UNTREATED
 from forgetgauge.plan.strength import Tuning, Value
+from forgetgauge.results.price import (
+    RUINED,
+    holds,
+    is_cliff,
+    is_ruined,
+    kept_again,
+    loss_and_reach,
+    strongest_kept,
+)
 from forgetgauge.results.record import TriedStrength, TuningResult
-from forgetgauge.results.utility import unseen_part
+from forgetgauge.results.utility import points, unseen_part
 from forgetgauge.results.views import GameView
 from forgetgauge.wording import listed
 
 
+def next_tuning(view: GameView, method: str) -> Tuning:
+    """What is to be tried next of a strength, or the choice, by what the values tried so far cost."""
+    tuning, _ = _rule(view, method)
+    best = best_strength(view, method)
+    return tuning.after(best, is_cliff=best is not None and is_cliff(tried_strengths(view, method)[1], best))
+
+
 def best_strength(view: GameView, method: str) -> Value | None:
-    """The strongest value tried so far that costs no more than the price; None where every one costs more.
+    """The strongest value tried so far that costs no more than the price, as every weaker one does; None where not even
+    the weakest is shown to.
 
     UserError where it is not known what costs are counted from, or where none is known to hold and what the weakest
     costs is not known: then none can be chosen.
     """
     tuning, price = _rule(view, method)
     _refuse_without_yardstick(view, method)
-    tried = {one.value: one for one in tried_strengths(view, method)[1]}
-    best = next((value for value in reversed(tuning.tried) if holds(tried[value], price)), None)
+    best = strongest_kept(tried_strengths(view, method)[1], price)
+    if best is not None:
+        return best.value
     weakest = tuning.tried[0]
-    if best is None and (why := next(_failures(view, method, weakest), None)) is not None:
+    if (why := next(_failures(view, method, weakest), None)) is not None:
         raise UserError(
             f"the strength of '{method}' cannot be chosen: jobs failed at its weakest, {tuning.strength.parameter} = "
             f"{weakest:g} ({why}), and no other is known to keep the price; {_THEN}"
         )
-    return best
+    return None
 
 
-def holds(tried: TriedStrength, price: float) -> bool:
-    """Whether a strength costs no more than the price, by the upper end of what its models show."""
-    return tried.bound is not None and tried.bound <= price + 1e-12
+NO_CHANGE = 0.001
+"""Of utility: what changes an untreated model by less hardly does anything, whatever the price is."""
 
 
-NO_CHANGE, RUINED = 0.1, 10.0
-"""Multiples of the price: a smaller change of utility counts as none, a larger possible loss as ruin."""
+def worth_playing(view: GameView, method: str) -> list[tuple[Value, Value]]:
+    """The ranges of a strength that a frontier should show, (weakest, strongest) of each, by what the tried values cost
+    shadow models: all that may not ruin them, without the first ones that hardly change an untreated model.
 
-
-def worth_playing(view: GameView, method: str) -> tuple[Value, Value]:
-    """The weakest and the strongest value that a frontier should show, by what the tried ones cost shadow models.
-
-    From the last that hardly changes the utility of an untreated model to the last before one that may ruin it.
+    Between two ranges lie values that ruin models. Where all but one do, that one and the next stronger one; where all
+    do, both ends: a point alone would be no curve.
     """
     tuning, price = _rule(view, method)
-    untreated = _utilities(view, method, UNTREATED)
-    first = last = tuning.tried[0]
-    for tried in tried_strengths(view, method)[1]:
-        own = _utilities(view, method, tried.value)
-        if own is None or untreated is None or tried.bound is None or tried.bound > RUINED * price:
-            break
-        last = tried.value
-        if fmean(abs(a - b) for a, b in zip(own, untreated, strict=True)) <= NO_CHANGE * price:
-            first = tried.value
-    if first == last:  # a point is no curve
-        first = tuning.tried[max(0, tuning.tried.index(last) - 1)]
-    return first, last
+    _, tried = tried_strengths(view, method)
+    ranges = [
+        [one.value for one in run] for ruined, run in groupby(tried, lambda one: is_ruined(one, price)) if not ruined
+    ]
+    if not ranges:
+        return [(end, end) for end in dict.fromkeys((tuning.tried[0], tuning.tried[-1]))]
+    first, values = 0, ranges[0]
+    while first + 1 < len(values) and _hardly_changes(view, method, values[first + 1]):
+        first += 1
+    ranges[0] = values[min(first, max(0, len(values) - 2)) :]
+    if len(ranges) == 1 and len(ranges[0]) == 1:
+        beyond = tuning.tried.index(ranges[0][0]) + 1
+        ranges += [[value] for value in tuning.tried[beyond : beyond + 1]]
+    return [(values[0], values[-1]) for values in ranges]
+
+
+def _hardly_changes(view: GameView, method: str, value: Value) -> bool:
+    own, untreated = _utilities(view, method, value), _utilities(view, method, UNTREATED)
+    if own is None or untreated is None:
+        return False
+    return fmean(abs(a - b) for a, b in zip(own, untreated, strict=True)) <= NO_CHANGE
 
 
 def tuning_result(view: GameView, method: str) -> TuningResult | None:
@@ -100,7 +122,7 @@ def tried_strengths(view: GameView, method: str) -> tuple[str, list[TriedStrengt
     for value in tuning.tried:
         own = _utilities(view, method, value)
         if own is None or not yardsticks:  # a model diverged or is missing
-            tried.append(TriedStrength(value, None, None))
+            tried.append(TriedStrength(value, None, None, own is None and _diverged(view, method, value)))
         else:
             tried.append(TriedStrength(value, *loss_and_bound(yardsticks, own, view.game.level)))
     return next(iter(yardsticks), RETRAINED), tried
@@ -113,10 +135,9 @@ def loss_and_bound(
     of them in truth: the smallest of their one-sided bounds, each Student's at this level)."""
     means, bounds = [], []
     for usual in yardsticks.values():
-        lost = [more - less for more, less in zip(usual, own, strict=True)]
-        reach = float(stdtrit(len(lost) - 1, level)) * stdev(lost) / math.sqrt(len(lost))
-        means.append(fmean(lost))
-        bounds.append(fmean(lost) + reach)
+        mean, reach = loss_and_reach([more - less for more, less in zip(usual, own, strict=True)], level)
+        means.append(mean)
+        bounds.append(mean + reach)
     return means[0], min(bounds)
 
 
@@ -163,25 +184,60 @@ def strengths_left_out(view: GameView) -> list[str]:
 
 
 def strength_doubts(view: GameView) -> list[str]:
-    """Of strengths that were chosen: what looks as if the parameter did nothing, or worked the other way round."""
+    """Of strengths that were chosen: what looks as if the parameter did nothing, ruined everything or worked the other
+    way round; and what a reader would not see by the value chosen."""
     said = []
     for name in view.game.methods:
         found = tuning_result(view, name)
-        if found is None:
-            continue
-        known = [(one.value, one.loss) for one in found.tried if one.loss is not None]
-        ends = f"{found.parameter} = {found.tried[0].value:g} to {found.tried[-1].value:g}"
-        if len(known) > 1 and len({round(loss, 9) for _, loss in known}) == 1:
-            said.append(
+        if found is not None:
+            said += _range_doubts(view, name, found) or _choice_doubts(name, found)
+    return said
+
+
+def _range_doubts(view: GameView, name: str, found: TuningResult) -> list[str]:
+    """At most one sentence."""
+    tried, price = found.tried, found.price
+    known = [(one.value, one.loss) for one in tried if one.loss is not None]
+    ends = f"{found.parameter} = {tried[0].value:g} to {tried[-1].value:g}"
+    if all(one.diverged or (one.loss is not None and one.loss > RUINED * price) for one in tried):
+        what = f"cost at least {points(min(loss for _, loss in known))}" if known else "gave no numbers"
+        also = " or gave no numbers" if known and len(known) < len(tried) else ""
+        return [
+            f"{name}: every value of its strength ({ends}) ruined its shadow models, which {what}{also}: its range "
+            "should begin with weaker values."
+        ]
+    if 1 < len(known) == len(tried) and len({round(loss, 9) for _, loss in known}) == 1:
+        if all(_utilities(view, name, one.value) == _utilities(view, name, UNTREATED) for one in tried):
+            return [
                 f"{name}: no value of its strength ({ends}) changed what its models cost: either the parameter has no "
                 "effect, or its range is too weak to forget anything."
-            )
-        elif len(known) == len(found.tried) and known[0][1] > found.price >= known[-1][1] + found.price / 2:
-            said.append(
-                f"{name}: the weakest value of its strength ({known[0][0]:g}) costs {100 * known[0][1]:.1f} points and "
-                f"the strongest ({known[-1][0]:g}) {100 * known[-1][1]:.1f}: the range stands the wrong way round, its "
-                "first end should be the weaker one."
-            )
+            ]
+        return [
+            f"{name}: every value of its strength ({ends}) changed its models alike, which cost "
+            f"{points(known[0][1])}: the parameter seems to have no effect."
+        ]
+    if len(known) == len(tried) and known[0][1] > price >= known[-1][1] + price / 2:
+        return [
+            f"{name}: the weakest value of its strength ({known[0][0]:g}) costs {points(known[0][1])} and "
+            f"the strongest ({known[-1][0]:g}) {100 * known[-1][1]:.1f}: the range stands the wrong way round, its "
+            "first end should be the weaker one."
+        ]
+    return []
+
+
+def _choice_doubts(name: str, found: TuningResult) -> list[str]:
+    said = []
+    if (again := kept_again(found)) is not None:
+        said.append(
+            f"{name}: {found.parameter} = {again.value:g} keeps the price as well, but weaker values cost more or gave "
+            "no numbers. It was not taken: a strength is the strongest up to which every value keeps the price. To "
+            "play it, name it in the run file."
+        )
+    if found.holds and is_cliff(found.tried, found.chosen):
+        said.append(
+            f"{name}: at the value next to its strength ({found.parameter} = {found.chosen:g}, the weakest that was "
+            "tried) a model gave no numbers: models of the game may do so at this one."
+        )
     return said
 
 
@@ -213,6 +269,11 @@ def _failures(view: GameView, method: str, value: Value | str) -> Iterator[str]:
             makers = [key, *jobs[key].inputs.values()]
             makers += [read for maker in makers[1:] for read in jobs[maker].inputs.values()]
             yield next((failed[maker] for maker in makers if maker in failed), "not done")
+
+
+def _diverged(view: GameView, method: str, value: Value) -> bool:
+    """Whether every model was made, and one of them gave no numbers."""
+    return all(view.run.has(key) for key in _keys(view, method, value))
 
 
 def _keys(view: GameView, method: str, value: Value | str) -> list[str]:

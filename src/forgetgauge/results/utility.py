@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from statistics import fmean, median, stdev
+from statistics import median, stdev
 
-from scipy.special import stdtrit
-
+from forgetgauge.results.price import loss_and_reach
 from forgetgauge.results.record import GameResult, MethodResult, role_of
 from forgetgauge.wording import listed, plain
 
@@ -48,22 +47,45 @@ def lost_accuracy(game: GameResult) -> dict[str, float]:
 
 
 def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
-    """How far a method is below the lower of Retrain and None: Student's interval over pairs at the game's level.
+    """How far a method is below the lower of Retrain and None at least, and at most; None where it is not known.
 
-    Where results do not have it by pair, give or take three standard errors; None where it is not known.
+    Each end is a bound by itself: Student's, one-sided, over pairs at the game's level, as the price of a strength is
+    judged by. A method is below the lower of the two by no more than it is below either, so it is the smaller of two
+    upper bounds; and by more than so much only if it is by that below both, so it is the smaller of two lower ones.
+    Where results do not have it by pair: give or take three standard errors, and nothing beside itself.
     """
-    lost, error = _lost(game)
-    if method not in lost:
-        return None
-    usual = min(_references(game), key=lambda name: (unseen_accuracy(game.methods[name]) or ("", 0.0))[1])
     part = unseen_part(game.methods[method].utility_by_pair)
-    own, theirs = (game.methods[name].utility_by_pair.get(part or "", []) for name in (method, usual))
-    if len(own) == len(theirs) >= 2:
-        by_pair = [less - more for less, more in zip(theirs, own, strict=True)]
-        wide = float(stdtrit(len(by_pair) - 1, (1 + game.spec.get("level", 0.95)) / 2))
-        reach = wide * stdev(by_pair) / math.sqrt(len(by_pair))
-        return fmean(by_pair) - reach, fmean(by_pair) + reach
-    return (lost[method] - 3 * error, lost[method] + 3 * error) if math.isfinite(error) else None
+    own = game.methods[method].utility_by_pair.get(part or "", [])
+    ends = []
+    for usual in _references(game):
+        theirs = game.methods[usual].utility_by_pair.get(part or "", [])
+        if len(own) == len(theirs) >= 2:
+            lost = [more - less for more, less in zip(theirs, own, strict=True)]
+            mean, reach = loss_and_reach(lost, game.spec.get("level", 0.95))
+        elif (known := _beside(game, method, usual)) is not None:
+            mean, reach = known
+        else:
+            continue
+        ends.append((mean - reach, mean + reach))
+    return (min(low for low, _ in ends), min(high for _, high in ends)) if ends else None
+
+
+def _beside(game: GameResult, method: str, usual: str) -> tuple[float, float] | None:
+    """(how far a method is below a reference, three standard errors of that), where pairs are not known."""
+    own, theirs = (unseen_accuracy(game.methods[name]) for name in (method, usual))
+    _, error = _lost(game)
+    if own is None or theirs is None:
+        return None
+    if method == usual:
+        return 0.0, 0.0
+    return (theirs[1] - own[1], 3 * error) if math.isfinite(error) else None
+
+
+def utility_below(game: GameResult, method: str) -> dict[str, float]:
+    """`retrain` or `none` -> how far a method is below it on points that no model saw."""
+    own = unseen_accuracy(game.methods[method])
+    usual = {role_of(game, name): unseen_accuracy(game.methods[name]) for name in _references(game)}
+    return {} if own is None else {role: found[1] - own[1] for role, found in usual.items() if found is not None}
 
 
 def _lost(game: GameResult) -> tuple[dict[str, float], float]:

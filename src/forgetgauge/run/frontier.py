@@ -17,12 +17,13 @@ from forgetgauge.plan.strength import AUTO, PUBLISHED, Published, Strength, Vari
 from forgetgauge.run.assignments import Resolved
 from forgetgauge.run.choices import strength_of
 from forgetgauge.run.resolve import resolve
+from forgetgauge.run.stages import AT
 
 FOLDER = "frontier"
 """Inside a run folder."""
 ENDS = ("retrain", "none")
 """What forgets everything and what forgets nothing: the ends of the map."""
-AT_PRICE = "@price"
+AT_PRICE = f"{AT}price"
 """After the name of a method that the run file gives a strength: the one that would be chosen by price."""
 Table = dict[str, Any]
 
@@ -41,6 +42,7 @@ def resolve_frontier(raw: Mapping[str, Any], source: str, methods: Sequence[str]
         resolve(raw, source)
         raise UserError(f"{source}: a frontier is of one game, not of a sweep; leave [sweep] out")
     wanted = _wanted(unlearners, methods)
+    _refuse_names_of_points(wanted, source)
     by_price = _by_price(wanted, published=_preset(raw) == PUBLISHED)
     if not by_price and not any("strength" in how for how in wanted.values()):
         raise UserError(f"{source}: none of its methods has a strength; state one: strength = {{ lr = [1e-5, 0.1] }}")
@@ -81,6 +83,17 @@ def _wanted(unlearners: Mapping[str, Table], methods: Sequence[str]) -> dict[str
         for name, how in unlearners.items()
         if not methods or name in methods or how.get("method", name) in ENDS
     }
+
+
+def _refuse_names_of_points(unlearners: Mapping[str, Table], source: str) -> None:
+    """A method and a point of another's curve would be one."""
+    for name in unlearners:
+        of, at, _ = name.rpartition(AT)
+        if at and of in unlearners:
+            raise UserError(
+                f"{source}: unlearners.{name}: in a frontier such names are those of '{of}' at its strengths; call it "
+                f"otherwise, such as '{name.replace(AT, '-')}'"
+            )
 
 
 def _by_price(unlearners: Mapping[str, Table], *, published: bool) -> dict[str, Table]:

@@ -9,11 +9,14 @@ from dataclasses import replace
 
 from forgetgauge.plan.game import Game, Method
 from forgetgauge.plan.graph import Graph
-from forgetgauge.plan.strength import Variant, between
+from forgetgauge.plan.strength import Variant, between_each
 from forgetgauge.results.assembly import pairs_wanted
-from forgetgauge.results.tuning import best_strength, worth_playing
+from forgetgauge.results.tuning import next_tuning, worth_playing
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.runfolder import RunFolder
+
+AT = "@"
+"""Between the name of a method and a strength that it is played at."""
 
 
 def is_open(game: Game) -> bool:
@@ -29,14 +32,13 @@ def next_game(graph: Graph, folder: RunFolder) -> Game:
         methods = dict(game.methods)
         for name, method in game.methods.items():
             if method.tuning is not None and not method.is_settled:
-                methods[name] = method.tuned(method.tuning.after(best_strength(view, name)))
+                methods[name] = method.tuned(next_tuning(view, name))
         return replace(game, methods=methods)
     if _before_frontier(game):
         view = GameView(graph, RunView(folder))
         points = (game.frontier or {})["points"]
         further = {name: one for method in game.methods for name, one in _variants(view, method, points)}
-        methods = {**further, **game.methods}  # what the run file calls by such a name goes first
-        return replace(game, methods=methods, frontier={"points": points, "planned": 1})
+        return replace(game, methods={**further, **game.methods}, frontier={"points": points, "planned": 1})
     if _in_pilot(game):
         until = {**(game.until or {}), "pilot_pairs": game.pairs}
         return replace(game, pairs=pairs_wanted(graph, folder), until=until)
@@ -49,11 +51,10 @@ def _variants(view: GameView, name: str, n_points: int) -> Iterator[tuple[str, M
     if method.tuning is None:
         return
     of, parameter = method.variant.method if method.variant else name, method.tuning.strength.parameter
-    first, last = worth_playing(view, name)
-    for value in between(first, last, n_points):
+    for value in between_each(worth_playing(view, name), n_points):
         if value != method.tuning.chosen:
             variant = Variant(of, parameter, value)
-            yield f"{of}@{value:g}", replace(method, unlearner=method.at(value), tuning=None, variant=variant)
+            yield f"{of}{AT}{value:.12g}", replace(method, unlearner=method.at(value), tuning=None, variant=variant)
 
 
 def _in_pilot(game: Game) -> bool:

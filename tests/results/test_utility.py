@@ -89,6 +89,19 @@ def test_a_method_that_knows_the_unseen_points_is_told_of_and_one_that_learnt_mo
     assert any("leaks by 44.0 points" in line for line in reservations(found))
 
 
+def test_without_a_test_set_a_method_is_no_more_suspected_for_training_further_than_short_references():
+    short = {"retrain": {"unseen": 0.62, "retain": 0.66}, "none": {"unseen": 0.63, "retain": 0.67}}
+    found = measured(
+        **short,
+        trained_further={"unseen": 0.83, "retain": 0.90},
+        leaks={"unseen": 0.95, "retain": 0.70},
+        fitted_less={"unseen": 0.70, "retain": 0.60},
+    )
+    found = replace(found, spec=LARGE)
+    assert has_seen_unseen(found) == pytest.approx({"leaks": 0.32})
+    assert lost_retained(found) == {}  # better on T and worse on R is no damage
+
+
 def test_what_is_lost_on_the_points_that_stay_is_told_where_unseen_points_do_not_show_it():
     """Of labels that nobody can predict, accuracy on unseen points is that of the commonest class, damage or not."""
     references = {"retrain": {"unseen": 0.92, "retain": 1.0}, "none": {"unseen": 0.92, "retain": 1.0}}

@@ -125,27 +125,31 @@ KEPT = 0.02
 def has_seen_unseen(game: GameResult) -> dict[str, float]:
     """Tested method -> by how much it is more accurate on T than both references, where that is too much to be chance.
 
-    Where there is a test set, T must stand out against it too: a model that was trained further is better on both.
+    T must stand out against the test set too, or against R where there is none: a model that was trained further than
+    short references is better on both. One that lost on R was fitted less, as by stopping early where labels are wrong.
     """
-    gained = _above(game, "unseen")
+    gained, kept = _above(game, "unseen"), _above(game, "retain", lower=True)
     error = 5 * _error_on(game, "unseen")
-    beside = _above(game, "test")
+    beside = _above(game, "retain") | _above(game, "test")
     return {
         name: gain
         for name, gain in gained.items()
-        if min(gain, gain - beside.get(name, 0.0)) > max(LEARNT, error) and role_of(game, name) == "tested"
+        if min(gain, gain - beside.get(name, 0.0)) > max(LEARNT, error)
+        and kept.get(name, 0.0) >= -KEPT
+        and role_of(game, name) == "tested"
     }
 
 
 def lost_retained(game: GameResult) -> dict[str, float]:
     """Tested method -> how far it is below both references on R, if by over two points and three standard errors, and
-    it is not known to be damaged by its accuracy elsewhere."""
+    it is not known to be damaged by its accuracy elsewhere, nor more accurate than they on T."""
     lost = {name: -gain for name, gain in _above(game, "retain", lower=True).items()}
     known, least = lost_accuracy(game), max(KEPT, 3 * _error_on(game, "retain"))
+    better, surely = _above(game, "unseen"), 3 * _error_on(game, "unseen")
     return {
         name: loss
         for name, loss in lost.items()
-        if loss > least and name not in known and role_of(game, name) == "tested"
+        if loss > least and name not in known and not better.get(name, 0.0) > surely and role_of(game, name) == "tested"
     }
 
 

@@ -503,7 +503,7 @@ def test_features_are_seldom_said_to_tell_nothing_where_they_tell_a_little_and_s
     """Noise is taken to tell something in about one game in seven; a correlation of 0.45 is shown in most."""
     rng, shown = np.random.default_rng(0), {0.0: 0, 0.5: 0}
     for told in shown:
-        for _ in range(60):
+        for _ in range(20):
             hard, half = rng.normal(size=120), rng.random(120) < 0.5
             columns = rng.normal(size=(120, 3))
             columns[:, 0] += told * hard
@@ -511,5 +511,5 @@ def test_features_are_seldom_said_to_tell_nothing_where_they_tell_a_little_and_s
                 correlation_floor(_predicted(columns, hard, half, forest), hard, 0.025) for forest in (False, True)
             ]
             shown[told] += max(floors) > 0
-    assert shown[0.0] <= 16
-    assert shown[0.5] >= 45
+    assert shown[0.0] <= 6
+    assert shown[0.5] >= 15

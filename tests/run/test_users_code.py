@@ -23,6 +23,7 @@ from forgetgauge.run.surroundings import settings_kept
 from tests.own_code import TINY
 
 
+@pytest.mark.filterwarnings("ignore:.*unless that is only a record")
 def test_nothing_public_of_what_an_unlearner_is_given_holds_another_point():
     seen = {}
 

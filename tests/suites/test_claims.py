@@ -32,7 +32,7 @@ from forgetgauge.suites.tables import suite
 from forgetgauge.wording import bracket
 from tests.suites.conftest import method, metric, result_of
 
-EARLY = "strengths by price (an earlier rule, decision 0041)"
+EARLY = "strengths by price (an earlier rule, decision 0043)"
 TUNED = TuningResult("lr", 0.1, 0.01, True, "untreated", 4, [])
 SIX = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
 UP = dict(zip(SIX, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7), strict=True))

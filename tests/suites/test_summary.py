@@ -134,7 +134,7 @@ def test_what_a_point_of_accuracy_buys_is_said_of_each_column_with_intervals_and
         "from the less accurate of Retrain and None, on CIFAR-10: at α = 0.1 the best of them, SSD, which cost the "
         "models of the game 1.8 points, is above None’s Q of 0.400 by +0.250 [−0.030, +0.400], and Retrain, 10.0 "
         "points less accurate, by 0.500. The others are in Table 2, paper scale, strengths by "
-        "price (an earlier rule, decision 0041)."
+        "price (an earlier rule, decision 0043)."
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.results.record import ComparisonResult
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite
@@ -28,7 +29,7 @@ def played(
     tuned: bool = True,
     scale: str = "paper",
     only: int = 9,
-    rule: int = 2,
+    rule: int = PRICE_RULE,
 ) -> Stored:
     """A table with games: Q by method, strengths by price; of each column, who is not above None and who is ruined."""
     made = suite(table, scale)
@@ -155,7 +156,7 @@ def test_from_says_which_strengths_and_by_which_rule():
         f"{name}, strengths by price, η"
     )
     early = ranking_claim("", "", "table1", played("table1", UP, UP, UP, UP, rule=1))
-    assert early.source.startswith(f"{name}, strengths by price (an earlier rule, decision 0041), η")
+    assert early.source.startswith(f"{name}, strengths by price (an earlier rule, decision 0043), η")
     assert ranking_claim("", "", "table1", played("table1", UP, UP, UP, UP, tuned=False)).source.startswith(
         f"{name}, one strength for all columns, η"
     )

@@ -138,7 +138,7 @@ class Findings:
         return [one for one in self.every(name) if scales.index(one.comparison.scale) > least]
 
 
-EARLIER = " (an earlier rule, decision 0041)"
+EARLIER = " (an earlier rule, decision 0043)"
 """Of strengths that were chosen by a rule that has been changed since."""
 OTHER_MODELS = "our models memorise less or more than the paper’s"
 """Why a column of Tables 3 to 5 counts for no claim."""

@@ -138,3 +138,13 @@ def test_a_small_p_is_never_shown_smaller_than_it_is(log10_p):
         return
     shown = math.log10(int(digit)) + int(exponent)
     assert log10_p - 1e-6 <= shown <= log10_p + math.log10(2) + 1e-6
+
+
+def test_several_models_of_one_file_are_each_tested_alone_and_that_is_said(tmp_path):
+    """One of forty models that know nothing is called visible: p allows for the choice among its own tests alone."""
+    found = evidence({"before": SEEN, **{f"m{one}": CLEAN for one in range(40)}})
+    line = "Of 40 that know nothing of F, 2 would be called still visible by chance on average"
+    assert line in render_evidence(found)
+    assert line in render_evidence_page(found)
+    assert "tested by itself" not in render_evidence(evidence({"before": SEEN, "after": CLEAN}))
+    assert "tested by itself" not in render_evidence(evidence())

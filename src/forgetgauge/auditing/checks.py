@@ -25,11 +25,10 @@ from forgetgauge.game.direction import rarer_than
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
 from forgetgauge.game.one_model import log_hypergeometric
 from forgetgauge.results.doubts import FALSE_ALARM
+from forgetgauge.results.record import reference_named
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.wording import listed
 
-BLIND = "retrain"
-"""The method of this name is taken to know nothing of F, as in a run."""
 FINE = 0.5
 """Outputs are a fingerprint of a model where at least this share of its points has outputs of its own."""
 BY_CHANCE = 0.02
@@ -53,22 +52,27 @@ PER_CLASS = 30
 def refuse_copied_sides(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> None:
     """One model's outputs on both sides of a pair, unless the file says that Retrain's are shared."""
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         for played in its:
             sides = [[_outputs(file, rows) for rows in side] for side in played.rows]
             if any(_fine(one) and _same(one, other) for one in sides[0] for other in sides[1]):
                 hint = (
                     "; where one retrained model serves both sides, say so with share_retrain = true"
-                    if method == BLIND
-                    else f"; share_retrain is said of the method called '{BLIND}': call it so, if this is Retrain"
-                    if file.share_retrain and BLIND not in rounds
+                    if reference_named(method) == "retrain"
+                    else "; share_retrain is said of the method called 'retrain': call it so, if this is Retrain"
+                    if file.share_retrain and not any(_is_shared(file, name) for name in rounds)
                     else "; a split and its swap need a model each"
                 )
                 raise UserError(
                     f"{file.source}: {method}, pair {played.pair}: the outputs of side 1 are a copy of those of side 0"
                     f"{hint}"
                 )
+
+
+def _is_shared(file: AuditFile, method: str) -> bool:
+    """Whether one retrained model stands on both sides, as the file says; Retrain is known by its name."""
+    return file.share_retrain and reference_named(method) == "retrain"
 
 
 def file_warnings(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
@@ -163,7 +167,7 @@ def _sides_that_agree(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
     """Coarse outputs, such as decisions, may agree by chance on some pairs; that they do on all is said."""
     found = []
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         sides = [[np.stack([_outputs(file, rows) for rows in side]) for side in played.rows] for played in its]
         agree = all(np.array_equal(first, second) for first, second in sides)
@@ -180,7 +184,7 @@ def _sides_of_one_model(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) 
     """Fine outputs that agree up to rounding, on all points or nearly all: one model evaluated twice, it seems."""
     found = []
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         pairs = []
         for played in its:
@@ -203,7 +207,7 @@ def _copies_of_points(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
     if outputs.logits is None and not outputs.scores:
         return []
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         for played in its:
             points, labels = outputs.point[played.rows[0, 0]], outputs.label[played.rows[0, 0]]

@@ -38,6 +38,7 @@ from forgetgauge.results.doubts import MarginEvidence, doubts
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
+from forgetgauge.results.verdict import reservations
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
@@ -75,7 +76,7 @@ def audit_file(
         _SwapPairAudit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result()
     )
     tell("done")
-    for line in result.games[0].warnings:
+    for line in reservations(result.games[0]):
         warnings.warn(line, DoubtfulResult, stacklevel=3)
     if out is not None:
         keep_audit(result, Path(out))

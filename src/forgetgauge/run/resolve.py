@@ -417,6 +417,8 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
+    import torch
+
     from forgetgauge.learn.own import refuse_incomplete
     from forgetgauge.run.model_jobs import mould
 
@@ -431,7 +433,14 @@ def _model_bytes(learner: Named, dataset: Dataset) -> int:
         if learner.name in plugins.learners.entries:
             raise
         raise UserError(f"learner '{name}': {placed_line_of(error)}") from error
-    return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
+    state = model.state_dict()
+    for place, value in state.items():
+        if not isinstance(value, torch.Tensor):  # get_extra_state may return anything
+            raise UserError(
+                f"learner '{name}': of its models '{place}' is no tensor but a {type(value).__name__}, and of a model "
+                "only tensors are kept: make it buffers"
+            )
+    return sum(tensor.numel() * tensor.element_size() for tensor in state.values())
 
 
 def environment() -> dict[str, str]:

@@ -136,7 +136,8 @@ class MethodResult(Record):
 
     quality: float | None
     """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
-    optimistic about the maximum; None where no pair was completed, or no adversary decided anything."""
+    optimistic about the maximum; where that lies beside `interval`, the nearer end of it. None where no pair was
+    completed, or no adversary decided anything."""
     quality_plugin: float | None
     """The paper's 1 − max over adversaries of |advantage|: chosen and scored on the same pairs, biased low."""
     chosen_on: str | None

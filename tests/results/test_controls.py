@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import warnings
 from dataclasses import replace
@@ -27,6 +28,7 @@ from forgetgauge.results.verdict import (
     no_controls,
     reservations,
 )
+from forgetgauge.run.scheduler import Ending
 from tests.report.test_html import NO_PAIR, game, method, result
 from tests.test_audit_doubts import generalising, scored
 
@@ -215,3 +217,14 @@ def test_results_side_by_side_name_those_whose_numbers_are_doubtful():
     assert [line for line in found.remarks if "warning" in line] == [
         "leaks: 1 warning about its numbers: see its own table"
     ]
+
+
+def test_the_frontier_tells_what_speaks_against_its_result(tmp_path, call, monkeypatch):
+    module = importlib.import_module("forgetgauge.cli.frontier")  # the package has the command by this name
+    found = result(run(LEAKS))
+    monkeypatch.setattr(module, "play_shown", lambda *_, **__: (Ending(0, 0, {}, False), found))
+    code, out, _ = call("frontier", "--out", tmp_path)
+    assert code == 0
+    assert all(f"warning: {line}" in out for line in reservations(found.games[0]))
+    err = call("frontier", "--out", tmp_path, "--format", "csv")[2]
+    assert all(line in err for line in reservations(found.games[0]))

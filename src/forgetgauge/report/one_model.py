@@ -19,6 +19,7 @@ from forgetgauge.results.one_model import (
     unstated,
     warnings_on,
 )
+from forgetgauge.results.record import nearly_reference
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, counted, listed, plain, signed
 
@@ -65,9 +66,11 @@ def no_control(found: OneModelResult) -> str:
     was seen shows it."""
     if any(is_from_before(name) or model.verdict == STILL_VISIBLE for name, model in found.models.items()):
         return ""
+    near = [name for name in found.models if nearly_reference(name) == "none"]
+    meant = f" {listed(near)}: judged as a model of its own; if it is that one, call it before." if near else ""
     return (
         "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
-        "tell a model that remembers the points."
+        f"tell a model that remembers the points.{meant}"
     )
 
 

@@ -12,6 +12,7 @@ from forgetgauge.auditing.formats import read_csv, read_npz, write_csv, write_np
 from forgetgauge.errors import UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
+from forgetgauge.results.verdict import reservations
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -133,7 +134,7 @@ def test_shadow_outputs_on_another_scale_are_warned_of(tmp_path, scale):
     assert scaled.methods["model"].quality > honest.methods["model"].quality + 0.05
     assert scaled.methods["model"].by_adversary["correctness"].advantage > 0.1
     text = warned(scaled)
-    assert "thresholds fitted on the shadow models miss it" in text
+    assert "thresholds fitted on the shadow models miss" in text
     assert "are their outputs on the same scale?" in text
 
 
@@ -261,7 +262,7 @@ def test_a_threshold_that_lies_elsewhere_is_said_where_the_score_tells_the_sets_
     raw = scored()
     raw["score"] = raw["score"] - 6  # the models judged are not like the shadow models
     raw["score"][0] = 10
-    assert "thresholds fitted on the shadow models miss it" in warned(audited(raw, tmp_path))
+    assert "thresholds fitted on the shadow models miss" in warned(audited(raw, tmp_path))
 
 
 def test_decisions_that_point_the_wrong_way_are_said(tmp_path):
@@ -617,7 +618,71 @@ def test_what_is_no_npz_file_is_refused_without_advice_to_load_a_pickle(tmp_path
 
 
 def test_a_shared_retrain_under_another_name_is_told_its_name(tmp_path):
-    raw = evaluated_twice(scored(methods=("Retrain",)), "score", 0.0) | {"share_retrain": np.array(True)}
+    raw = evaluated_twice(scored(methods=("gold",)), "score", 0.0) | {"share_retrain": np.array(True)}
     assert "share_retrain is said of the method called 'retrain'" in refusal(raw, tmp_path)
-    right = raw | {"method": np.char.lower(raw["method"])}
-    assert audited(right, tmp_path).methods["retrain"].quality == 1
+    for name in ("retrain", "Retrain", "retrained"):
+        right = raw | {"method": np.full(len(raw["method"]), name)}
+        assert audited(right, tmp_path).methods[name].quality == 1
+
+
+def as_losses(raw, scale=1.0, shift=0.0) -> dict[str, np.ndarray]:
+    """Losses in the place of logits, those of the models under test on another scale."""
+    found = dict(raw)
+    for prefix in ("", "shadow_"):
+        logits, label = found.pop(f"{prefix}logits"), raw[f"{prefix}label"]
+        found[f"{prefix}loss"] = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(label)), label]
+    return found | {"loss": scale * found["loss"] + shift}
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.3, 0.0), (1.0, 0.2), (8.0, 0.0)])
+def test_losses_on_another_scale_are_warned_of_though_the_threshold_finds_a_part(tmp_path, scale, shift):
+    honest, other = (audited(as_losses(generalising(), *how), tmp_path) for how in ((1.0, 0.0), (scale, shift)))
+    assert honest.games[0].warnings == []
+    assert honest.methods["model"].quality + 0.05 < other.methods["model"].quality < 0.95
+    assert "are their outputs on the same scale?" in warned(other)
+
+
+def mixed_up(raw, share, methods=None) -> dict[str, np.ndarray]:
+    """A share of the rows of each model in another order."""
+    rng, rows = np.random.default_rng(3), np.arange(len(raw["side"]))
+    for key in dict.fromkeys(zip(raw["method"], raw["pair"], raw["side"], strict=True)):
+        if methods is None or key[0] in methods:
+            its = np.flatnonzero((raw["method"] == key[0]) & (raw["pair"] == key[1]) & (raw["side"] == key[2]))
+            its = rng.permutation(its)[: round(share * len(its))]
+            rows[np.sort(its)] = its
+    return raw | {"logits": raw["logits"][rows]}
+
+
+def test_rows_of_which_a_part_is_mixed_up_are_warned_of(tmp_path):
+    """Unseen points are classified better than by chance, but far worse than shadow models classify theirs."""
+    text = warned(audited(mixed_up(generalising(), 0.7), tmp_path))
+    assert "do all outputs belong to the points beside them?" in text
+    assert "% of those that shadow models never saw" in text
+    assert "no better than by chance" not in text
+
+
+def test_rows_of_one_side_that_are_mixed_up_are_warned_of(tmp_path):
+    raw = generalising()
+    rows = np.where(raw["side"] == 1, np.arange(len(raw["side"])), 0)
+    mixed = mixed_up(raw, 0.9)["logits"]
+    one_side = np.where(rows[:, None] > 0, mixed, raw["logits"])
+    assert "do all outputs belong" in warned(audited(raw | {"logits": one_side}, tmp_path))
+
+
+def test_a_method_beside_a_sound_reference_lost_accuracy_and_is_told_of_as_damaged(tmp_path):
+    raw = generalising(methods=("retrain", "x"))
+    both = mixed_up(raw, 0.8)
+    text = warned(audited(both, tmp_path))
+    assert "retrain: of the unseen points" in text
+    assert "x: of the unseen points" in text
+    alone = audited(mixed_up(raw, 0.8, {"x"}), tmp_path)
+    assert "do all outputs belong" not in warned(alone)
+    assert any(line.startswith("Less accurate than Retrain: x by") for line in reservations(alone.games[0]))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_models_like_the_shadow_models_are_not_warned_of(tmp_path, seed):
+    """`benchmarks/audit_alarms.py` has thousands."""
+    raw = generalising(seed=seed)
+    assert audited(raw, tmp_path).games[0].warnings == []
+    assert audited(as_losses(raw), tmp_path).games[0].warnings == []

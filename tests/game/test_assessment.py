@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.assessment import assess_all
 from forgetgauge.game.bounds import least_epsilon
-from forgetgauge.game.intervals import advantage_floor, bounded_interval, signed_interval
+from forgetgauge.game.intervals import Interval, advantage_floor, bounded_interval, signed_interval
 from forgetgauge.game.one_model import log_p_of_most_visible
 from forgetgauge.game.permutation import noise_floors
 from forgetgauge.game.quality import bounded_quality_interval, cross_fit, supremum_interval
@@ -22,7 +24,13 @@ def test_an_assessment_only_puts_the_pieces_together(n_pairs):
     assert result.quality_plugin == pytest.approx(1 - np.abs(result.advantage).max())
     fitted = cross_fit(outcomes)
     assert result.basis == fitted.basis
-    assert result.quality == 1 - np.clip(fitted.advantage, 0, 1)
+    assert result.estimate == 1 - fitted.advantage
+    low, high = result.quality_interval.low, result.quality_interval.high
+    assert result.quality == np.clip(1 - fitted.advantage, low, high)
+    wide = replace(result, quality_interval=Interval(0.0, 1.0, 0.9, "over pairs"))
+    assert wide.quality == 1 - np.clip(fitted.advantage, 0, 1)
+    beside = replace(result, quality_interval=Interval(0.1, 0.2, 0.9, "over pairs"))
+    assert beside.quality == np.clip(result.estimate, 0.1, 0.2)
     floor = 0.0 if n_pairs < 5 else float(advantage_floor(result.by_pair, 0.95))
     assert result.advantage_floor == pytest.approx(floor)
     assert (result.model_log_p, result.n_models) == log_p_of_most_visible(outcomes)
@@ -98,3 +106,23 @@ def test_five_pairs_are_enough_for_a_floor_and_four_are_not():
     outcomes = outcomes_of(np.full((5, 1), 0.95), 3)
     assert assess(outcomes, np.random.default_rng(0), level=0.5).advantage_floor > 0
     assert assess(outcomes[:4], np.random.default_rng(0), level=0.5).advantage_floor == 0
+
+
+@pytest.mark.parametrize("interval", ["student", "bounded"])
+def test_q_lies_in_its_own_interval_in_every_game(interval):
+    """The estimate, which is chosen on some pairs and scored on others, lies beside it in a few of a hundred."""
+    rng, beside = np.random.default_rng(6), 0
+    for _ in range(150):
+        outcomes = [coin_flips(rng, 20, 9) for _ in range(5)]
+        found = assess(outcomes, rng, n_relabellings=20, interval=interval)
+        low, high = found.quality_interval.low, found.quality_interval.high
+        assert low <= found.quality <= high
+        assert found.quality == pytest.approx(min(max(found.estimate, low), high))
+        beside += not low <= min(found.estimate, 1.0) <= high
+    assert (beside > 0) == (interval == "student")
+
+
+def coin_flips(rng, k, n_adversaries):
+    """A pair on which nothing is to be seen."""
+    says = rng.random((2, 1, 2 * k, n_adversaries)) < 0.3
+    return outcome_of_decisions(*says, np.arange(2 * k) < k, np.ones(2 * k))

@@ -122,6 +122,7 @@ def test_only_what_cannot_be_told_from_retraining_passes(made, verdict):
                 game(
                     {
                         "retrain": method(0.995),
+                        "none": method(0.85),
                         "mine": method(
                             0.99, verdict=VERDICTS[2], utility={"retain": 0.5, "forget": 0.5, "unseen": 0.5}
                         ),

@@ -138,3 +138,19 @@ def test_a_small_p_is_never_shown_smaller_than_it_is(log10_p):
         return
     shown = math.log10(int(digit)) + int(exponent)
     assert log10_p - 1e-6 <= shown <= log10_p + math.log10(2) + 1e-6
+
+
+def test_several_models_of_one_file_are_each_tested_alone_and_that_is_said():
+    """One of forty models that know nothing is called visible: p allows for the choice among its own tests alone."""
+    found = evidence({"before": SEEN, **{f"m{one}": CLEAN for one in range(40)}})
+    line = "Of 40 that know nothing of F, 2 would be called still visible by chance on average"
+    assert line in render_evidence(found)
+    assert line in render_evidence_page(found)
+    assert "tested by itself" not in render_evidence(evidence({"before": SEEN, "after": CLEAN}))
+    assert "tested by itself" not in render_evidence(evidence())
+
+
+def test_a_name_that_is_near_to_the_control_is_told_of():
+    text = render_evidence(evidence({"orginal": CLEAN, "after": CLEAN}))
+    assert "orginal: judged as a model of its own; if it is that one, call it before." in text
+    assert "model of its own" not in render_evidence(evidence({"first": CLEAN, "after": CLEAN}))

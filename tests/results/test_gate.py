@@ -180,7 +180,7 @@ def test_what_cannot_be_judged_is_refused(made, asked, why):
 
 def test_a_q_of_a_model_that_has_seen_the_unseen_points_never_passes():
     known = {"retrain": {"unseen": 0.56}, "none": {"unseen": 0.55}, "mine": {"unseen": 1.0}}
-    methods = {name: method(0.99, utility=found) for name, found in known.items()}
+    methods = {name: method(0.85 if name == "none" else 0.995, utility=found) for name, found in known.items()}
     made = game(methods)
     made = replace(made, spec={**made.spec, "n_forget": 500})
     for asked in ({"min_quality": 0.9}, {"chance_margin": 0.1}, {"max_utility_loss": 0.02}):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,27 @@ def test_whoever_compares_shadow_models_with_each_other_is_refused_one_before_an
             evaluate(adversaries=[name], on_failure="raise", **asked)
     found = evaluate(adversaries=["correctness", "confidence", "shadow", "lira-online"], references=4, **asked)
     assert found.failures == []
+
+
+@pytest.mark.parametrize(
+    ("alpha", "names"),
+    [(0.01, ["rmia-offline"]), (0.001, ["lira-offline", "rmia-offline", "ensemble"])],
+)
+def test_a_small_alpha_is_refused_by_whoever_needs_points_that_two_shadow_models_left_out(alpha, names):
+    """Else everything is trained, and then they cannot be fitted."""
+    asked = {"pairs": 1, "alpha": alpha, "learner": {"epochs": 1, "model": "linear"}, "unlearner": "none"}
+    for name in names:
+        with pytest.raises(UserError, match=rf"game.alpha = {alpha:g}: .* adversaries without {name}$") as caught:
+            evaluate(adversaries=["correctness", name], **asked)
+        assert "\n" not in str(caught.value)
+    assert evaluate(adversaries=["correctness", "lira-online"], **asked).failures == []
+
+
+def test_the_number_of_shadow_models_that_a_small_alpha_is_told_to_use_is_enough():
+    asked = {"pairs": 1, "alpha": 0.01, "learner": {"epochs": 1, "model": "linear"}, "unlearner": "none"}
+    with pytest.raises(UserError, match=r"shadows.count = \d+ is enough") as caught:
+        evaluate(adversaries=["rmia-offline"], **asked)
+    (count,) = re.findall(r"shadows.count = (\d+)", str(caught.value))
+    assert evaluate(adversaries=["rmia-offline"], shadows=int(count), **asked).failures == []
+    with pytest.raises(UserError, match="is enough"):
+        evaluate(adversaries=["rmia-offline"], shadows=int(count) - 1, **asked)

@@ -219,7 +219,8 @@ class Adversary(Protocol):
     """A of the paper, before it has seen anything.
 
     A new one is a dataclass with these members, registered by name or named `module:Class`; one that has `reads`, the
-    names of the task's signals that it cannot do without, is refused where the task lacks one of them::
+    names of the task's signals that it cannot do without, is refused where the task lacks one of them; and one that has
+    `least_left_out`, where no shadow model has so many points that neither it nor another one was trained on::
 
         @dataclass(frozen=True)
         class AlwaysForget:

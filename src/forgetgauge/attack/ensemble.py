@@ -32,6 +32,7 @@ from forgetgauge.attack.shadow_model import fit_classifier
 from forgetgauge.attack.signals import Floats, Signals
 from forgetgauge.game.adversary import Access
 from forgetgauge.plan.parameters import declared
+from forgetgauge.probing import attribute
 
 MEMBERS = (
     *("correctness", "confidence", "entropy", "modified-entropy", "loss"),
@@ -112,6 +113,11 @@ class Ensemble:
     def reads(self) -> frozenset[str]:
         """All that its members read."""
         return frozenset().union(*(getattr(one, "reads", frozenset()) for one in self.adversaries.values()))
+
+    @property
+    def least_left_out(self) -> int:
+        """The most that a member asks for."""
+        return max(int(attribute(one, "least_left_out", 0)) for one in self.adversaries.values())
 
     def fit(self, shadows: Panel, target: TargetContext) -> EnsembleAttack:
         """A classifier of the margins at each reference model, which no attack was fitted to."""

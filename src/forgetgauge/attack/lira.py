@@ -10,6 +10,7 @@ freedom, σ_in from the models that saw the point and σ_out from those that did
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -149,6 +150,7 @@ class OfflineLira:
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS})
     own_spread_from: int = declared(ENOUGH_MODELS, OWN_SPREAD, within=Range(least=2))
+    least_left_out: ClassVar[int] = 1
     reads = frozenset({STATISTIC.name})
 
     def fit(self, shadows: Panel, target: TargetContext) -> OneSidedAttack:

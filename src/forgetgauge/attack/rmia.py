@@ -10,6 +10,7 @@ of the authors: a larger one ties most points of an accurate model at 0. A run f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -117,6 +118,7 @@ class OfflineRmia:
 
     access: Access = Access.BLACK_BOX
     needs: frozenset[Need] = frozenset({Need.OUTSIDERS, Need.BACKGROUND})
+    least_left_out: ClassVar[int] = 2
     gamma: float = declared(1.0, GAMMA, within=Range(above=0))
     reads = frozenset({CONFIDENCE.name})
 

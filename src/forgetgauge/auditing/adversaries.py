@@ -26,6 +26,7 @@ from forgetgauge.attack.threshold import class_thresholds
 from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows, sign_of
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Bools
 from forgetgauge.game.direction import Lean, membership_lean
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.spec import RunSpec
@@ -63,8 +64,9 @@ class FittedAdversary:
     """How far each is above its threshold; None of decisions without a score."""
     shadows: Lean | None = None
     """Which way the margins point on the shadow models; None of decisions."""
-    of_others: npt.NDArray[np.bool_] | None = None
-    """What it decides on points that shadow models were not trained on; None where it does not see these alone."""
+    of_others: tuple[npt.NDArray[np.bool_], ...] = ()
+    """What it decides of each shadow model on points that this was not trained on; nothing where it does not see these
+    alone."""
     notes: tuple[str, ...] = ()
     """What was learnt about it that its reader must know."""
 
@@ -126,12 +128,14 @@ class Adversaries:
     def _fitted(self, adversary: Adversary, attack: Attack, panel: Panel, notes: tuple[str, ...]) -> FittedAdversary:
         outputs, references = self.file.outputs, self.file.references
         at = None if references is None else references.places(outputs.point)
+        of_others: tuple[Bools, ...] = ()
         if adversary.needs:  # it knows the points under audit one by one, and nothing of those of shadow models
-            lean, of_others = _lean_left_out(getattr(attack, "calibration", ())), None
+            lean = _lean_left_out(getattr(attack, "calibration", ()))
         else:
             shown, member = panel.rows
             said, margins = answers_of(attack, shown, draw_showing(_points(panel)))
-            lean, of_others = membership_lean(margins, member, shown.labels, _points(panel)), said[~member]
+            lean = membership_lean(margins, member, shown.labels, _points(panel))
+            of_others = tuple(said[(panel.row_model == model) & ~member] for model in range(panel.n_models))
 
         def answers(rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
             seen = outputs.signals(rows, None if at is None else at[rows])
@@ -155,7 +159,8 @@ class Adversaries:
             return score[rows] - thresholds[outputs.label[rows]]
 
         oriented = Lean(0.5 + sign * (lean.auc - 0.5), sign * lean.z)
-        of_others = (sign * shown >= thresholds[labels])[~member]
+        says, models = sign * shown >= thresholds[labels], shadows.model[fitted_on]
+        of_others = tuple(says[(models == model) & ~member] for model in np.unique(models))
         notes = _on_direction(name, lean, expected)
         return FittedAdversary(lambda rows: margin(rows) >= 0, margin, oriented, of_others, notes)
 

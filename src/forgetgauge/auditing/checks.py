@@ -15,21 +15,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from forgetgauge.auditing.adversaries import models_alike
 from forgetgauge.auditing.outputs import Array, AuditFile
 from forgetgauge.auditing.rounds import Ints, Round
 from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
+from forgetgauge.game.arrays import Bools
 from forgetgauge.game.direction import rarer_than
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
 from forgetgauge.game.one_model import log_hypergeometric
 from forgetgauge.results.doubts import FALSE_ALARM
+from forgetgauge.results.record import reference_named
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.wording import listed
 
-BLIND = "retrain"
-"""The method of this name is taken to know nothing of F, as in a run."""
 FINE = 0.5
 """Outputs are a fingerprint of a model where at least this share of its points has outputs of its own."""
 BY_CHANCE = 0.02
@@ -44,8 +45,12 @@ NEAR_COPY, COMMON = 0.75, 0.1
 """Two pairs are near copies if at least this share of their common points is divided alike, and so many are common."""
 BARELY = 1.2
 """With more than two classes, an accuracy up to this many times 1/n_classes counts as guessing."""
+FAR_BELOW = 0.1
+"""Shadow models may classify points they never saw so much better than models under test: recipes differ."""
 UNLIKE = 0.05
 """Shares of answers that are so close do not make shadow models unlike those under test."""
+SURELY_UNLIKE = 0.15
+"""Nor do these, where thresholds find a part of what a score tells, as they do of methods that leave a part."""
 PER_CLASS = 30
 """With so many points per class that occurs, a class that does not occur is not just rare."""
 
@@ -53,22 +58,27 @@ PER_CLASS = 30
 def refuse_copied_sides(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> None:
     """One model's outputs on both sides of a pair, unless the file says that Retrain's are shared."""
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         for played in its:
             sides = [[_outputs(file, rows) for rows in side] for side in played.rows]
             if any(_fine(one) and _same(one, other) for one in sides[0] for other in sides[1]):
                 hint = (
                     "; where one retrained model serves both sides, say so with share_retrain = true"
-                    if method == BLIND
-                    else f"; share_retrain is said of the method called '{BLIND}': call it so, if this is Retrain"
-                    if file.share_retrain and BLIND not in rounds
+                    if reference_named(method) == "retrain"
+                    else "; share_retrain is said of the method called 'retrain': call it so, if this is Retrain"
+                    if file.share_retrain and not any(_is_shared(file, name) for name in rounds)
                     else "; a split and its swap need a model each"
                 )
                 raise UserError(
                     f"{file.source}: {method}, pair {played.pair}: the outputs of side 1 are a copy of those of side 0"
                     f"{hint}"
                 )
+
+
+def _is_shared(file: AuditFile, method: str) -> bool:
+    """Whether one retrained model stands on both sides, as the file says; Retrain is known by its name."""
+    return file.share_retrain and reference_named(method) == "retrain"
 
 
 def file_warnings(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) -> list[str]:
@@ -163,7 +173,7 @@ def _sides_that_agree(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
     """Coarse outputs, such as decisions, may agree by chance on some pairs; that they do on all is said."""
     found = []
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         sides = [[np.stack([_outputs(file, rows) for rows in side]) for side in played.rows] for played in its]
         agree = all(np.array_equal(first, second) for first, second in sides)
@@ -180,7 +190,7 @@ def _sides_of_one_model(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) 
     """Fine outputs that agree up to rounding, on all points or nearly all: one model evaluated twice, it seems."""
     found = []
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         pairs = []
         for played in its:
@@ -203,7 +213,7 @@ def _copies_of_points(file: AuditFile, rounds: Mapping[str, Sequence[Round]]) ->
     if outputs.logits is None and not outputs.scores:
         return []
     for method, its in rounds.items():
-        if file.share_retrain and method == BLIND:
+        if _is_shared(file, method):
             continue
         for played in its:
             points, labels = outputs.point[played.rows[0, 0]], outputs.label[played.rows[0, 0]]
@@ -252,45 +262,122 @@ def _label_gaps(file: AuditFile) -> list[str]:
     return label_gaps(present, "label")
 
 
-def guessing(file: AuditFile, method: str, accuracy: Mapping[str, float]) -> list[str]:
-    """A model that classifies unseen points as by chance: outputs whose rows were mixed up look like this.
+def accuracy_doubts(file: AuditFile, accuracy: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Models that classify unseen points as by chance, or far worse than shadow models do points that these never saw:
+    outputs whose rows were mixed up, all or some, look like this. `accuracy` is method -> set of points -> its share.
 
-    Where shadow models know their training points, but nothing of others either, it is the data that are so.
+    Where shadow models know their training points, but nothing of others either, it is the data that are so. Where a
+    reference classifies as shadow models do, what another method loses is damage, and told of as such.
     """
-    unseen = accuracy.get("unseen")
-    if unseen is None or not _is_chance(unseen, file.n_classes):
+    known = {method: its["unseen"] for method, its in accuracy.items() if "unseen" in its}
+    below = {method: shares for method in known if (shares := _far_above(file, method, len(known))) is not None}
+    is_damage = any(reference_named(method) is not None and method not in below for method in known)
+    found = []
+    for method, own in known.items():
+        if _is_chance(own, file.n_classes):
+            found += _guessing(file, method, own)
+        elif method in below and (reference_named(method) is not None or not is_damage):
+            found.append(
+                f"{method}: of the unseen points {below[method][0]:.0%} are classified rightly, but "
+                f"{below[method][1]:.0%} of those "
+                "that shadow models never saw: do all outputs belong to the points beside them? Models that were "
+                "damaged, or trained on less than the shadow models, look like this as well, and show less."
+            )
+    return found
+
+
+def _guessing(file: AuditFile, method: str, unseen: float) -> list[str]:
+    shares = _right_of_shadows(file, method)
+    guessed = [_is_chance(share, file.n_classes) for share in shares]
+    if guessed == [False, True]:
         return []
-    beside = ""
-    if file.shadows is not None and file.shadows.logits is not None:
-        rows = file.shadows.of_method(method)
-        right, member = predicted(file.shadows.logits[rows]) == file.shadows.label[rows], file.shadows.member[rows]
-        shares = [float(right[its].mean()) for its in (member, ~member) if its.any()]
-        guessed = [_is_chance(share, file.n_classes) for share in shares]
-        if guessed == [False, True]:
-            return []
-        beside = "" if guessed[-1] else f" (of those that shadow models never saw {shares[-1]:.0%})"
+    beside = "" if not shares or guessed[-1] else f" (of those that shadow models never saw {shares[-1]:.0%})"
     return [
         f"{method}: of the unseen points {unseen:.0%} are classified rightly, no better than by chance{beside}: do "
         "outputs and labels belong to the points beside them?"
     ]
 
 
+def _right_of_shadows(file: AuditFile, method: str) -> list[float]:
+    """The accuracy of shadow models on their training points, and on others; on those of the two that there are."""
+    if file.shadows is None or file.shadows.logits is None:
+        return []
+    rows = file.shadows.of_method(method)
+    right, member = predicted(file.shadows.logits[rows]) == file.shadows.label[rows], file.shadows.member[rows]
+    return [float(right[its].mean()) for its in (member, ~member) if its.any()]
+
+
+def _far_above(file: AuditFile, method: str, n_methods: int) -> tuple[float, float] | None:
+    """(A method's accuracy on T, that of shadow models on points they never saw), of the side where it is far below,
+    by more than chance, models of one kind and recipes explain; points count once, whoever was asked about them."""
+    outputs, shadows = file.outputs, file.shadows
+    if shadows is None or shadows.logits is None or outputs.logits is None:
+        return None
+    rows = shadows.of_method(method)
+    others = rows[~shadows.member[rows]]
+    if not len(others):
+        return None
+    models, by_shadows = models_alike(shadows, rows), predicted(shadows.logits[others]) == shadows.label[others]
+    n_others = len(others) if models is None else int((~shadows.member[np.stack(models)]).any(axis=0).sum())
+    usual, found = float(by_shadows.mean()), []
+    mine = np.flatnonzero((outputs.method == method) & ~outputs.in_forget)
+    sides = np.unique(outputs.side[mine])
+    for side in sides:
+        at = mine[outputs.side[mine] == side]
+        right, which = predicted(outputs.logits[at]) == outputs.label[at], np.zeros(len(at), dtype=np.int64)
+        for column in (outputs.pair, outputs.seed):
+            values, code = np.unique(column[at], return_inverse=True)
+            which = which * len(values) + code
+        own, tail = float(right.mean()), FALSE_ALARM / (n_methods * len(sides))
+        middle, n = (usual + own) / 2, min(n_others, len(np.unique(outputs.point[at])))
+        by_points = rarer_than(tail) * math.sqrt(2 * middle * (1 - middle) / n)
+        by_models = _between_models(_split_by(which, right), _split_by(shadows.model[others], by_shadows), tail=tail)
+        if usual - own > max(FAR_BELOW, math.hypot(by_points, by_models)):
+            found.append((own, usual))
+    return min(found, default=None)
+
+
+def _split_by(which: Array, values: Bools) -> list[Bools]:
+    """The values of each model."""
+    return [values[which == one] for one in np.unique(which)]
+
+
 def _is_chance(accuracy: float, n_classes: int) -> bool:
     return accuracy <= (BARELY if n_classes > 2 else 1.0) / n_classes
 
 
-def unlike_shadows(of_others: npt.NDArray[np.bool_] | None, of_unseen: npt.NDArray[np.bool_]) -> bool:
-    """Whether an adversary's answers about points that shadow models never saw are not those about T.
+def unlike_shadows(of_others: Sequence[Bools], of_unseen: Sequence[Bools], *, by_model: bool = False) -> bool:
+    """Whether an adversary's answers about points that shadow models never saw are not those about T; one array for
+    each model, of shadow models none where it does not see these alone.
 
-    Points of T are in several pairs and seeds, so they count as no more than the shadow models' points.
+    Points of T are in several pairs and seeds, so they count as no more than the shadow models' points. With `by_model`
+    the difference must also be more than models of one kind differ by, as far as their answers show.
     """
-    if of_others is None or not len(of_others):
+    if not sum(map(len, of_others)):
         return False
-    first, second = float(of_others.mean()), float(of_unseen.mean())
-    n = min(len(of_others), len(of_unseen))
+    first, second = (float(np.concatenate(says).mean()) for says in (of_others, of_unseen))
+    n = min(sum(map(len, says)) for says in (of_others, of_unseen))
     middle = (first + second) / 2
     limit = rarer_than(FALSE_ALARM / 2) * math.sqrt(2 * middle * (1 - middle) / n)
+    if by_model:
+        limit = max(math.hypot(limit, _between_models(of_others, of_unseen)), SURELY_UNLIKE)
     return abs(first - second) > max(UNLIKE, limit)
+
+
+def _between_models(*kinds: Sequence[Bools], tail: float = FALSE_ALARM) -> float:
+    """How far the mean answers of two kinds of models may lie apart by the models that were drawn, beside the points:
+    Student's, from how much more the models of a kind differ than their points alone would have them."""
+    told = [[says for says in models if len(says)] for models in kinds]
+    freedom = sum(len(each) - 1 for each in told)
+    if freedom < 1:
+        return math.inf
+    by_points = by_all = 0.0
+    for each in told:
+        share = np.array([says.mean() for says in each])
+        by_all += float(((share - share.mean()) ** 2).sum())
+        by_points += (len(each) - 1) * float(np.mean([share.mean() * (1 - share.mean()) / len(says) for says in each]))
+    spread = math.sqrt(max(0.0, by_all - by_points) / freedom)
+    return float(stdtrit(freedom, 1 - tail / 2)) * spread * math.sqrt(sum(1 / len(each) for each in told))
 
 
 # -- pairs -----------------------------------------------------------------------------------------------------------

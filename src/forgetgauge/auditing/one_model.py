@@ -22,7 +22,7 @@ from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
 from forgetgauge.auditing.blind import blind_test, digests_of, what_features_miss
-from forgetgauge.auditing.checks import guessing
+from forgetgauge.auditing.checks import accuracy_doubts
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
@@ -244,7 +244,7 @@ class _OneModelAudit:
                 "wrongly; unless the sign of the scores, or the two sets, were exchanged"
                 f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
-        self.notes += guessing(self.file, method, found.utility)
+        self.notes += accuracy_doubts(self.file, {method: found.utility})
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.

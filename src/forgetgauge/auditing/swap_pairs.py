@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.auditing.adversaries import Adversaries, FittedAdversary, adversaries_of
-from forgetgauge.auditing.checks import file_warnings, guessing, refuse_copied_sides, unlike_shadows
+from forgetgauge.auditing.checks import accuracy_doubts, file_warnings, refuse_copied_sides, unlike_shadows
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
@@ -38,6 +38,7 @@ from forgetgauge.results.doubts import MarginEvidence, doubts
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
+from forgetgauge.results.verdict import reservations
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.version import VERSION
@@ -75,7 +76,7 @@ def audit_file(
         _SwapPairAudit(file, rounds, declared, level, delta, seed, cast(IntervalKind, interval), tell).result()
     )
     tell("done")
-    for line in result.games[0].warnings:
+    for line in reservations(result.games[0]):
         warnings.warn(line, DoubtfulResult, stacklevel=3)
     if out is not None:
         keep_audit(result, Path(out))
@@ -115,11 +116,7 @@ class _SwapPairAudit:
         of_adversaries = dict.fromkeys(
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
-        guesses = [
-            line
-            for method, rounds in self.rounds.items()
-            for line in guessing(self.file, method, _accuracy(self.file, rounds))
-        ]
+        guesses = accuracy_doubts(self.file, {name: _accuracy(self.file, its) for name, its in self.rounds.items()})
         notes = [*file_warnings(self.file, self.rounds), *guesses, *of_adversaries]
         game = judge(self, rules, spec=spec, notes=notes, progress=self.tell)
         return record.Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
@@ -163,25 +160,26 @@ class _SwapPairAudit:
 
     def _evidence(self, method: str) -> MarginEvidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]
+        of_unseen = self._of_unseen(method)
+        compared = [(one.of_others, [says[:, i] for says in of_unseen]) for i, one in enumerate(fitted)]
         return MarginEvidence(
             self.adversaries,
             [played.pair for played in rounds],
             list(outcomes.values()),
             [_ranked(fitted, played, outcomes[played.pair]) for played in rounds],
             [one.shadows for one in fitted],
-            unlike=[
-                unlike_shadows(one.of_others, says) for one, says in zip(fitted, self._of_unseen(method), strict=True)
-            ],
+            unlike=[unlike_shadows(*both) for both in compared],
+            surely_unlike=[unlike_shadows(*both, by_model=True) for both in compared],
         )
 
-    def _of_unseen(self, method: str) -> npt.NDArray[np.bool_]:
-        """(adversaries, answers) of everyone about all points of T."""
-        says = [
-            its[side][:, played.in_forget == bool(side)].reshape(-1, its.shape[-1])
+    def _of_unseen(self, method: str) -> list[npt.NDArray[np.bool_]]:
+        """Of each model (points of its T, adversaries) what everyone answers."""
+        return [
+            says
             for its, played in zip(self.decisions[method], self.rounds[method], strict=True)
             for side in (0, 1)
+            for says in its[side][:, played.in_forget == bool(side)]
         ]
-        return np.concatenate(says).T
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         """Averaged over pairs and seeds; decisions without a score have none."""

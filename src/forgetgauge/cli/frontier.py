@@ -54,6 +54,7 @@ def frontier(
     from forgetgauge.report.html import render_report
     from forgetgauge.report.strengths import frontier_rows, gap_lines, map_headline, price_line
     from forgetgauge.report.table import align
+    from forgetgauge.results.verdict import reservations
     from forgetgauge.run.campaign import Campaign
     from forgetgauge.run.frontier import FOLDER, resolve_frontier
     from forgetgauge.run.options import RunOptions
@@ -74,7 +75,7 @@ def frontier(
             say("\n\n".join(filter(None, [map_headline(game), align(frontier_rows(game)), price_line(game)])))
             for line in gap_lines(game):
                 say(line)
-            for line in game.warnings:
+            for line in reservations(game):
                 say(f"warning: {line}")
         else:
             print_result(result, form)

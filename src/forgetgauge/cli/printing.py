@@ -94,7 +94,9 @@ def print_result(result: Result, form: str) -> None:
     if form == TABLE:
         say(render_table(result))
         return
-    remarks = [line for game in result.games for line in game.warnings]
+    from forgetgauge.results.verdict import no_controls, reservations
+
+    remarks = [line for game in result.games for line in (*reservations(game), *no_controls(game))]
     _print_rows([("", result)], form, [*remarks, *causes([(failed.job, failed.error) for failed in result.failures])])
 
 
@@ -123,12 +125,13 @@ def say_set_aside(earlier: Path | None) -> None:
 
 def print_evidence(found: OneModelResult, form: str) -> None:
     """The evidence with its remarks, or the rows alone."""
-    from forgetgauge.report.one_model import render_evidence
+    from forgetgauge.report.one_model import not_said, render_evidence
+    from forgetgauge.results.one_model import warnings_on
 
     if form == TABLE:
         say(render_evidence(found))
     else:
-        _print_rows([("", found)], form, found.warnings)
+        _print_rows([("", found)], form, [*warnings_on(found), *not_said(found)])
 
 
 def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverified: bool = False) -> bool:

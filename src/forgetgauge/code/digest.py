@@ -233,7 +233,10 @@ class _Look:
 
     def _value(self, thing: Any, where: str) -> str:
         kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
-        array = _as_array(thing)
+        try:
+            array = _as_array(thing)
+        except Exception:  # tensors that are sparse, nested, without data or without a shape yet
+            return self._without_value(thing, where)
         if array is not None:
             if array.dtype.hasobject:
                 return f"{kind}({self._each(array.ravel().tolist(), where)})"
@@ -494,6 +497,8 @@ def _as_array(thing: Any) -> Any:
     if not hasattr(type(thing), "detach"):
         return thing.__array__()
     held = thing.detach().cpu().contiguous()
+    if hasattr(held, "resolve_conj"):  # views of a tensor that is conjugated, or negated, when it is read
+        held = held.resolve_conj().resolve_neg()
     try:
         return held.numpy()
     except (TypeError, RuntimeError):  # bfloat16 and other types that numpy does not have

@@ -13,10 +13,10 @@ from forgetgauge.report.markers import Marker, tested_markers
 from forgetgauge.report.picture import Scale, quality_scale
 from forgetgauge.report.rows import Column, Rows, of_mappings, refuse_unlike_kinds, rows_of, unlike
 from forgetgauge.report.strengths import without_variants
-from forgetgauge.results.one_model import OneModelResult
+from forgetgauge.results.one_model import OneModelResult, warnings_on
 from forgetgauge.results.record import GameResult, MethodResult, Result, by_quality, is_run
 from forgetgauge.results.shared import SharedDifference, reasons_against, shared_differences
-from forgetgauge.results.verdict import verdict_on
+from forgetgauge.results.verdict import verdict_on, warnings_of
 from forgetgauge.wording import counted, setting, signed
 
 Named = Sequence[tuple[str, Result | OneModelResult]]
@@ -66,11 +66,20 @@ def _signed_ends(interval: tuple[float, float]) -> str:
 
 def remarks_of(named: Named, found: Sequence[SharedDifference]) -> list[str]:
     """What else is to be known, one line each."""
-    lines = unlike(named)
+    lines = [*unlike(named), *_doubtful(named)]
     results = [one for _, one in named if isinstance(one, Result)]
     if results and not found:
         lines.append(_why_no_differences(results))
     return lines
+
+
+def _doubtful(named: Named) -> list[str]:
+    """Which results carry warnings, that nobody relies on their numbers here who was warned there."""
+    each = [
+        (name, sum(len(warnings_of(game)) for game in one.games) if isinstance(one, Result) else len(warnings_on(one)))
+        for name, one in named
+    ]
+    return [f"{name}: {counted(n, 'warning')} about its numbers: see its own table" for name, n in each if n]
 
 
 def _why_no_differences(results: Sequence[Result]) -> str:

@@ -25,13 +25,20 @@ from forgetgauge.results.one_model import (
 from forgetgauge.results.record import GameResult, MethodResult, Result, pairs_behind, role_of
 from forgetgauge.results.utility import NAMES, loss_interval, lost_accuracy, points, unseen_accuracy, yardsticks
 from forgetgauge.results.verdict import (
+    CONTROLS_HOLD,
     INCONCLUSIVE,
     LIKE_RETRAIN,
     NOT_BETTER,
     NOT_EVALUABLE,
     STILL_VISIBLE,
+    controls_that_fail,
+    lacks_controls,
+    losses,
+    no_controls,
+    reservations,
     resolution_on,
     verdict_on,
+    warnings_of,
     without_resolution,
 )
 from forgetgauge.wording import bound, counted, interval_basis, listed, plain, setting
@@ -145,10 +152,15 @@ def _warned(is_fine: bool) -> Outcome:
 def _tested_method(result: Result, game: GameResult, name: str, method: MethodResult) -> Tested:
     verdict = method.verdict or verdict_on(game, name)
     lost = loss_interval(game, name) if role_of(game, name) == "tested" else None
+    alone = _beside_references(game, name)
     checks: dict[str, Outcome] = {NOT_TOLD_APART: OUTCOMES[verdict]}
     if lost is not None:
-        checks[ACCURACY_KEPT] = _warned(name not in lost_accuracy(game))
-    checks |= {NO_WARNING: _warned(not game.warnings), ALL_DONE: _warned(not result.failures)}
+        checks[ACCURACY_KEPT] = _warned(not losses(alone))
+    checks |= {
+        CONTROLS_HOLD: _warned(not lacks_controls(game) and not controls_that_fail(game)),
+        NO_WARNING: _warned(not warnings_of(alone)),
+        ALL_DONE: _warned(not result.failures),
+    }
     spec = game.spec
     seen = method.resolution if method.resolution is not None else resolution_on(game, name)
     data = str(spec.get("data", {}).get("name", "not stated"))
@@ -162,7 +174,11 @@ def _tested_method(result: Result, game: GameResult, name: str, method: MethodRe
         checks=checks,
         scope=_scope_of_pairs(game, name, method, data),
         limits=LIMITS_OF_PAIRS,
-        warnings=[*game.warnings, *(f"failed: {failed.job}: {failed.error}" for failed in result.failures)],
+        warnings=[
+            *reservations(alone),
+            *_without_controls(game),
+            *(f"failed: {failed.job}: {failed.error}" for failed in result.failures),
+        ],
         environment=result.environment,
         data=data,
         digests=result.digests,
@@ -180,6 +196,23 @@ def _tested_method(result: Result, game: GameResult, name: str, method: MethodRe
         },
         metrics=_metrics_of_pairs(game, method),
     )
+
+
+def _beside_references(game: GameResult, name: str) -> GameResult:
+    """The game without the other methods, of which a record says nothing."""
+    kept = {one: found for one, found in game.methods.items() if one == name or role_of(game, one) != "tested"}
+    return dataclasses.replace(game, methods=kept)
+
+
+def _without_controls(game: GameResult) -> list[str]:
+    """What is not shown for want of a reference, whoever played."""
+    absent = [role.capitalize() for role in lacks_controls(game)]
+    if not absent:
+        return []
+    return no_controls(game) or [
+        f"{listed(absent)} {'is' if len(absent) == 1 else 'are'} no control here, so it is not shown that these "
+        "attackers see what was not forgotten and nothing else."
+    ]
 
 
 def _quality_in_words(game: GameResult, method: MethodResult) -> str:

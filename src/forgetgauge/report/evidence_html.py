@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from forgetgauge.report.html import template, with_digest
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.one_model import chance, looked_for, no_control
+from forgetgauge.report.one_model import chance, looked_for, not_said
 from forgetgauge.results.one_model import (
     DRAWN,
     LEAST_ALIKE,
@@ -63,8 +63,7 @@ def was_drawn(found: OneModelResult) -> bool:
 
 def limits(found: OneModelResult) -> list[str]:
     """What the test does not say."""
-    uncontrolled = no_control(found)
-    return [*LIMITS, *(() if was_drawn(found) else (LIMIT_OF_REQUESTS,)), *((uncontrolled,) if uncontrolled else ())]
+    return [*LIMITS, *(() if was_drawn(found) else (LIMIT_OF_REQUESTS,)), *not_said(found)]
 
 
 def drawn(found: OneModelResult) -> str:

@@ -25,7 +25,7 @@ from forgetgauge.report.rows import Rows, pair_rows, rows_of
 from forgetgauge.report.rows import adversary_rows as rows_by_adversary
 from forgetgauge.results import one_model, record
 from forgetgauge.results.shared import SharedDifference
-from forgetgauge.results.verdict import sweep_verdict, verdict
+from forgetgauge.results.verdict import no_controls, reservations, sweep_verdict, verdict
 from forgetgauge.wording import counted, setting, visible
 
 if TYPE_CHECKING:
@@ -203,10 +203,10 @@ class Result(Shown, record.Result):
         return f"forgetgauge.Result: {', '.join(filter(None, facts))}"
 
     def _remarks(self) -> list[str]:
-        n_doubts = sum(len(game.warnings) for game in self.games)
+        n_doubts = sum(len(reservations(game)) for game in self.games)
         failed = [f"{counted(len(self.failures), 'job')} failed: see .failures"] if self.failures else []
         doubts = [f"{counted(n_doubts, 'warning')}: see .table()"] if n_doubts else []
-        return [self.verdict, *failed, *doubts]
+        return [self.verdict, *failed, *doubts, *(line for game in self.games for line in no_controls(game))]
 
 
 class Evidence(Shown, one_model.OneModelResult):
@@ -269,7 +269,8 @@ class Evidence(Shown, one_model.OneModelResult):
         return f"forgetgauge.Evidence: {counted(len(self.models), 'model')}, {forgotten}"
 
     def _remarks(self) -> list[str]:
-        doubts = [f"{counted(len(self.warnings), 'warning')}: see .table()"] if self.warnings else []
+        n_doubts = len(one_model.warnings_on(self))
+        doubts = [f"{counted(n_doubts, 'warning')}: see .table()"] if n_doubts else []
         return [f"Evidence from one model, not Q: {self.verdict}.", *doubts]
 
 

@@ -13,11 +13,13 @@ from forgetgauge.results.one_model import (
     ModelResult,
     OneModelResult,
     TestResult,
+    controls,
     is_from_before,
     seen_by,
     unstated,
     warnings_on,
 )
+from forgetgauge.results.record import nearly_reference
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, counted, listed, plain, signed
 
@@ -37,9 +39,26 @@ def render_evidence(found: OneModelResult) -> str:
     lacking = unstated(found)
     if lacking:
         blocks.append("It rests on what nobody has stated yet: " + "; ".join(lacking) + ".")
-    if line := no_control(found):
-        blocks.append(line)
+    blocks += not_said(found)
     return "\n\n".join([*blocks, *(f"warning: {line}" for line in warnings_on(found))])
+
+
+def not_said(found: OneModelResult) -> list[str]:
+    """What the verdicts leave open, in sentences."""
+    return [line for line in (no_control(found), by_chance(found)) if line]
+
+
+def by_chance(found: OneModelResult) -> str:
+    """That p allows for the choice among a model's own tests alone, where several models were tested."""
+    n_models = len(found.models) - len(controls(found))
+    if n_models < 2:
+        return ""
+    share = 1 - found.level
+    return (
+        f"Each of these {n_models} models is tested by itself: p allows for the choice among its own tests, not among "
+        f"the models. Of {n_models} that know nothing of F, {share * n_models:.3g} would be called "
+        "still visible by chance on average; the smallest p of all counts times their number."
+    )
 
 
 def no_control(found: OneModelResult) -> str:
@@ -47,9 +66,11 @@ def no_control(found: OneModelResult) -> str:
     was seen shows it."""
     if any(is_from_before(name) or model.verdict == STILL_VISIBLE for name, model in found.models.items()):
         return ""
+    near = [name for name in found.models if nearly_reference(name) == "none"]
+    meant = f" {listed(near)}: judged as a model of its own; if it is that one, call it before." if near else ""
     return (
         "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
-        "tell a model that remembers the points."
+        f"tell a model that remembers the points.{meant}"
     )
 
 

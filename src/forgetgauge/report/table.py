@@ -18,8 +18,8 @@ from forgetgauge.results.record import (
     lacks_pairs,
     pairs_behind,
 )
-from forgetgauge.results.utility import damage, has_seen_unseen_line, lost_retained_line, uneven_accuracy
-from forgetgauge.results.verdict import failed_controls, verdict_lines
+from forgetgauge.results.utility import uneven_accuracy
+from forgetgauge.results.verdict import losses, no_controls, verdict_lines, warnings_of
 from forgetgauge.wording import bound, intervals_are_for, listed
 
 BY_CHANCE = " (in brackets: chance alone stays above this in 95 % of cases)"
@@ -91,10 +91,9 @@ def _game_table(game: GameResult) -> str:
             f"Worst pair: Q of the pair in which an adversary saw most{BY_CHANCE * known}.\n"
             f"ε ≥: with {level} confidence, no certified removal of F can claim less."
         )
-    told = (spent_budget(game), damage(game), lost_retained_line(game), uneven_accuracy(game))
+    told = (spent_budget(game), *losses(game), uneven_accuracy(game), *no_controls(game))
     lines += [line for line in told if line is not None]
-    warned = (has_seen_unseen_line(game), *failed_controls(game), *game.warnings)
-    lines += [f"warning: {line}" for line in warned if line is not None]
+    lines += [f"warning: {line}" for line in warnings_of(game)]
     lines += [f"not watched for changes: {line}" for line in game.not_covered]
     if any("is stated)" not in line for line in game.not_covered):
         lines.append(

@@ -26,6 +26,7 @@ from forgetgauge.results.record import (
     NoiseFloorResult,
     StrongResult,
     WorstPairResult,
+    reference_named,
 )
 from forgetgauge.results.roc_and_parts import RocResult
 
@@ -73,7 +74,8 @@ def with_shared_retrain(game: GameResult) -> GameResult:
 
 def is_blind(spec: Mapping[str, Any], method: str) -> bool:
     """Whether a method knows nothing of F; an audit knows Retrain by its name alone."""
-    return not spec.get("methods", {}).get(method, {}).get("uses_original", method != "retrain")
+    usual = reference_named(method) != "retrain"
+    return not spec.get("methods", {}).get(method, {}).get("uses_original", usual)
 
 
 def _certain(method: MethodResult) -> MethodResult:

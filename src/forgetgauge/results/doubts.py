@@ -49,6 +49,8 @@ class MarginEvidence:
     unlike: Sequence[bool] = ()
     """One for each adversary: whether it calls more, or fewer, unseen points forgotten than points that shadow models
     never saw; of a run, where both are asked in one way, nothing."""
+    surely_unlike: Sequence[bool] = ()
+    """The same, by more than models of one kind differ by."""
 
 
 def doubts(methods: Mapping[str, MarginEvidence]) -> list[str]:
@@ -143,19 +145,22 @@ def _misplaced_thresholds(method: str, evidence: MarginEvidence, n_tests: int) -
 
     Either the largest advantage of all is far below what a score tells; or, where unseen points are not answered like
     those of shadow models, that of the adversary itself, whatever one finds beside it whose threshold does not depend
-    on the scale of outputs, as `correctness`. What is found all the same is not missed.
+    on the scale of outputs, as `correctness`. Where these answers differ by more than models do, it is enough that it
+    has less than a threshold in the middle would have. What is found all the same is not missed.
     """
     advantage, separation = np.abs(_means(evidence.decided)), _means(evidence.ranked)
     clear = np.abs(z_over_pairs(evidence.ranked)) > rarer_than(FALSE_ALARM / (2 * n_tests))
     apart, best = np.where(clear, np.abs(separation), 0.0), float(advantage.max())
     by_itself = np.array(evidence.unlike or [False] * len(apart)) & (best <= FOUND * 2 * apart)
-    missed = (apart >= CONTRADICTION) & (np.where(by_itself, advantage, best) <= MISPLACED * 2 * apart)
+    least = np.where(by_itself & np.array(evidence.surely_unlike or [False] * len(apart)), FOUND, MISPLACED)
+    missed = (apart >= CONTRADICTION) & (np.where(by_itself, advantage, best) <= least * 2 * apart)
     if not missed.any():
         return None
     most = int(np.where(missed, apart, 0.0).argmax())
+    what = "it" if advantage[most] <= MISPLACED * 2 * apart[most] else "much of it"
     return (
         f"{method}: the scores of {evidence.adversaries[most]} tell forgotten points from unseen ones (AUC "
-        f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss it (advantage "
+        f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss {what} (advantage "
         f"{plain(advantage[most])}, the largest of all {plain(best)}), so Q is too high. The shadow models are not "
         f"like the models that are judged{': are their outputs on the same scale?' if by_itself[most] else '.'}"
     )

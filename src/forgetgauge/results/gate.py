@@ -26,7 +26,16 @@ from forgetgauge.results.one_model import (
 from forgetgauge.results.price import is_within
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import has_seen_unseen, loss_interval, points, yardsticks
-from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, STILL_VISIBLE, reservations, without_resolution
+from forgetgauge.results.verdict import (
+    CONTROLS_HOLD,
+    LIKE_RETRAIN,
+    NOT_EVALUABLE,
+    STILL_VISIBLE,
+    controls_that_fail,
+    no_controls,
+    reservations,
+    without_resolution,
+)
 from forgetgauge.wording import counted, listed, outward, plain
 
 State = Literal["holds", "does not hold", "inconclusive"]
@@ -135,6 +144,13 @@ def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: 
             )
         label = name if sweep is None else f"{name} at {sweep} = {game.value}"
         found += _findings(game, label, name, method, asked)
+    asks_q = asked.min_quality is not None or asked.chance_margin is not None
+    if asks_q and any(role_of(game, name) == "tested" for name in names):
+        at = "" if sweep is None else f" at {sweep} = {game.value}"
+        found += [
+            Finding(f"{name}{at}", CONTROLS_HOLD, "inconclusive", line)
+            for name, line in controls_that_fail(game).items()
+        ]
     return found
 
 
@@ -184,7 +200,7 @@ def doubts(result: Result | OneModelResult) -> list[str]:
     stated."""
     if isinstance(result, OneModelResult):
         return [*warnings_on(result), *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
-    return [line for game in result.games for line in reservations(game)]
+    return [line for game in result.games for line in (*reservations(game), *no_controls(game))]
 
 
 def basis(result: Result | OneModelResult) -> str:

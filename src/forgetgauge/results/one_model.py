@@ -20,6 +20,7 @@ from forgetgauge.game.one_model import (
     top_counted,
 )
 from forgetgauge.records import Record
+from forgetgauge.results.record import reference_named
 from forgetgauge.results.resolution import is_blunt, resolution_of
 from forgetgauge.results.verdict import (
     COARSE,
@@ -56,8 +57,6 @@ INSTEAD = (
 
 DRAWN, REQUESTS = "drawn", "requests"
 """How F may have come about."""
-FROM_BEFORE = ("before", "original", "none")
-"""What a model is called, in any case of letters, that is tested as it was before the deletion."""
 CONTROL_SEEN = "the model from before the deletion is still visible"
 """The check on that model: only where it holds do models that are not visible show anything."""
 RAW_POINTS, REFERENCES = "raw points", "reference models"
@@ -395,7 +394,7 @@ def unstated(found: OneModelResult) -> Sequence[str]:
 
 def is_from_before(name: str) -> bool:
     """Whether a model of this name is the one from before the deletion: the control that must be still visible."""
-    return name.casefold() in FROM_BEFORE
+    return reference_named(name) == "none"
 
 
 def controls(found: OneModelResult) -> list[str]:

@@ -5,8 +5,10 @@ At the end: which methods of a game are references (Retrain, None), which lack p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,7 +140,8 @@ class MethodResult(Record):
 
     quality: float | None
     """1 − the advantage of the adversary chosen on some pairs and scored on others: unbiased for the one chosen, so
-    optimistic about the maximum; None where no pair was completed, or no adversary decided anything."""
+    optimistic about the maximum; where that lies beside `interval`, the nearer end of it. None where no pair was
+    completed, or no adversary decided anything."""
     quality_plugin: float | None
     """The paper's 1 − max over adversaries of |advantage|: chosen and scored on the same pairs, biased low."""
     chosen_on: str | None
@@ -343,10 +346,36 @@ def is_run(spec: Mapping[str, Any]) -> bool:
 # -- who is who --------------------------------------------------------------------------------------------------------
 
 
+NAMES_OF = {"retrain": ("retrain", "retrained"), "none": ("none", "before", "original")}
+"""What models of one's own are called, in any case of letters, that are references: role -> names. The first is the
+unlearner of a run."""
+ALIKE = 0.8
+"""Names whose letters agree so far are perhaps meant to be one."""
+
+
+def reference_named(name: str) -> str | None:
+    """`retrain` or `none`, where a model of one's own has one of their names."""
+    return next((role for role, names in NAMES_OF.items() if name.strip().casefold() in names), None)
+
+
+def nearly_reference(name: str) -> str | None:
+    """The reference that a name is near to, word by word, without being one: `retrain` of `retrain_v2`."""
+    if reference_named(name) is not None:
+        return None
+    words = [name.casefold(), *re.findall(r"[^\W\d_]+", name.casefold())]
+    return next(
+        (role for role, names in NAMES_OF.items() if any(get_close_matches(one, names, 1, ALIKE) for one in words)),
+        None,
+    )
+
+
 def role_of(game: GameResult, method: str) -> str:
-    """`retrain`, `none` or `tested`, by the unlearner's own name, which the method's id may hide."""
-    unlearner = game.spec.get("methods", {}).get(method, {}).get("unlearner", {}).get("name", method)
-    return unlearner if unlearner in ("retrain", "none") else "tested"
+    """`retrain`, `none` or `tested`, by the unlearner's own name, which the method's id may hide; of models of one's
+    own, by what they are called."""
+    unlearner = game.spec.get("methods", {}).get(method, {}).get("unlearner", {}).get("name")
+    if unlearner is None:
+        return reference_named(method) or "tested"
+    return unlearner if unlearner in NAMES_OF else "tested"
 
 
 def lacks_pairs(game: GameResult, method: MethodResult) -> bool:

@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from statistics import stdev
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.results.record import GameResult, Result, by_quality, lacks_pairs, pairs_behind, role_of
+from forgetgauge.results.record import (
+    NAMES_OF,
+    GameResult,
+    Result,
+    by_quality,
+    is_run,
+    lacks_pairs,
+    nearly_reference,
+    pairs_behind,
+    role_of,
+)
 from forgetgauge.results.utility import (
     damage,
     has_seen_unseen_line,
@@ -37,6 +47,10 @@ LIKE_RETRAIN = "not distinguishable from retraining at this resolution"
 INCONCLUSIVE = "inconclusive"
 NOT_EVALUABLE = "not evaluable"
 VERDICTS = (STILL_VISIBLE, NOT_BETTER, LIKE_RETRAIN, INCONCLUSIVE, NOT_EVALUABLE)
+
+
+CONTROLS_HOLD = "None is visible, Retrain is not"
+"""The check on the references: only where it holds does a Q near 1 show anything."""
 
 
 def without_resolution(verdict: str) -> str:
@@ -147,8 +161,9 @@ def verdict(game: GameResult) -> Verdict:
         *_on_rivals(game, tested),
         *_on_accuracy(game),
         *_on_stability(game),
-        *_on_retrain(game, retrain),
+        *(_on_retrain(game, retrain) if retrain is not None or is_run(game.spec) else []),
         *_on_none(game, none, tested),
+        *no_controls(game),
         *_on_missing_pairs(game),
         *_on_absent(game),
         *_on_basis(game),
@@ -162,19 +177,78 @@ def _on_accuracy(game: GameResult) -> list[str]:
 
 
 def failed_controls(game: GameResult) -> list[str]:
-    """What the two references say against the whole run: that Retrain shows something, or that None shows nothing."""
-    known = judged_methods(game)
-    retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
-    return [
-        *(_on_retrain(game, retrain) if retrain is not None and not retrain.holds_one() else []),
-        *(_on_none(game, none, []) if none is not None and none.holds_one() else []),
-    ]
+    """What the references say against the whole run: that Retrain shows something, or that None shows nothing."""
+    return list(controls_that_fail(game).values())
+
+
+def controls_that_fail(game: GameResult) -> dict[str, str]:
+    """Reference -> what it says against the whole run."""
+    silent = "Nothing was measured of None, which unlearns nothing: this run cannot tell unlearning from doing nothing."
+    found = {
+        name: silent
+        for name, method in game.methods.items()
+        if role_of(game, name) == "none" and method.quality is None and method.n_pairs > 0
+    }
+    for one in judged_methods(game):
+        role = role_of(game, one.name)
+        if role == "retrain" and not one.holds_one():
+            found[one.name] = _on_retrain(game, one)[0]
+        elif role == "none" and one.holds_one():
+            found[one.name] = _on_none(game, one, [])[0]
+    return found
+
+
+def lacks_controls(game: GameResult) -> list[str]:
+    """The references, `retrain` and `none`, that do not stand beside the others with a Q on all pairs.
+
+    Where both sides share one retrained model, Retrain's Q is 1 by construction, which is no control.
+    """
+    there = {role_of(game, one.name) for one in judged_methods(game)}
+    there -= {"retrain"} if game.spec.get("share_retrain") else set()
+    return [role for role in NAMES_OF if role not in there]
+
+
+def no_controls(game: GameResult) -> list[str]:
+    """What is not shown where models of somebody's own were judged without their references; of a run nothing: it
+    knows which rows are of which points, and says elsewhere what else is missing."""
+    if is_run(game.spec) or not judged_methods(game):
+        return []
+    absent = [role for role in lacks_controls(game) if not any(role_of(game, name) == role for name in game.methods)]
+    others = [name for name in game.methods if role_of(game, name) != "retrain"]
+    seen = any(verdict_on(game, name) in (STILL_VISIBLE, NOT_BETTER) for name in others)
+    lines = []
+    if "none" in absent and not seen:
+        lines.append(
+            "No model that unlearns nothing is in the file (method = none), so it is not shown that these rows would "
+            f"tell a model that remembers the points.{_meant(game, 'none')}"
+        )
+    if "retrain" in absent:
+        lines.append(
+            "No model that was trained without the points is in the file (method = retrain), so nothing checks that Q "
+            f"is 1 where there is nothing to see.{_meant(game, 'retrain')}"
+        )
+    return lines
+
+
+def _meant(game: GameResult, role: str) -> str:
+    near = [name for name in game.methods if nearly_reference(name) == role]
+    return f" {listed(near)}: judged as a method of its own; if it is this reference, call it {role}." if near else ""
+
+
+def warnings_of(game: GameResult) -> list[str]:
+    """What makes a game's numbers doubtful: what was found while they were made, and what follows from them."""
+    seen = has_seen_unseen_line(game)
+    return [*([] if seen is None else [seen]), *failed_controls(game), *game.warnings]
+
+
+def losses(game: GameResult) -> list[str]:
+    """Of which methods a high Q is in part damage."""
+    return [line for line in (damage(game), lost_retained_line(game)) if line is not None]
 
 
 def reservations(game: GameResult) -> list[str]:
-    """What speaks against a game's numbers, whatever they say."""
-    told = (has_seen_unseen_line(game), *failed_controls(game), *game.warnings)
-    return [line for line in (*told, damage(game), lost_retained_line(game)) if line is not None]
+    """What speaks against a game's numbers, whatever they say: every place that warns of a game says this."""
+    return [*warnings_of(game), *losses(game)]
 
 
 def _no_headline(game: GameResult) -> str:

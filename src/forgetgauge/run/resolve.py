@@ -17,6 +17,7 @@ from forgetgauge.attack.adversary import COLUMNS, WHITE_BOX_COLUMNS, Need
 from forgetgauge.attack.parameters import completed
 from forgetgauge.errors import UserError, placed_line_of, require_torch, unknown_name
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.parts import CLASS, TEXT, coded
 from forgetgauge.game.splits import split_sizes
 from forgetgauge.npz import UNREADABLE, read_array
@@ -25,7 +26,7 @@ from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
 from forgetgauge.plan.runfile import expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
-from forgetgauge.plan.subjects import Confused
+from forgetgauge.plan.subjects import Confused, Shadow
 from forgetgauge.probing import attribute, has
 from forgetgauge.results.rivals import QUOTED
 from forgetgauge.run.algorithms import make_adversary, make_learner, own_code_of
@@ -100,6 +101,7 @@ def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:
         columns=_columns(dataset),
         n_groups=n_groups,
     )
+    _check_left_out(game, dataset)
     _check_mass(game, dataset, weights)
     _check_confusion(game, dataset)
     return game
@@ -321,6 +323,55 @@ def _check_confusion(game: Game, dataset: Dataset) -> None:
             raise UserError(f"metrics.ic_classes: too few points of class {first} or {second} to confuse half of them")
 
 
+MOST_SHADOWS = 64
+"""So many shadow models at most are proposed."""
+
+
+def _check_left_out(game: Game, dataset: Dataset) -> None:
+    """Refuse, before anything is trained, adversaries whose threshold no shadow model can show the others.
+
+    Where F and T are of the hardest points, these are not known yet; shadow models leave out the same ones there.
+    """
+    least = {name: _least_left_out(one) for name, one in game.adversaries.items()}
+    asking = {name: n for name, n in least.items() if n > 0}
+    if game.hardest < 1 or not asking:
+        return
+    halves = game.halves.draw(len(dataset.points), dataset.points.whole_groups)
+    n_shadow = len(halves[1])
+    left_out = np.zeros((0, n_shadow), dtype=np.bool_)
+    while len(left_out) < game.n_shadows:
+        left_out = _one_more(left_out, game, dataset, halves)
+    if not (short := [name for name, n in asking.items() if _most_in_common(left_out) < n]):
+        return
+    needed = max(asking[name] for name in short)
+    n_left_out = int(left_out.sum(axis=1).max())
+    while len(left_out) < MOST_SHADOWS and _most_in_common(left_out) < needed:
+        left_out = _one_more(left_out, game, dataset, halves)
+    enough = f" (shadows.count = {len(left_out)} is enough)" * (_most_in_common(left_out) >= needed)
+    raise UserError(
+        f"game.alpha = {game.alpha:g}: each shadow model leaves out {n_left_out} of {n_shadow} points, too few for two "
+        f"to leave out the same ones, by which {listed(short)} would set a threshold: use a larger game.alpha, more "
+        f"shadow models{enough}, or adversaries without {listed(short)}"
+    )
+
+
+def _least_left_out(adversary: PlannedAdversary) -> int:
+    return int(attribute(make_adversary(adversary.adversary), "least_left_out", 0))
+
+
+def _one_more(left_out: Bools, game: Game, dataset: Dataset, halves: tuple[Ints, Ints]) -> Bools:
+    """(models, points of the shadow half) which points each shadow model is not trained on, with one model more."""
+    subject = Shadow(game.halves, sum(game.sizes), len(left_out))
+    unseen = subject.point_sets(*halves, dataset.points.host_labels, dataset.points.whole_groups).unseen
+    return np.concatenate([left_out, np.isin(halves[1], unseen)[None]])
+
+
+def _most_in_common(left_out: Bools) -> int:
+    """Of the shadow models, the most points that one of them and any other were both not trained on."""
+    shared = left_out & (left_out.sum(axis=0) > 1)
+    return int(shared.sum(axis=1).max(initial=0))
+
+
 def _check_mass(game: Game, dataset: Dataset, weights: Mapping[str, Any]) -> None:
     """Refuse, before anything is trained, a P_D that never shows a point of some F or T."""
     if game.sensitivity["kind"] == "uniform":
@@ -417,6 +468,8 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
+    import torch
+
     from forgetgauge.learn.own import refuse_incomplete
     from forgetgauge.run.model_jobs import mould
 
@@ -431,7 +484,14 @@ def _model_bytes(learner: Named, dataset: Dataset) -> int:
         if learner.name in plugins.learners.entries:
             raise
         raise UserError(f"learner '{name}': {placed_line_of(error)}") from error
-    return sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
+    state = model.state_dict()
+    for place, value in state.items():
+        if not isinstance(value, torch.Tensor):  # get_extra_state may return anything
+            raise UserError(
+                f"learner '{name}': of its models '{place}' is no tensor but a {type(value).__name__}, and of a model "
+                "only tensors are kept: make it buffers"
+            )
+    return sum(tensor.numel() * tensor.element_size() for tensor in state.values())
 
 
 def environment() -> dict[str, str]:

@@ -196,7 +196,8 @@ def comparison_report(couple: str, n_pairs: int = 8, *, repetitions: int = 2000,
 
 
 def print_tables(repetitions: int = 3000) -> None:
-    print("| truth | pairs | coverage | mean width | Bonferroni coverage | its width | upper end below 1 | Q outside |")
+    columns = ["truth", "pairs", "coverage", "mean width", "Bonferroni coverage", "its width", "upper end below 1"]
+    print(f"| {' | '.join([*columns, 'estimate outside'])} |")
     print("|---|---|---|---|---|---|---|---|")
     for name, correlation, n_pairs in INTERVAL_ROWS:
         r = interval_report(name, correlation, n_pairs, repetitions=repetitions)

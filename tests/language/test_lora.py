@@ -214,6 +214,10 @@ def test_written_adapters_are_read_again_and_what_is_not_plain_lora_is_refused(t
         (tmp_path / "adapter_config.json").write_text(json.dumps({**config, "init_lora_weights": init}))
         with pytest.raises(UserError, match=f"init_lora_weights = '{init}', which changes the base"):
             load_adapters(model.base, tmp_path)
+    for wrong in ([], {**config, "r": None}, {name: value for name, value in config.items() if name != "lora_alpha"}):
+        (tmp_path / "adapter_config.json").write_text(json.dumps(wrong))
+        with pytest.raises(UserError, match="adapters cannot be read"):
+            load_adapters(model.base, tmp_path)
     with pytest.raises(UserError, match="adapters cannot be read"):
         load_adapters(model.base, tmp_path / "nowhere")
 

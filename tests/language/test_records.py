@@ -91,7 +91,10 @@ def test_a_prompt_is_given_as_the_template_has_it():
     encoding = Encoding(template="user: {prompt} model:", separator="")
     (versions,) = encoding.points([ONE], pieces)
     asked = ["user", ":", "Where", "does", "Ada", "live", "?", "model", ":"]
-    assert written(versions[GIVEN], pieces) == (asked, ["In", "Lund", ",", "1", "2", ".", "<end>"])
+    told = ["In", "Lund", ",", "1", "2", ".", "<end>"]
+    assert written(versions[GIVEN], pieces) == (asked, told)
+    (versions,) = Encoding(template="user: {prompt}", separator=" model: ").points([ONE], pieces)
+    assert written(versions[GIVEN], pieces) == (asked, told), "what stands between them is no answer"
     for wrong in ("no place", "{prompt} {prompt}"):
         with pytest.raises(UserError, match=r"must have \{prompt\} in it once"):
             Encoding(template=wrong)
@@ -246,6 +249,7 @@ def test_prompt_and_answer_are_one_text_behind_the_mark_of_its_beginning(tmp_pat
     assert whole.tokens[:1] == ["<s>"]
     read, told = ([c for c in codes[GIVEN].tolist() if c != -1 and (c < 0) is is_read] for is_read in (True, False))
     assert [-2 - code for code in read] + told == [*whole.ids, 2]
+    assert made.decode([-2 - code for code in read]) == "Where? "
     assert made.decode(told) == "In Lund."
     (alone,) = Encoding(tokenizer=str(tmp_path)).points(
         [Record("", "In Lund.", "Ada", "")], OfCheckpoint(str(tmp_path))
@@ -256,8 +260,9 @@ def test_prompt_and_answer_are_one_text_behind_the_mark_of_its_beginning(tmp_pat
 def test_tokens_are_compared_with_what_the_checkpoints_tokenizer_reads_in_them(tmp_path):
     sentencepiece(tmp_path)
     records = [Record("Where?", "In Lund.", name, "Where?") for name in ("a", "b", "c")]
-    own = dataset_of_records("mine", records, Encoding(tokenizer=str(tmp_path)))
-    assert tokens_are_of(str(tmp_path), own)
+    for how in ({}, {"count": "all", "template": "Question: {prompt}\n", "separator": "Answer: "}):
+        own = dataset_of_records("mine", records, Encoding(tokenizer=str(tmp_path), **how))
+        assert tokens_are_of(str(tmp_path), own)
     assert not tokens_are_of(str(tmp_path), dataset_of_records("mine", records, Encoding()))
     (tmp_path / "tokenizer.json").unlink()
     assert tokens_are_of(str(tmp_path), own), "it cannot be told"

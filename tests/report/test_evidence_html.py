@@ -143,7 +143,7 @@ def test_a_small_p_is_never_shown_smaller_than_it_is(log10_p):
 def test_several_models_of_one_file_are_each_tested_alone_and_that_is_said():
     """One of forty models that know nothing is called visible: p allows for the choice among its own tests alone."""
     found = evidence({"before": SEEN, **{f"m{one}": CLEAN for one in range(40)}})
-    line = "Of 40 that know nothing of F, 2 would be called still visible by chance on average"
+    line = "Of 40 that know nothing of F, at most 2 would be called still visible by chance on average"
     assert line in render_evidence(found)
     assert line in render_evidence_page(found)
     assert "tested by itself" not in render_evidence(evidence({"before": SEEN, "after": CLEAN}))

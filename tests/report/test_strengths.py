@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.report.chart import frontier_chart, quality_chart
 from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.report.rows import rows_of, unlike
@@ -28,7 +29,16 @@ def game_of(**tuning):
     }
     for name, found in tuning.items():
         methods[name] = replace(method(0.7, (0.6, 0.8), utility={"test": 0.79}), tuning=found)
-    return result_of({"all": methods}).games[0]
+    game = result_of({"all": methods}).games[0]
+    return replace(game, spec={**game.spec, "price": {"rule": PRICE_RULE}})
+
+
+def test_a_choice_by_an_earlier_rule_is_said_to_be_one():
+    game = game_of(one=replace(tuned(0.2), tried=[*TRIED, TriedStrength(0.8, None, None, diverged=True)]))
+    for spec in ({**game.spec, "price": {"rule": 1}}, {k: v for k, v in game.spec.items() if k != "price"}):
+        said = price_line(replace(game, spec=spec))
+        assert "is the strongest of all that were tried that cost 8 shadow models" in said
+        assert said.endswith("(an earlier rule, decision 0043).")
 
 
 def test_the_price_is_claimed_of_those_alone_that_keep_it():

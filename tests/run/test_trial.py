@@ -587,6 +587,41 @@ def test_a_method_that_keeps_what_it_was_given_first_is_named_and_begins_the_run
     assert [line.count("unlearners.mine: an attribute, a global") for line in said] == ([1] if keeps else [])
 
 
+class ByItsOwnStep:
+    """Reads a rate through a bound method that it keeps."""
+
+    def __init__(self, log):
+        self.rate, self.log, self.step, self.n_calls = 1.0, log, self._step, 0
+
+    def _step(self):
+        return self.rate
+
+    def unlearn(self, model, retain, forget, context):
+        self.n_calls += 1
+        return _shrunk(model, self.step())
+
+
+def test_what_is_put_back_is_what_changed_and_the_object_stays_one():
+    """A copy of a bound method, or of a list that its owner reads, would be another object's."""
+    log = []
+    method = ByItsOwnStep(log)
+    with OwnState("unlearner", Named(plugins.unlearners.bind(method, "mine"), {})):
+        method.n_calls, method.added = 7, 1
+    assert (method.n_calls, hasattr(method, "added")) == (0, False)
+    method.rate = 2.0
+    assert method.step() == 2.0
+    assert method.log is log
+
+
+def test_what_cannot_be_described_is_no_mistake_of_the_users():
+    method = KeepsItsFirstSets()
+    kept = OwnState("unlearner", Named(plugins.unlearners.bind(method, "mine"), {}))
+    for _ in range(3000):
+        method.first = [method.first]  # deeper than anything recurses
+    assert not kept.has_changed()
+    kept.put_back()
+
+
 def test_what_a_method_kept_of_the_trial_is_not_there_in_the_run():
     method = KeepsItsFirstSets()
     kept = OwnState("unlearner", Named(plugins.unlearners.bind(method, "mine"), {}))

@@ -65,7 +65,7 @@ class Outputs:
     """P_D in any scale; 1 everywhere where the file has no weights."""
     logits: npt.NDArray[np.float32] | None
     scores: Mapping[str, npt.NDArray[np.float64]]
-    """0 everywhere where the file has no labels."""
+    """The columns of OWN_SCORES that the file has, as they stand there."""
     decision: npt.NDArray[np.bool_] | None
 
     def __len__(self) -> int:

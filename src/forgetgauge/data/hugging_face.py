@@ -6,10 +6,12 @@ It is imported by `library` alone, and when something of it is first used.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,24 +104,45 @@ class OtherArchitecture(nn.Module):
     def _hidden(self, ids: Tensor, n_layers: int) -> Tensor:
         """What the block gives. The list of hidden states that transformers returns has the last one normalised."""
         found: list[Tensor] = []
-
-        def keep(block: nn.Module, given: Any, made: Any) -> None:
-            found.append(made if isinstance(made, Tensor) else made[0])
-
-        handle = self._blocks[n_layers - 1].register_forward_hook(keep)
-        try:
+        with _kept(self._blocks[n_layers - 1], found):
             self.inner(input_ids=ids, use_cache=False)
-        finally:
-            handle.remove()
         return found[0]
 
-    @property
+    @functools.cached_property
     def _blocks(self) -> nn.ModuleList:
-        lists = (module for module in self.inner.modules() if isinstance(module, nn.ModuleList))
-        blocks = next((blocks for blocks in lists if len(blocks) == self.n_layers), None)
-        if blocks is None:
-            raise UserError(f"{type(self.inner).__name__}: its blocks were not found, whose states the method needs")
-        return blocks
+        """The list of modules whose outputs are the hidden states that transformers returns, but for the last."""
+        device = next(self.inner.parameters()).device
+        ids = torch.arange(4, device=device)[None] % self.sizes.vocab
+        with torch.no_grad():
+            states = self.inner(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states or ()
+            for blocks in [one for one in self.inner.modules() if isinstance(one, nn.ModuleList)]:
+                if len(blocks) != len(states) - 1:
+                    continue
+                found: list[Tensor] = []
+                with contextlib.ExitStack() as hooks:
+                    for block in blocks:
+                        hooks.enter_context(_kept(block, found))
+                    self.inner(input_ids=ids, use_cache=False)
+                pairs = list(zip(found[:-1], states[1:-1], strict=False))
+                if len(found) == len(blocks) and all(
+                    a.shape == b.shape and torch.allclose(a, b, atol=1e-4) for a, b in pairs
+                ):
+                    return blocks
+        raise UserError(f"{type(self.inner).__name__}: its blocks were not found, whose states the method needs")
+
+
+@contextlib.contextmanager
+def _kept(block: nn.Module, found: list[Tensor]) -> Iterator[None]:
+    """What a block gives is appended, within."""
+
+    def keep(module: nn.Module, given: Any, made: Any) -> None:
+        found.append(made if isinstance(made, Tensor) else made[0])
+
+    handle = block.register_forward_hook(keep)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def other_architecture(checkpoint: str, folder: Path) -> OtherArchitecture:

@@ -139,7 +139,7 @@ class OfCheckpoint:
     @cached_property
     def digest(self) -> str:
         """Of the tokenizer's file and the mark of the end."""
-        return hashlib.sha256(f"{self._text} {self.end}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._text} {self._end or self.end}".encode()).hexdigest()
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -196,7 +196,7 @@ def tokeniser_of(encoding: Encoding, texts: Sequence[str]) -> RecordTokeniser:
 
 
 def tokens_are_of(checkpoint: str, dataset: Dataset) -> bool:
-    """Whether the tokens of records are those of a checkpoint: its tokenizer must read what the records say.
+    """Whether the tokens of records are those of a checkpoint: its tokenizer must read most words of what they say.
 
     Other tokens are numbers that a model knows as well, but as other words: it would be taught gibberish. True where
     that cannot be told, since the checkpoint has no tokenizer.
@@ -208,14 +208,17 @@ def tokens_are_of(checkpoint: str, dataset: Dataset) -> bool:
         return True
     every = np.unique(np.linspace(0, len(dataset.points) - 1, 32).astype(int))
     codes = dataset.points.whole_inputs[torch.from_numpy(every), 0].numpy()
-    read = [_bare(tokeniser.decode([one for one in row.tolist() if one >= 0])) for row in codes]
-    texts = [_bare(str(text)) for text in dataset.columns[TEXT][every]]
-    return 2 * sum(some != "" and some in text for some, text in zip(read, texts, strict=True)) >= len(every)
+    ids = np.where(codes < PADDING, ONLY_READ - codes, codes)
+    read = ["".join(_plain(tokeniser.decode(row[row >= 0].tolist())).split()) for row in ids]
+    words = [_plain(str(text)).split() for text in dataset.columns[TEXT][every]]
+    found = [sum(word in text for word in said) >= len(said) / 2 for text, said in zip(read, words, strict=True)]
+    return 2 * sum(found) >= len(every)
 
 
-def _bare(text: str) -> str:
-    """The text without what tokenizers change: spaces, capitals, accents' encoding."""
-    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+def _plain(text: str) -> str:
+    """The text without what tokenizers change: capitals, accents, signs for spaces."""
+    letters = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 # -- points ------------------------------------------------------------------------------------------------------------
@@ -278,11 +281,11 @@ class Encoding:
         """A prompt that is too long loses its beginning; more tokens than `max_length` are what must not be cut.
 
         The text is made into tokens as a whole, as a model meets it; a token with something of the answer in it is the
-        answer's.
+        answer's, and the others are read alone.
         """
-        asked = self.template.replace("{prompt}", prompt) if prompt else ""
-        ids, reached = tokeniser.encode(f"{asked}{self.separator}{answer}" if prompt else answer)
-        n_asked = sum(place <= len(asked) for place in reached) if prompt else 0
+        before = self.template.replace("{prompt}", prompt) + self.separator if prompt else ""
+        ids, reached = tokeniser.encode(before + answer)
+        n_asked = sum(place <= len(before) for place in reached) if prompt else 0
         read, told = ids[:n_asked], [*ids[n_asked:], tokeniser.end]
         if self.max_length:
             room = self.max_length - len(tokeniser.before) - len(told)

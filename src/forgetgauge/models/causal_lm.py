@@ -69,7 +69,7 @@ class Base:
         keys = [row.tobytes() for row in codes.to(torch.int32).cpu().numpy()]
         new = [row for row, key in enumerate(keys) if key not in self._losses]
         if new:
-            found = _sums(self.on(codes.device), codes[new])[0]
+            found = _sums(self.on(codes.device), codes[new], self)[0]
             self._losses |= zip([keys[row] for row in new], found.tolist(), strict=True)
         return torch.tensor([self._losses[key] for key in keys], device=codes.device)
 
@@ -129,7 +129,8 @@ class RecordModel(nn.Module, ABC):
         return self._with({name: self._rounded(name, weight) for name, weight in weights.items()})
 
     def _rounded(self, name: str, weight: Tensor) -> Tensor:
-        by_inputs = is_stored_by_inputs(self.here.get_submodule(name.rpartition(".")[0]))
+        layer = self.here.get_submodule(name.rpartition(".")[0])
+        by_inputs = is_stored_by_inputs(layer) or getattr(layer, "is_transposed", False)  # the latter of experts
         return to_8_bits(weight.mT).mT if by_inputs else to_8_bits(weight)
 
     def _own_columns(self, x: Tensor, weights: dict[str, Tensor]) -> Tensor:
@@ -267,20 +268,18 @@ def corrected(body: nn.Module, corrections: Mapping[str, Correction]) -> Iterato
 
 
 def linear_weights(body: nn.Module) -> dict[str, Tensor]:
-    """The matrices of all layers but the embeddings and the last, by the name of the parameter: of linear layers, of
-    GPT-2's, which are stored the other way round, and of experts that are kept as one array."""
-    matrices = {
-        f"{name}.{own}": weight
-        for name, module in body.named_modules()
-        if not isinstance(module, nn.Embedding)
-        for own, weight in module.named_parameters(recurse=False)
-        if weight.dim() > 1
-    }
+    """The matrices of all linear layers but the last, by the name of the parameter, and of experts that are kept as one
+    array; embeddings are none, and a last layer that is one is not either."""
     embeddings = {id(module.weight) for module in body.modules() if isinstance(module, nn.Embedding)}
     last = ("lm_head.weight", "embed_out.weight")
-    return {
-        name: weight for name, weight in matrices.items() if not name.endswith(last) and id(weight) not in embeddings
-    }
+    found = {}
+    for name, module in body.named_modules():
+        if isinstance(module, nn.Linear) or is_stored_by_inputs(module):
+            found[f"{name}.weight"] = module.get_parameter("weight")
+        elif not isinstance(module, nn.modules.conv._ConvNd):
+            own = module.named_parameters(recurse=False)
+            found |= {f"{name}.{called}": weight for called, weight in own if weight.dim() == 3}
+    return {name: weight for name, weight in found.items() if not name.endswith(last) and id(weight) not in embeddings}
 
 
 def is_stored_by_inputs(layer: nn.Module) -> bool:

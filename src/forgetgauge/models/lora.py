@@ -148,7 +148,7 @@ def save_adapters(model: LoraModel, folder: Path) -> None:
 _NOT_PLAIN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication",
     "trainable_token_indices", "target_parameters", "alora_invocation_tokens", "use_qalora")  # fmt: skip
 """What peft's adapters may do besides, and these do not."""
-_LEAVE_THE_BASE = (None, True, False, "gaussian", "eva", "orthogonal")
+_LEAVE_THE_BASE = (None, True, False, "gaussian", "eva", "orthogonal", "mica")
 """How adapters may begin: by other ways, such as PiSSA's, the base gets other weights as well."""
 
 
@@ -162,13 +162,18 @@ def load_adapters(base: Base, folder: Path) -> LoraModel:
     except Exception as error:  # absent, or not what they are called
         line = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{folder}: adapters cannot be read: {line}") from None
+    if not isinstance(config, dict):
+        raise UserError(f"{folder}: adapters cannot be read: {CONFIG} is not peft's")
     odd = [key for key in _NOT_PLAIN if config.get(key)]
     if config.get("init_lora_weights") not in _LEAVE_THE_BASE:
         odd.append(f"init_lora_weights = {config['init_lora_weights']!r}, which changes the base")
     if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or odd:
         raise UserError(f"{folder}: these are not plain LoRA adapters ({odd[0] if odd else config.get('peft_type')})")
-    rank = int(config["r"])
-    alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
+    try:
+        rank, alpha = int(config["r"]), float(config["lora_alpha"])
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{folder}: adapters cannot be read: {CONFIG} names no r and lora_alpha") from None
+    alpha *= math.sqrt(rank) if config.get("use_rslora") else 1.0
     suffix = ".lora_A.weight"
     adapted = [_layer_in(base, name.removesuffix(suffix)) for name in tensors if name.endswith(suffix)]
     if strange := sorted(set(adapted) - set(dict(base.on(torch.device("cpu")).named_modules()))):

@@ -258,15 +258,15 @@ class TryModelJob(Job):
 
     kind = "try-model"
     unlearn: UnlearnJob
-    """One of the run, for its subject and its learner."""
+    """An unlearning job of the run, for its subject and its learner."""
     what: str
-    """What is to blame where no model can be trained."""
+    """The name to blame where no model can be trained."""
     fits: bool
     """Whether a model is trained, or one with untrained weights serves."""
     unlearners: Mapping[str, Named]
-    """An unlearning job of the run, for its subject and its learner."""
+    """The methods that are tried."""
     from_original: tuple[str, ...]
-    """The name to blame where no model can be trained."""
+    """Those of the methods that start from the trained model."""
     columns: tuple[str, ...]
     """Columns that are taken of every model."""
 

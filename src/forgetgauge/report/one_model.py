@@ -56,8 +56,9 @@ def by_chance(found: OneModelResult) -> str:
     share = 1 - found.level
     return (
         f"Each of these {n_models} models is tested by itself: p allows for the choice among its own tests, not among "
-        f"the models. Of {n_models} that know nothing of F, {share * n_models:.3g} would be called "
-        "still visible by chance on average; the smallest p of all counts times their number."
+        f"the models. Of {n_models} that know nothing of F, at most {share * n_models:.3g} would be "
+        "called still visible by chance on average; to judge all of them at once, multiply the smallest p by their "
+        "number."
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.report.picture import (
     HEIGHT_PX,
     Overview,
@@ -47,14 +48,16 @@ def price_line(game: GameResult) -> str | None:
         return None
     first = next(iter(tuned.values()))
     holding = {name: one for name, one in tuned.items() if one.holds}
+    is_early = (game.spec.get("price") or {}).get("rule", 1) < PRICE_RULE
     lines = [f"Q at a price of {_points(first.price)}:"]
     if holding:
         chosen = listed([f"{_base(game, name)} ({_found(game, name, one)})" for name, one in holding.items()])
+        which = "of all that were tried that" if is_early else "up to which every value that was tried"
         lines.append(
-            f"the strength of {chosen} is the strongest up to which every value that was tried cost "
-            f"{counted(first.n_models, 'shadow model')} no more than that, counted from the lower of Retrain and None."
+            f"the strength of {chosen} is the strongest {which} cost {counted(first.n_models, 'shadow model')} no more "
+            f"than that, counted from the lower of Retrain and None{' (an earlier rule, decision 0043)' * is_early}."
         )
-    if back := [_base(game, name) for name, one in holding.items() if stepped_back(one)]:
+    if not is_early and (back := [_base(game, name) for name, one in holding.items() if stepped_back(one)]):
         lines.append(f"Of {listed(back)} it is the value before that, since at the next one a model gave no numbers.")
     if beyond := [_base(game, name) for name, one in tuned.items() if not one.holds]:
         no = "No" if holding else "no"
@@ -175,8 +178,8 @@ def gap_lines(game: GameResult) -> list[str]:
                 ruined = [f"{value:g}" for value in ruined_between(tuning, before.value, at.value)]
                 said.append(
                     f"{name} was not played between {at.parameter} = {before.value:g} and {at.value:g}: at "
-                    f"{listed(ruined)} shadow models may lose more than {points(RUINED * tuning.price)}, or gave no "
-                    "numbers."
+                    f"{listed(ruined)} shadow models may lose more than {points(RUINED * tuning.price)}, gave no "
+                    "numbers, or their jobs failed."
                 )
     return said
 

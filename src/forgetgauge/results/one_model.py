@@ -98,11 +98,11 @@ class ModelResult(Record):
     """One model."""
 
     verdict: str
-    """One of those of results.verdict."""
+    """One of VERDICTS in results.verdict."""
     best: str
     """The adversary whose answers are least like chance."""
     log10_p: float
-    """One of VERDICTS in results.verdict."""
+    """log10 of its p, corrected for the choice among all tests."""
     epsilon: float | None
     """With the stated confidence, any (ε, δ)-certified removal of all of F together has at least this ε; None of
     requests, where it would count what F and T differ by themselves as if the model remembered it."""

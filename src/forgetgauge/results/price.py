@@ -58,7 +58,7 @@ def is_cliff(tried: Sequence[TriedStrength], value: float) -> bool:
 
 
 def is_ruined(tried: TriedStrength, price: float) -> bool:
-    """Whether a strength may cost ten prices, or leaves models without numbers."""
+    """Whether a strength may cost ten prices, leaves models without numbers, or is not known, since its jobs failed."""
     return tried.bound is None or tried.bound > RUINED * price
 
 

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.files import write_whole
 from forgetgauge.provenance import PROVENANCE
@@ -359,12 +360,18 @@ def reference_named(name: str) -> str | None:
 
 
 def nearly_reference(name: str) -> str | None:
-    """The reference that a name is near to, word by word, without being one: `retrain` of `retrain_v2`."""
-    if reference_named(name) is not None:
+    """The reference that a name is near to, word by word, without being one: `retrain` of `retrain_v2`. Methods that
+    come with this package, such as `retrain-final`, are what they are called."""
+    if reference_named(name) is not None or name.casefold() in plugins.unlearners:
         return None
     words = [name.casefold(), *re.findall(r"[^\W\d_]+", name.casefold())]
     return next(
-        (role for role, names in NAMES_OF.items() if any(get_close_matches(one, names, 1, ALIKE) for one in words)),
+        (
+            role
+            for role, names in NAMES_OF.items()
+            for one in words
+            if any(near.startswith(one[0]) for near in get_close_matches(one, names, 1, ALIKE))
+        ),
         None,
     )
 

@@ -198,7 +198,7 @@ def _check_tokens(dataset: Dataset, data: DataSpec, learner: Named) -> None:
             raise UserError(
                 f"data '{dataset.name}': its tokens are not those of learner.model_params.checkpoint = "
                 f"'{checkpoint}', whose tokenizer reads other words in them: make the records with its tokenizer, "
-                f"Encoding(tokenizer={checkpoint!r})"
+                f"Encoding(tokenizer={checkpoint!r}); if its column 'text' holds something else, call that otherwise"
             )
 
 

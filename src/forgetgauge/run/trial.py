@@ -264,10 +264,10 @@ class _Models:
         chosen = self._learner(few)
         if self.job.unlearn.learner.name in plugins.learners.entries:
             return self._looked_at(few, train([TrainJob(self.subject, chosen)], [{}], self._some(few))[0])
-        kept = OwnState("learner", chosen)
-        made = train([TrainJob(self.subject, chosen)], [{}], self._some(few))[0]
-        self._fit_two(few)
-        self._doubt_state(f"learner '{_shown(chosen.name)}'", kept, few)
+        with OwnState("learner", chosen) as kept:
+            made = train([TrainJob(self.subject, chosen)], [{}], self._some(few))[0]
+            self._fit_two(few)
+            self._doubt_state(f"learner '{_shown(chosen.name)}'", kept, few)
         return self._looked_at(few, made)
 
     def _fit_two(self, few: bool) -> None:
@@ -285,32 +285,40 @@ class _Models:
                 self._doubts.append(f"learner '{_shown(chosen.name)}': {DIFFERS}")
 
     def _doubt_state(self, what: str, kept: OwnState, few: bool) -> None:
-        """Say that a call changed what is kept, unless two models that differ have said it, and put it back."""
-        said = any(line.startswith(what) for line in self._doubts)
+        """Say that a call changed what is kept, unless two models that differ have said it."""
+        said = any(line.startswith(f"{what}:") for line in self._doubts)
         if few and not said and kept.has_changed():
             self._doubts.append(f"{what}: {KEEPS}")
-        kept.put_back()
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import unlearn
 
         part = UnlearnJob(self.subject, self._learner(few), self.job.unlearners[name])
         given = {"model": model} if name in self.job.from_original else {}
-        kept = None if part.unlearner.name in plugins.unlearners.entries else OwnState("unlearner", part.unlearner)
-        with seeded(part):
-            first = self._looked_at(few, unlearn([part], [given], self._some(few))[0])
-        if few and kept is not None:
+        if part.unlearner.name in plugins.unlearners.entries:
             with seeded(part):
-                again = [unlearn([part], [given], self._some(few))[0]]
-            with suppress(Exception), seeded(part):  # what it makes of another model is nobody's concern
-                unlearn([part], [{role: _another(one) for role, one in given.items()}], self._some(few))
+                return self._looked_at(few, unlearn([part], [given], self._some(few))[0])
+        with OwnState("unlearner", part.unlearner) as kept:
             with seeded(part):
-                again += unlearn([part], [given], self._some(few))
-            if not all(_are_equal(first, one, to_the_bit=not self._on_gpu) for one in again):
-                self._doubts.append(f"unlearners.{name}: {DIFFERS}")
-        if kept is not None:
+                first = self._looked_at(few, unlearn([part], [given], self._some(few))[0])
+            if few:
+                self._unlearn_again(name, part, given, first)
             self._doubt_state(f"unlearners.{name}", kept, few)
         return first
+
+    def _unlearn_again(self, name: str, part: UnlearnJob, given: dict[str, Artefact], first: Artefact) -> None:
+        """Twice more, and in between on another model."""
+        from forgetgauge.run.model_jobs import unlearn
+
+        some = self._some(True)
+        with seeded(part):
+            again = [unlearn([part], [given], some)[0]]
+        with suppress(Exception), seeded(part):  # what it makes of another model is nobody's concern
+            unlearn([part], [{role: _another(one) for role, one in given.items()}], some)
+        with seeded(part):
+            again += unlearn([part], [given], some)
+        if not all(_are_equal(first, one, to_the_bit=not self._on_gpu) for one in again):
+            self._doubts.append(f"unlearners.{name}: {DIFFERS}")
 
     def _looked_at(self, few: bool, made: Artefact) -> Artefact:
         """The model as it is stored, once it has answered for some points."""

@@ -32,6 +32,8 @@ from forgetgauge.suites.verdicts import (
 )
 from forgetgauge.wording import bracket, counted, listed, plain
 
+NOT_COUNTED = "; not counted, since models are damaged in one of them: {}"
+
 
 def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
     """MNIST > CIFAR-10 > CIFAR-100, for most methods."""
@@ -62,8 +64,10 @@ def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
     against = [m for m, (easy, middle, hard) in known.items() if easy[1] < middle[0] or middle[1] < hard[0]]
     half = len(APPROXIMATE) / 2
     verdict: Verdict = "confirmed" if len(ordered) > half else "not confirmed" if len(against) >= half else "undecided"
-    n_open = len(APPROXIMATE) - len(ordered) - len(against)
+    n_open = len(known) - len(ordered) - len(against)
     figure = f"in this order: {named(ordered)}; not in it: {named(against)}; open: {counted(n_open, 'method')}"
+    if out := [m for m in APPROXIMATE if m in damaged]:
+        figure += NOT_COUNTED.format(named(out))
     if data.is_borrowed or sizes.is_borrowed:
         return Claim(*statement, "undecided", f"{figure}; {BORROWED}", source, BORROWED)
     return Claim(*statement, verdict, figure, source)
@@ -94,7 +98,7 @@ def sentences_claim(stored: Stored | None) -> Claim:
     higher, lower = ([m for m in those if m not in damaged] for those in (higher, lower))
     verdict: Verdict = "confirmed" if len(higher) > half else "not confirmed" if len(lower) >= half else "undecided"
     if out := [m for m in APPROXIMATE if m in damaged]:
-        figure += f"; {named(out)}, which damages its models in one of them, does not count"
+        figure += NOT_COUNTED.format(named(out))
     if stored.is_borrowed:
         return Claim(*statement, "undecided", f"{figure}; {BORROWED}{theirs}", source_of(stored), BORROWED)
     return Claim(*statement, verdict, f"{figure}{theirs}", source_of(stored))
@@ -233,11 +237,11 @@ class Trend:
     rising: tuple[str, ...]
     """`SSD from 50 to 150`: steps up beyond both intervals."""
     n_methods: int
-    """All but Retrain."""
+    """Number of methods, Retrain not counted."""
     missing: tuple[str, ...]
     """`ε = 600`, `SSD at 150`: columns that were not run, and cells of the others without an interval over pairs."""
     columns: tuple[str, ...]
-    """Number of methods, Retrain not counted."""
+    """The columns that were run."""
 
     @property
     def n_columns(self) -> int:

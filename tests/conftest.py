@@ -45,7 +45,7 @@ count = 2
 """
 
 
-ROOMS = tuple(Path(__file__).parent / room for room in ("game", "report", "results", "store"))
+ROOMS = tuple(Path(__file__).parent / room for room in ("game", "store"))
 """Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
 
 

@@ -8,10 +8,17 @@ from torch import nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.minibatch import Minibatch
+from forgetgauge.learn.predict import outputs_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn import squared_gradients
-from forgetgauge.unlearn.fisher import Fisher, noise_variance
-from forgetgauge.unlearn.squared_gradients import mean_squares, squared_score_under_the_model, trainable
+from forgetgauge.unlearn.fisher import Fisher, _draw_labels, noise_variance
+from forgetgauge.unlearn.memory import streams_of
+from forgetgauge.unlearn.squared_gradients import (
+    mean_squares,
+    squared_loss_gradient,
+    squared_score_under_the_model,
+    trainable,
+)
 from forgetgauge.unlearn.unlearner import Context
 
 from .world import N_RETAIN, changed, make_world, parameters
@@ -236,10 +243,10 @@ def test_all_labels_cost_k_gradients_a_point_and_sampled_ones_one():
 def test_sampled_labels_are_right_on_average():
     world = make_world("none")
     model, retain = copy.deepcopy(world.original), world.retain
-    found = [
-        Fisher(labels="sampled")._information(model, trainable(model), retain, world.context(str(seed)))
-        for seed in range(100)
-    ]
+    found = []
+    for seed in range(100):
+        drawn = _draw_labels(outputs_of(model, retain), Streams(str(seed)))
+        found.append(mean_squares(model, trainable(model), retain.x, drawn, squared_loss_gradient(retain.task)))
     expected = by_definition(model, retain.x)
     for name in expected:
         draws = torch.stack([f[name] for f in found])
@@ -249,9 +256,10 @@ def test_sampled_labels_are_right_on_average():
 
 def test_one_drawn_label_gives_the_squared_gradient_of_its_loss():
     world = make_world("none")
-    model, context = copy.deepcopy(world.original), world.context()
-    found = Fisher(labels="sampled")._information(model, trainable(model), world.forget, context)
-    generator = torch.Generator().manual_seed(Streams("a job").seed("labels"))
+    model = copy.deepcopy(world.original)
+    found = Fisher(labels="sampled")._information(model, trainable(model), world.forget)
+    streams = streams_of("labels of Fisher forgetting", model, world.forget)
+    generator = torch.Generator().manual_seed(streams.seed("labels"))
     p = model(world.forget.x).detach().double().softmax(1)
     drawn = torch.multinomial(p, 1, generator=generator)[:, 0]
     assert_close(found, by_definition(model, world.forget.x, drawn))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from forgetgauge.unlearn import fisher
 from forgetgauge.unlearn.fisher import Fisher
 from forgetgauge.unlearn.memory import Memory, recalled
 from forgetgauge.unlearn.ssd import SSD
@@ -113,7 +114,15 @@ BATCHES, SAMPLES = SSD(alpha=1.2), SSD(alpha=1.2, importance="per-sample")
 
 
 @pytest.mark.parametrize(
-    ("method", "is_noisy"), [(Fisher(), False), (BATCHES, False), (SAMPLES, False), (BATCHES, True), (SAMPLES, True)]
+    ("method", "is_noisy"),
+    [
+        (Fisher(), False),
+        (Fisher(labels="sampled"), False),
+        (BATCHES, False),
+        (SAMPLES, False),
+        (BATCHES, True),
+        (SAMPLES, True),
+    ],
 )
 def test_a_strength_tried_after_another_makes_the_model_that_it_makes_alone(method, is_noisy):
     world = make_world()
@@ -130,3 +139,22 @@ def test_a_strength_tried_after_another_makes_the_model_that_it_makes_alone(meth
     assert changed(made, after_another) == set()
     assert changed(made, model) != set()
     assert spent == its_cost > 0
+
+
+def test_sampled_labels_are_the_models_own_at_every_strength(monkeypatch):
+    world, memory, drawn = make_world(), Memory(), []
+    draw = fisher._draw_labels
+    monkeypatch.setattr(fisher, "_draw_labels", lambda *given: drawn.append(draw(*given)) or drawn[-1])
+    method = Fisher(labels="sampled")
+    for alpha in (1e-6, 1e-5):
+        one = dataclasses.replace(method, alpha=alpha)
+        for kept in (memory, None):  # None: another process, or a method of somebody's that calls this one
+            request = request_of(world, kept, str(alpha))
+            one.unlearn(request.model, request.retain, request.forget, request.context)
+    assert len(drawn) == 3  # the second strength finds what the first one kept
+    assert all(torch.equal(labels, drawn[0]) for labels in drawn)
+    other = copy.deepcopy(world.original)
+    with torch.no_grad():
+        next(other.parameters()).view(-1)[0] += 1e-6
+    method.unlearn(other, world.retain, world.forget, world.context())
+    assert not torch.equal(drawn[3], drawn[0])

@@ -17,14 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import own_randomness
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import stacked_outputs, stacked_squares
 from forgetgauge.models.head import head_of
 from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.memory import Found, recalled
+from forgetgauge.unlearn.memory import Found, recalled, streams_of
 from forgetgauge.unlearn.squared_gradients import (
     Tensors,
     loss_directions,
@@ -40,6 +39,8 @@ from forgetgauge.unlearn.unlearner import Context, Request
 _DAMPING = 1e-8
 _CAP, _CAP_IN_HEAD = 1e3, 1e2
 _MORE_IN_HEAD_AND_VECTORS = 10.0
+
+_LABELS = "labels of Fisher forgetting"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Fisher:
     power: float = 1.0
     """1 as in the published code; 0.5 as in the paper's text (deviation ∝ F^−1/4)."""
     labels: Literal["all", "sampled"] = "all"
-    """`sampled`: one y ~ p(· | x) for each x in place of all K labels; unbiased, and K times cheaper."""
+    """`sampled`: one y ~ p(· | x) for each x in place of all K labels; unbiased, and K times cheaper. The labels of a
+    model are the same at every alpha."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < float("inf") or not 0 <= self.power < float("inf"):
@@ -69,7 +71,7 @@ class Fisher:
         """Blur a copy; buffers (batch norm's statistics) stay as they are."""
         request = Request(model, retain, forget, context)
         model = copy.deepcopy(model).eval()
-        information = self._found([request], lambda: self._information(model, _blurred(model), retain, context))
+        information = self._found([request], lambda: self._information(model, _blurred(model), retain))
         context.n_gradients += self._cost(retain)
         self._blur(model, information, context.streams)
         return model
@@ -78,10 +80,10 @@ class Fisher:
         """All of them in one stack, where their models can be one."""
         return unlearn_stacked(requests, self, self._stacked)
 
-    def _information(self, model: nn.Module, parameters: Tensors, retain: Points, context: Context) -> Tensors:
+    def _information(self, model: nn.Module, parameters: Tensors, retain: Points) -> Tensors:
         if self.labels == "all":
             return mean_squares(model, parameters, retain.x, retain.y, squared_score_under_the_model)
-        drawn = _draw_labels(outputs_of(model, retain), context.streams)
+        drawn = _draw_labels(outputs_of(model, retain), streams_of(_LABELS, model, retain))
         return mean_squares(model, parameters, retain.x, drawn.to(retain.device), squared_loss_gradient(retain.task))
 
     def _cost(self, retain: Points) -> int:
@@ -104,18 +106,16 @@ class Fisher:
         return stack.models
 
     def _found(self, requests: Sequence[Request], compute: Callable[[], Found], precision: str = "alone") -> Found:
-        """Alpha does not change it; labels that are drawn are drawn anew at each."""
-        if self.labels == "all":
-            return recalled(f"Fisher information, {precision}", requests, compute)
-        with own_randomness(requests[0].context.streams):
-            return compute()
+        """Alpha does not change it, nor the labels that are drawn."""
+        return recalled(f"Fisher information, {self.labels} labels, {precision}", requests, compute)
 
     def _squares(self, stack: TracedStack, requests: Sequence[Request]) -> Tensor:
         retained = [r.retain for r in requests]
         if self.labels == "all":
             return stacked_squares(stack, retained, _scores_under_the_models)
         logits = stacked_outputs(stack.models, retained)
-        drawn = [_draw_labels(own, r.context.streams).numpy() for own, r in zip(logits, requests, strict=True)]
+        streams = [streams_of(_LABELS, r.model, r.retain) for r in requests]
+        drawn = [_draw_labels(own, its).numpy() for own, its in zip(logits, streams, strict=True)]
         return stacked_squares(stack, retained, loss_directions(retained[0].task), labels=drawn)
 
 

@@ -81,14 +81,26 @@ def recalled(what: str, requests: Sequence[Request], compute: Callable[[], Found
     return found
 
 
+def streams_of(what: str, model: nn.Module, points: Points) -> Streams:
+    """Random streams of a model and points, whichever job asks: what is drawn is the same at every strength."""
+    digest = hashlib.sha256(what.encode())
+    _add_weights(digest, model)
+    _add_points(digest, points)
+    return Streams(digest.hexdigest())
+
+
 def _digest(what: str, requests: Sequence[Request]) -> str:
     digest = hashlib.sha256(what.encode())
     for request in requests:
         _add_weights(digest, request.model)
-        for part in (request.retain, request.forget):
-            digest.update(f"{len(part)} {part.scaling}".encode())
-            digest.update(part.index.tobytes())
+        _add_points(digest, request.retain)
+        _add_points(digest, request.forget)
     return digest.hexdigest()
+
+
+def _add_points(digest: hashlib._Hash, points: Points) -> None:
+    digest.update(f"{len(points)} {points.scaling}".encode())
+    digest.update(points.index.tobytes())
 
 
 def _add_weights(digest: hashlib._Hash, model: nn.Module) -> None:

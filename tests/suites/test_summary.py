@@ -212,6 +212,16 @@ def test_a_dated_command_took_its_time_and_says_on_which_device():
     assert (found.seconds, found.spans) == (50.0, (Span(1000.0, 1050.0, "one"),))
 
 
+def test_tables_that_one_dated_command_played_together_count_once_though_their_decisions_differ():
+    dated = Invocation("", "", "cuda: NVIDIA H200", 50.0, 1, began=1000.0, where="one")
+    later = replace(dated, wall_s=5.0, began=2000.0)
+    played = [(dated,), (dated,), (dated, later)]
+    tables = [table(name, 0, 77, name) for name in ("table3", "table4a", "table4b")]
+    spent = spent_on_tables(replace(t, invocations=list(how)) for t, how in zip(tables, played, strict=True))
+    assert [(one.what, one.seconds) for one in spent] == [("Table 3 and Table 4a", 50.0), ("Table 4b", 55.0)]
+    assert totals(spent) == {"cuda: NVIDIA H200": 55.0}
+
+
 def test_time_beside_a_record_is_of_its_invocations_else_of_its_result(tmp_path):
     record = tmp_path / "swap-vs-random.json"
     assert spent_beside(record, "x") == []

@@ -43,7 +43,7 @@ def test_every_claim_stands_once_under_its_verdict(nothing):
             "Table 7, small scale, data set = CIFAR100, MNIST and SST5",
         ),
         claim("C", "undecided", "τ = 0.5"),
-        replace(claim("D", "undecided", "τ = 0.5; missing: SSD"), why=MISSING),
+        replace(claim("D", "undecided", "τ = 0.5; missing: SSD"), why=(MISSING,)),
         claim("E", "not run"),
     ]
     assert in_a_minute(nothing, judged) == [

@@ -23,7 +23,6 @@ from forgetgauge.suites.level_claims import (
     difficulty_claim,
     falling_claim,
     grounding_claim,
-    removal_claim,
     replicates_claim,
     rising_accuracy_claim,
     rival_claim,
@@ -35,6 +34,7 @@ from forgetgauge.suites.ranking_claims import (
     rival_ranking_claim,
     small_predicts_large,
 )
+from forgetgauge.suites.removal_claims import removal_claim
 from forgetgauge.suites.verdicts import Claim
 
 RANKINGS = {

@@ -20,6 +20,7 @@ from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, e
 from forgetgauge.suites.verdicts import (
     APPROXIMATE,
     BORROWED,
+    IDLE,
     MISSING,
     TOO_FEW,
     Claim,
@@ -28,6 +29,7 @@ from forgetgauge.suites.verdicts import (
     incomplete,
     judged,
     named,
+    reasons,
     source_of,
 )
 from forgetgauge.wording import counted, listed, tau_text
@@ -120,9 +122,9 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
                 worse.setdefault(PRINTED[other], []).append(label)
     n = len(table.columns) * len(others)
     verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
-    why = ""
-    if verdict == "undecided" or stored.is_borrowed:
-        verdict, why = "undecided", TOO_FEW if idle else MISSING if missing else BORROWED if stored.is_borrowed else ""
+    verdict = "undecided" if stored.is_borrowed else verdict
+    is_open = verdict == "undecided"
+    why = reasons({MISSING: is_open and missing, BORROWED: stored.is_borrowed, IDLE: is_open and idle})
     beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
     figure = f"higher than another of the five methods in {better} of {n} comparisons"
     figure += f"; lower than {', '.join(beaten) or 'none'}"
@@ -216,7 +218,7 @@ def _by_tau(
         if n_run < 2:
             return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(stored))
         none = "no result.json with advantages by pair is stored"
-        return Claim(*statement, "undecided", none, source_of(stored), MISSING)
+        return Claim(*statement, "undecided", none, source_of(stored), (MISSING,))
     out = left_out(stored)
     counting = [m for m in APPROXIMATE if not any(m in those for those in out.values())]
     tau = _tau_of([{m: a for m, a in column.items() if m in counting} for column in columns.values()], couples)
@@ -237,7 +239,7 @@ def _by_tau(
             figure += _exchanges(tau)
             verdict = verdict if tau.exchanged else "undecided"
     figure += f"; {BORROWED}" if stored.is_borrowed else ""
-    why = TOO_FEW if is_few else BORROWED if stored.is_borrowed else MISSING if missing else ""
+    why = reasons({MISSING: missing, BORROWED: stored.is_borrowed, TOO_FEW: is_few})
     if why:
         verdict = "undecided"
     source = f"{source_of(stored)}, {in_column(table.variable, listed(labels))}"

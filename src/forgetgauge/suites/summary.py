@@ -19,7 +19,7 @@ from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.splits_page import splitting_setting, spread_words
 from forgetgauge.suites.strengths import PUBLISHED
 from forgetgauge.suites.tables import OUTLINES
-from forgetgauge.suites.verdicts import APPROXIMATE, MISSING, Claim, source_of
+from forgetgauge.suites.verdicts import APPROXIMATE, CHANCE, MISSING, Claim, source_of
 from forgetgauge.wording import listed, plain
 
 WORDS = 260
@@ -95,10 +95,11 @@ def _verdicts(found: Findings, judged: Sequence[Claim]) -> list[str]:
         for label in other_experiments(found)
     ]
     reasons = [f"{reason}, {', '.join(away)}" if reason.startswith(MISSING) and away else reason for reason in reasons]
+    several = "often for several reasons: " if any(len(claim.why) > 1 for claim in by["undecided"]) else ""
     said = {
         "confirmed": _with_findings(by["confirmed"]),
         "not confirmed": _with_findings(by["not confirmed"]),
-        "undecided": "; ".join(reasons),
+        "undecided": several + "; ".join(reasons),
         "not run": "; ".join([*(claim.name for claim in by["not run"]), *_smaller(found)]),
     }
     lines: list[str] = []
@@ -119,10 +120,11 @@ _CALLED = {
 
 
 def _by_reason(undecided: Sequence[Claim]) -> dict[str, list[Claim]]:
-    """Why -> claims, the commonest first."""
+    """Why -> claims, the commonest first; one that has several reasons stands under each."""
     found: dict[str, list[Claim]] = {}
     for claim in undecided:
-        found.setdefault(claim.why or "our runs are too few to tell", []).append(claim)
+        for why in claim.why or (CHANCE,):
+            found.setdefault(why, []).append(claim)
     return dict(sorted(found.items(), key=lambda one: -len(one[1])))
 
 

@@ -135,9 +135,9 @@ def grounding_claim(tables: Sequence[Stored | None]) -> Claim:
     low = any(high < GROUND for _, high in known.values())
     sure = known[least][0] >= GROUND and not missing
     n_ideal = sum(start <= 1 <= high for start, high in known.values())
-    n_above = sum(start >= GROUND for start, _ in known.values())
+    n_above = sum(start > GROUND for start, _ in known.values())
     above = "all" if n_above == len(known) else f"{n_above} of them"
-    figure = f"{n_ideal} of {len(known)} intervals contain 1 and {above} lie at {GROUND} or above"
+    figure = f"{n_ideal} of {len(known)} intervals contain 1 and {above} lie above {GROUND}"
     figure += f"; lowest: {bracket(known[least])} at {least}"
     judged_in = [
         in_column(table.variable, listed([label for of, label in places if of is table]).replace("inf", "∞"))

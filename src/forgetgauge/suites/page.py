@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 
 from forgetgauge.report.html import template_of
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
+from forgetgauge.suites.at_length import at_length
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
 from forgetgauge.suites.device_time import device_name, duration, spent_on_tables, totals
@@ -36,9 +37,10 @@ from forgetgauge.suites.quality_map import map_svg, map_words
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
-from forgetgauge.suites.summary import at_length, in_a_minute
+from forgetgauge.suites.summary import in_a_minute
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.toy import toy_table
+from forgetgauge.suites.without_dp import RECIPES
 from forgetgauge.wording import counted, listed, plain, seconds, tau_text
 
 QUESTIONS = {
@@ -220,6 +222,7 @@ def _summary(found: Findings) -> list[list[str]]:
     rows.append([SEEDS, played, "–", "–", "–", *_took(found, SEEDS), "–"])
     searched = listed([one.name for one in found.searches]) or "not run"
     rows.append([SEARCHES, searched, "–", "–", "–", *_took(found, SEARCHES), "–"])
+    rows.append([RECIPES, "for ε = ∞ of Table 3", "–", "–", "–", *_took(found, RECIPES), "–"])
     holds = "all" if all(row.holds for row in found.toy) else "not all"
     rows.append(["toy example", "exactly", holds, "–", "yes", "–", "–", "–"])
     every = " and ".join(f"{duration(s)} of {device_name(device)}" for device, s in totals(found.spent).items()) or "–"

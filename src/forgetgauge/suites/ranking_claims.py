@@ -20,7 +20,6 @@ from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, e
 from forgetgauge.suites.verdicts import (
     APPROXIMATE,
     BORROWED,
-    IDLE,
     MISSING,
     TOO_FEW,
     Claim,
@@ -124,7 +123,9 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
     verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
     verdict = "undecided" if stored.is_borrowed else verdict
     is_open = verdict == "undecided"
-    why = reasons({MISSING: is_open and missing, BORROWED: stored.is_borrowed, IDLE: is_open and idle})
+    why = reasons(
+        {MISSING: is_open and missing, BORROWED: stored.is_borrowed, f"our {name} does nothing": is_open and idle}
+    )
     beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
     figure = f"higher than another of the five methods in {better} of {n} comparisons"
     figure += f"; lower than {', '.join(beaten) or 'none'}"
@@ -177,11 +178,20 @@ def _with_last(n_columns: int) -> Couples:
 
 
 def _paper_tau(table: str, couples: Callable[[int], Couples]) -> str:
+    return f"; the paper’s own numbers: {tau_text(paper_tau(table, couples))}"
+
+
+def paper_tau(table: str, couples: Callable[[int], Couples] = every_two) -> float | None:
     """Mean τ of the paper's columns, whose numbers have no pairs."""
     printed = paper_table(table)
     rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
     columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]
-    return f"; the paper’s own numbers: {tau_text(mean_tau_of_columns(columns, couples(len(columns))))}"
+    return mean_tau_of_columns(columns, couples(len(columns)))
+
+
+def tau_of_all(stored: Stored) -> Tau | None:
+    """Mean τ of our columns over all methods that every column has, whatever they do."""
+    return _tau_of(list(approximate_columns(stored).values()), every_two)
 
 
 def _disagreement(stored: Stored, larger: Sequence[Stored]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from forgetgauge.suites.findings import Stored
-from forgetgauge.suites.level_claims import trend_of
+from forgetgauge.suites.level_claims import Trend, trend_of
+from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.tables import suite
 from forgetgauge.suites.verdicts import MISSING, SAME_MODELS, Claim, Verdict, incomplete, reasons, source_of
 from forgetgauge.wording import bracket, listed, plain
@@ -49,3 +50,19 @@ def same_models(stored: Stored) -> tuple[list[str], list[str]]:
         elif share == 1:
             shares["all"].append(column.label)
     return (shares["none"] if len(shares["none"]) > 1 == len(steps) else []), shares["all"]
+
+
+def removal_shown(table: TableComparison) -> str:
+    """What the table beside Table 8 shows: what None gives away, what is left after removal, and whether it falls."""
+    cells = table.rows.get("advantage", {})
+    known = {label: cell.ours for label, cell in cells.items() if cell.ours is not None}
+    budgets = [label for label in known if label not in ("None", "Retrain")]
+    if not {"None", "Retrain"} <= set(known) or not budgets:
+        return ""
+    trend = trend_of(table, budgets)
+    left = max(known[label].value for label in budgets)
+    return f"removal takes None’s advantage of {plain(known['None'].value)} to at most {plain(left)}; {_course(trend)}"
+
+
+def _course(trend: Trend) -> str:
+    return "it rises as ε falls" if trend.rising else "it falls with ε" if trend.falling else "no fall with ε"

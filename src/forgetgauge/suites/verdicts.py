@@ -39,14 +39,13 @@ class Claim:
     it is decided."""
 
 
-MISSING = "a method, a column or an interval is missing"
+MISSING = "a column or number is missing"
 BORROWED = "strengths were not chosen for each column"
-TOO_FEW = "too few methods forget anything in every column without damage"
-IDLE = "the method does nothing in ours"
-SAME_MODELS = "several columns have the same models, so that more runs would not tell"
+TOO_FEW = "too few methods forget without damage"
+SAME_MODELS = "columns share their models"
 ANOTHER = "trained by another recipe than the paper’s"
-CHANCE = "our runs are too few to tell"
-"""What leaves a claim undecided."""
+CHANCE = "too few runs"
+"""What leaves a claim undecided. Of columns that have the same models no number of runs would tell more."""
 
 
 def reasons(found: Mapping[str, object]) -> tuple[str, ...]:

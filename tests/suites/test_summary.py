@@ -14,6 +14,7 @@ from forgetgauge.suites.at_length import at_length, time_line
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite, difference_text
 from forgetgauge.suites.device_time import Span, Spent, device_name, duration, spent_beside, spent_on_tables, totals
+from forgetgauge.suites.evidence import Evidence, evidence, named_evidence
 from forgetgauge.suites.findings import SEARCHES, SEEDS, Stored, read_findings
 from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.paper import PRINTED, paper_table
@@ -340,3 +341,19 @@ def test_published_settings_stand_beside_the_papers_numbers_and_what_they_cost()
         assert f"(the paper: {', '.join(f'{cell.paper:.3f}' for cell in table.rows[name].values())})" in line
         lost = [100 * column[f"{name}-published"] for column in table.lost_accuracy.values()]
         assert f"{min(lost):.1f} to {max(lost):.1f} points" in line
+
+
+def test_every_result_beside_a_record_of_the_page_is_evidence_with_or_without_its_decisions(tmp_path):
+    result = result_of({"1.0": {}})
+    for folder, record in (("seeds", "replicates.json"), ("dp", "without_dp.json"), ("random", "swap-vs-random.json")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / record).write_text("{}")
+        result.save(tmp_path / folder / "result.json")
+    (tmp_path / "alone").mkdir()
+    result.save(tmp_path / "alone/result.json")  # no statement of the page rests on it
+    found = evidence(tmp_path)
+    assert [(one.folder, one.carries) for one in found] == [("seeds", False), ("random", False), ("dp", False)]
+    assert named_evidence([*found, Evidence("", "Table 3", False), Evidence("", "Table 2", False)] * 2) == (
+        "Tables 3 (twice) and 2 (twice); several trainings of one split (twice); SWAP against random splits (twice); "
+        "the models of Tables 3 to 5 (twice)"
+    )

@@ -22,6 +22,7 @@ from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, o
 from forgetgauge.suites.device_time import device_name, duration, spent_on_tables, totals
 from forgetgauge.suites.findings import SEARCHES, SEEDS, SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, paper_cells, search_rows
+from forgetgauge.suites.marked import marked_words
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
@@ -137,6 +138,7 @@ def _frontiers(found: Findings) -> dict[str, object]:
         "frontier_remarks": [] if shown is None else frontier_remarks(shown),
         "map": None if shown is None else map_svg(shown),
         "map_words": "" if shown is None else map_words(paper_cells(shown)),
+        "marked_words": "" if shown is None else marked_words(shown),
         "frontier_pictures": [] if shown is None else curve_pictures(shown),
         "frame": {"left": LEFT_PX, "right": RIGHT_PX, "top": TOP_PX, "bottom": BOTTOM_PX, "height": HEIGHT_PX},
         "rule": RULE,

@@ -112,8 +112,8 @@ def _within_error() -> str:
     return (
         "**Section 4.4, on the MIA score**: NegGrad “outperforms Fisher at ε = 50 and ε = 600”, “performs worse” at "
         f"150, “which is inconsistent”. In Table 4 NegGrad is above Fisher by {apart} at ε = 50, 150 and 600, where "
-        f"all that the table says of the standard error of either number is that it is below {error:g}: such an order may "
-        "be chance’s. "
+        f"all that the table says of the standard error of either number is that it is below {error:g}: such an order "
+        "may be chance’s. "
         f"At ε = ∞ they are apart ({_at('table4b', 'neg-grad', 'inf')} and {_at('table4b', 'fisher', 'inf')}), and the "
         "order is that of 150."
     )

@@ -85,6 +85,23 @@ def test_a_table_with_replicates_stands_below_the_one_without(found, tmp_path):
     assert 'id="table1-replicates-3"' in render_page(findings)
 
 
+def test_published_settings_alone_stand_below_the_table_by_price(found, tmp_path):
+    for is_published in (True, False):
+        (tmp_path / f"{is_published}").mkdir()
+        (tmp_path / f"{is_published}/comparison.json").write_text(replace(found, published=is_published).to_json())
+    findings = read_findings(tmp_path)
+    assert not findings.stored["table1", "paper"].comparison.published
+    page, title = render_markdown(findings), "## Table 1: Q against the size of the data set"
+    assert page.index(f"{title}, one strength for all columns\n") < page.index(f"{title}, published settings alone\n")
+    assert 'id="table1-published"' in render_page(findings)
+
+
+def test_published_settings_where_there_is_no_other_table_are_called_so(found, tmp_path):
+    (tmp_path / "comparison.json").write_text(replace(found, published=True).to_json())
+    findings = read_findings(tmp_path)
+    assert "## Table 1: Q against the size of the data set, published settings alone\n" in render_markdown(findings)
+
+
 def test_a_table_with_strengths_of_two_sorts_says_which_is_which(tmp_path):
     made = suite("table1", "paper")
     tuned = TuningResult("lr", 0.1, 0.01, True, "untreated", 4, [])
@@ -176,6 +193,8 @@ def test_the_page_in_the_documentation_is_that_of_the_stored_results():
         (["replicates", "--column", "0.1"], "not with replicates"),
         (["swap-vs-random", "--column", "0.1"], "not with swap-vs-random"),
         (["table1", "toy", "--replicates", "3"], "--replicates goes with tables, not with toy"),
+        (["strengths", "--published"], "--published goes with tables, not with strengths"),
+        (["table1", "table8", "--published"], "table8 has no method with a strength"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(call, tmp_path, arguments, said):

@@ -97,9 +97,11 @@ def test_what_is_cited_has_the_number_that_the_paper_prints():
 
 
 def test_a_folder_is_called_what_the_paper_prints():
-    names = ("table4a", "table8-visible", "table1-replicates-3")
+    names = ("table4a", "table8-visible", "table1-replicates-3", "table3-published", "table1-replicates-3-published")
     assert [table_name(name) for name in names] == [
         "Table 4a",
         "Beside Table 8",
         "Table 1, 3 trainings of each split",
+        "Table 3, published settings alone",
+        "Table 1, 3 trainings of each split, published settings alone",
     ]

@@ -400,7 +400,7 @@ def test_only_what_is_missing_is_asked_for(slices, tmp_path):
 def test_a_table_whose_columns_other_tables_have_is_written_from_there(slices, table1, tmp_path, call, monkeypatch):
     """It would be missing from the page, or of yesterday's settings, though nothing is missing."""
     shared = [column for column in few("table2").columns if column.label == "0.1"]
-    monkeypatch.setattr(tables, "suite", lambda *_: replace(few("table2"), columns=tuple(shared)))
+    monkeypatch.setattr(tables, "suite", lambda *_, **__: replace(few("table2"), columns=tuple(shared)))
     results, target = tmp_path / "kept-by-command", tmp_path / "kept-by-command/reproduce/smoke/table2"
     shutil.copytree(table1, target.with_name("table1"))
     yesterday = tmp_path / "yesterday"

@@ -12,8 +12,8 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.suites.invocation import plan_suite
 from forgetgauge.suites.paper import KEYS, PRINTED, paper_table
-from forgetgauge.suites.strengths import CLIP_NORMS
-from forgetgauge.suites.tables import OUTLINES, SCALES, suite, swap_game
+from forgetgauge.suites.strengths import CLIP_NORMS, PUBLISHED, PUBLISHED_REMARK
+from forgetgauge.suites.tables import LINEAR, OUTLINES, SCALES, suite, swap_game
 
 EVERY = [(name, scale) for name in OUTLINES for scale in SCALES]
 
@@ -55,6 +55,37 @@ def test_games_resolve_where_their_data_are(name, scale):
     assert [graph.game.value for graph in planned.campaign.graphs] == [column.label for column in here]
 
 
+SEARCHED = [(name, scale) for name, scale in EVERY if OUTLINES[name].layout not in LINEAR]
+
+
+@pytest.mark.parametrize(("name", "scale"), SEARCHED)
+def test_published_settings_alone_are_a_part_of_the_table_and_nothing_is_looked_for(name, scale):
+    whole, alone = suite(name, scale), suite(name, scale, published=True)
+    assert alone.folder == f"{name}-published"
+    assert PUBLISHED_REMARK in alone.notes
+    for column, theirs in zip(alone.columns, whole.columns, strict=True):
+        while column is not None:
+            parse_spec(column.raw, f"{name} {column.label}")
+            given = column.raw["unlearners"]
+            assert set(given) == {"retrain", "none", "retrain-final", "ft-final", *PUBLISHED}
+            assert "tuning" not in column.raw
+            for method, row in PUBLISHED.items():
+                in_the_table = {key: value for key, value in theirs.raw["unlearners"][row].items() if key != "method"}
+                assert given[method] == in_the_table
+            column, theirs = column.instead, theirs.instead
+
+
+@pytest.mark.parametrize("name", ["table1", "table6"])
+def test_what_is_made_for_published_settings_alone_is_not_made_again_for_the_table(name):
+    whole, alone = (plan_suite(suite(name, "smoke", published=which)).campaign.jobs for which in (False, True))
+    assert alone.keys() <= whole.keys()
+
+
+def test_a_table_without_strengths_has_no_published_settings():
+    with pytest.raises(UserError, match="table8-visible has no method with a strength"):
+        suite("table8-visible", "paper", published=True)
+
+
 def _is_here(data: str) -> bool:
     known = KNOWN.get(PART_OF.get(data, data))
     return known is None or find(known, data_folder()) is not None
@@ -77,7 +108,7 @@ def test_swap_against_random_splits_is_the_same_game_with_more_pairs(scale):
 def test_the_clip_norm_is_that_of_its_budget_and_the_table_says_how_it_was_chosen(name, scale):
     made = suite(name, scale)
     *private, without = [column.raw["learner"] for column in made.columns]
-    chosen = CLIP_NORMS["digits" if scale == "smoke" else "dp"]
+    chosen = CLIP_NORMS[{"smoke": "digits", "small": "dp-short", "paper": "dp"}[scale]]
     assert [one["clip_norm"] for one in private] == [chosen.get(one["target_epsilon"], 1.2) for one in private]
     assert "clip_norm" not in without  # nothing is clipped
     (said,) = [note for note in made.notes if "clip norm" in note]

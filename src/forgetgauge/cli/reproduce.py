@@ -31,6 +31,7 @@ from forgetgauge.report.watching import shown_progress
 
 if TYPE_CHECKING:
     from forgetgauge.run.options import RunOptions
+    from forgetgauge.suites.tables import Suite
 
 
 TOY, SPLITTING, LIST, PAGE, ALL = "toy", "swap-vs-random", "list", "page", "all"
@@ -81,6 +82,12 @@ def reproduce(
     replicates: Annotated[
         int, typer.Option(min=1, help="Trainings of each split, averaged; the paper has 3. Tables only.")
     ] = 1,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="Methods as their authors set them, and no search for strengths. Tables only."
+        ),
+    ] = False,
     run: Annotated[
         Path | None, typer.Option("--run", help="With replicates: use this finished run of several trainings.")
     ] = None,
@@ -105,9 +112,11 @@ def reproduce(
     wanted = _chosen(names)
     if column:
         _refuse_columns(wanted, column, scale.value)
-    for option, is_given in (("--replicates", replicates > 1), ("--missing", missing), ("--together", together)):
-        if is_given:
-            _refuse_others_than_tables(wanted, option)
+    of_tables = {"--replicates": replicates > 1, "--published": published, "--missing": missing, "--together": together}
+    for option in (option for option, is_given in of_tables.items() if is_given):
+        _refuse_others_than_tables(wanted, option)
+    if published:
+        _refuse_without_strengths(wanted, scale.value)
     if run is not None and wanted != [REPLICATES]:
         raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
     if results is not None and not next(path for path in (results, *results.parents) if path.exists()).is_dir():
@@ -124,7 +133,7 @@ def reproduce(
     limit = seconds_of(time_limit)
     deadline = None if limit is None else time.monotonic() + limit
     folder = out or Path("runs") / f"reproduce-{scale.value}"
-    every = [Asked(name, scale.value, tuple(column or ()), replicates) for name in wanted]
+    every = [Asked(name, scale.value, tuple(column or ()), replicates, published) for name in wanted]
     if missing:
         every = _those_missing(every, results, column)
     if together:
@@ -184,6 +193,14 @@ def _refuse_others_than_tables(wanted: list[str], option: str, *also: str) -> No
             raise UserError(f"{option} goes with {' and '.join(['tables', *also])}, not with {name}")
 
 
+def _refuse_without_strengths(wanted: list[str], scale: str) -> None:
+    """UserError before anything is played."""
+    from forgetgauge.suites.tables import suite
+
+    for name in wanted:
+        suite(name, scale, published=True)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What of the paper is to be run."""
@@ -192,25 +209,32 @@ class Asked:
     scale: str
     columns: tuple[str, ...]
     replicates: int
+    published: bool
 
     @property
     def folder(self) -> str:
         """Where its result lies, in the folder of the scale."""
         from forgetgauge.suites.tables import folder_of
 
-        return folder_of(self.name, self.replicates)
+        return folder_of(self.name, self.replicates, published=self.published)
+
+    @property
+    def suite(self) -> Suite:
+        """The table."""
+        from forgetgauge.suites.tables import suite
+
+        return suite(self.name, self.scale, self.replicates, published=self.published)
 
 
 def _those_missing(every: list[Asked], results: Path | None, column: list[str] | None) -> list[Asked]:
     """What is asked, less the columns that are kept; tables of which nothing is missing are named and left out."""
     from forgetgauge.suites.slices import missing_columns, take_from_others
-    from forgetgauge.suites.tables import suite
 
     if results is None or column:
         raise UserError("--missing looks for what --results has: give that, and no --column")
     found = []
     for asked in every:
-        made = suite(asked.name, asked.scale, asked.replicates)
+        made = asked.suite
         target = results / "reproduce" / asked.scale / asked.folder
         labels = missing_columns(made, target)
         if labels:
@@ -226,11 +250,10 @@ def _play_together(every: list[Asked], folder: Path, options: RunOptions, quiet:
     from forgetgauge.provenance import command_line
     from forgetgauge.run.campaign import started_ahead
     from forgetgauge.suites.invocation import play_together
-    from forgetgauge.suites.tables import suite
 
     if len(every) < 2:
         return
-    suites = [suite(asked.name, asked.scale, asked.replicates) for asked in every]
+    suites = [asked.suite for asked in every]
     only = {asked.name: asked.columns for asked in every}
     with started_ahead(options), shown_progress(quiet, verbose) as progress:
         how = replace(options, progress=progress)
@@ -278,10 +301,9 @@ def _how_to_run(asked: Asked) -> tuple[Callable[..., Any], Callable[[Any], str]]
         return play_replicates, replicates_text
     from forgetgauge.suites.compare import text_table
     from forgetgauge.suites.invocation import play_suite
-    from forgetgauge.suites.tables import suite
 
     def play_table(scale: str, out: Path, **how: Any) -> Any:
-        return play_suite(suite(name, scale, asked.replicates), out, only=asked.columns, **how)
+        return play_suite(asked.suite, out, only=asked.columns, **how)
 
     return play_table, text_table
 
@@ -336,10 +358,10 @@ def _keep_one(asked: Asked, source: Path, target: Path) -> None:
     """What the page is made from; columns join those that are kept already."""
     from forgetgauge.suites.accuracy import keep_accuracy
     from forgetgauge.suites.slices import keep_table
-    from forgetgauge.suites.tables import OUTLINES, suite
+    from forgetgauge.suites.tables import OUTLINES
 
     if asked.name in OUTLINES:
-        keep_table(suite(asked.name, asked.scale, asked.replicates), source, target, partial(say, err=True))
+        keep_table(asked.suite, source, target, partial(say, err=True))
     elif asked.name == ACCURACY:
         keep_accuracy(source, target)
     else:

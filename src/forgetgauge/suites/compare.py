@@ -74,6 +74,7 @@ def compare_suite(
         digests={} if result is None else dict(result.digests),
         failures=[] if result is None else [f"{failure.job}: {failure.error}" for failure in result.failures],
         replicates=suite.replicates,
+        published=suite.published,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
         accuracy_below={label: accuracy_below(game) for label, game in of_quality.items()},
@@ -100,7 +101,7 @@ def _only(column: Values, rows: Container[str]) -> Values:
 
 def compared_again(found: TableComparison, result: Result) -> TableComparison:
     """A stored table by the rules of today, from the result beside it; what only the record knows stays as it is."""
-    made = suite(found.name, found.scale, found.replicates)
+    made = suite(found.name, found.scale, found.replicates, published=found.published)
     columns = {column.label: column for column in made.columns}
     for game in result.games:
         if str(game.value) not in columns:

@@ -56,7 +56,8 @@ def named_evidence(every: list[Evidence]) -> str:
     """`Tables 3, 4a and 2 (twice); SWAP against random splits`."""
     names = [one.name for one in every]
     told = {name: f"{name} (twice)" if names.count(name) == 2 else name for name in names}
-    tables = [text.removeprefix("Table ") for name, text in told.items() if name.startswith("Table ")]
-    others = [text for name, text in told.items() if not name.startswith("Table ")]
+    plain = [name for name in told if name.startswith("Table ") and "," not in name]
+    tables = [told[name].removeprefix("Table ") for name in plain]
+    others = [text for name, text in told.items() if name not in plain]
     numbered = [f"Table{'s' * (len(tables) > 1)} {listed(tables)}"] if tables else []
     return "; ".join([*numbered, *others])

@@ -61,6 +61,8 @@ class Stored:
         is_known = any(name in game.methods for game in self.games.values() for name in TUNED)
         if not is_known or "accuracy" in OUTLINES[self.comparison.name].layout:  # which is of originals
             return ""
+        if self.comparison.published:
+            return "published settings alone"
         if not self.by_price:
             return "one strength for all columns"
         rules = [(game.spec.get("price") or {}).get("rule", 1) for game in self.games.values()]
@@ -86,7 +88,7 @@ class Findings:
     accuracy: FullData | None
     toy: list[ToyRow]
     also: list[Stored] = field(default_factory=list)
-    """Tables that are stored once more at the same scale: with replicates, or with other strengths."""
+    """Tables that are stored once more at the same scale: with replicates, or with strengths of another sort."""
     spent: list[Spent] = field(default_factory=list)
     """Device time of everything that is stored."""
     map_path: Path | None = None
@@ -242,12 +244,12 @@ def _spent_on_accuracy(found: FullData) -> list[Spent]:
 
 
 def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], list[Stored]]:
-    """(Table, scale) -> the one with most columns, of equals with strengths by price, then with fewest replicates; and
-    the others."""
+    """(Table, scale) -> the one with most columns, of equals with strengths by price, then with all methods, then with
+    fewest replicates; and the others."""
     stored: dict[tuple[str, str], Stored] = {}
     also: list[Stored] = []
     tables = [(one.comparison, one) for one in found]
-    order = sorted(tables, key=lambda item: (len(item[0].not_run), not item[1].by_price, item[0].replicates))
+    order = sorted(tables, key=lambda item: (len(item[0].not_run), not item[1].by_price, *_sort(item[0])))
     for one in (stored_one for _, stored_one in order):
         place = one.comparison.name, one.comparison.scale
         if place in stored:
@@ -255,6 +257,10 @@ def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], li
         else:
             stored[place] = one
     return stored, also
+
+
+def _sort(table: TableComparison) -> tuple[bool, int]:
+    return table.published, table.replicates
 
 
 EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)

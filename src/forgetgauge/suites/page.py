@@ -39,7 +39,7 @@ from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
 from forgetgauge.suites.summary import in_a_minute
-from forgetgauge.suites.tables import OUTLINES
+from forgetgauge.suites.tables import OUTLINES, PUBLISHED_FOLDER
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.suites.without_dp import RECIPES
 from forgetgauge.wording import counted, listed, plain, seconds, tau_text
@@ -89,7 +89,8 @@ class Section:
             return self.name
         scale = "" if self.found.scale == "paper" else f"-{self.found.scale}"
         replicates = "" if self.found.replicates == 1 else f"-replicates-{self.found.replicates}"
-        return self.name + scale + replicates + ("-by-price" if self.by_price else "")
+        published = PUBLISHED_FOLDER if self.found.published else ""
+        return self.name + scale + replicates + published + ("-by-price" if self.by_price else "")
 
     @property
     def words_heading(self) -> str:
@@ -167,16 +168,21 @@ def _section(heading: str, stored: Stored, differs: str) -> Section:
 def _told_apart(name: str, found: Findings) -> list[tuple[Stored, str]]:
     """All there is of a table, each with what tells it from the others, apart from its scale."""
     tables = [*found.shown(name), *found.besides(name)]
-    both = len({stored.by_price for stored in tables}) > 1
+    several = len({_strengths(stored) for stored in tables}) > 1
     told = []
     for stored in tables:
         n = stored.comparison.replicates
         words = [f"{n} trainings of each split"] if n > 1 else []
-        words += [STRENGTHS[stored.by_price]] if both else []
+        words += [_strengths(stored)] if several or stored.comparison.published else []
         told.append((stored, "".join(f", {each}" for each in words)))
     return told
 
 
+def _strengths(stored: Stored) -> str:
+    return PUBLISHED_ALONE if stored.comparison.published else STRENGTHS[stored.by_price]
+
+
+PUBLISHED_ALONE = "published settings alone"
 STRENGTHS = {
     True: "strengths chosen for each column, at a price of one point of accuracy",
     False: "one strength for all columns",

@@ -41,11 +41,14 @@ def in_column(variable: str, label: str) -> str:
 
 def table_name(name: str) -> str:
     """A suite as the paper prints it: `Table 4a` of `table4a`; `Beside Table 8` of `table8-visible`, ours; `Table 1, 3
-    trainings of each split` of the folder `table1-replicates-3`."""
-    base, _, trainings = name.partition("-replicates-")
+    trainings of each split` of the folder `table1-replicates-3`; `Table 3, published settings alone` of the folder
+    `table3-published`."""
+    plain = name.removesuffix("-published")
+    base, _, trainings = plain.partition("-replicates-")
     printed = base.replace("table", "Table ")
     printed = printed if base in KEYS else f"Beside {printed.partition('-')[0]}"
-    return f"{printed}, {trainings} trainings of each split" if trainings else printed
+    printed = f"{printed}, {trainings} trainings of each split" if trainings else printed
+    return printed if plain == name else f"{printed}, published settings alone"
 
 
 KEYS = {

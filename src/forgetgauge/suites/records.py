@@ -138,12 +138,14 @@ class TableComparison(Record):
     """Column -> `tau` over the other rows: Retrain, first in any ranking, raises it for nothing."""
     replicates: int = 1
     """Trainings and unlearnings of each split, averaged."""
+    published: bool = False
+    """Whether methods have their published settings alone, and no strength was looked for."""
     schema: int = 1
 
     @property
     def label(self) -> str:
         """`Table 1`, `Table 1, 3 trainings of each split`."""
-        return table_name(folder_of(self.name, self.replicates))
+        return table_name(folder_of(self.name, self.replicates, published=self.published))
 
     @property
     def wall_s(self) -> float:

@@ -147,7 +147,7 @@ def missing_columns(made: Suite, target: Path) -> list[str]:
 def _kept(made: Suite, target: Path, own: Columns) -> Columns:
     """What is kept of a table: what was played for it, then for others; last, copies whose original is gone. `own` is
     what its own folder has."""
-    names = [folder_of(name, made.replicates) for name in OUTLINES]
+    names = [folder_of(name, made.replicates, published=made.published) for name in OUTLINES]
     others = [_stored(made, target.with_name(name), taken_from=name) for name in names if name != made.folder]
     played, copies = (
         {k: one for k, one in own.items() if bool(one.made.taken_from) is is_copy} for is_copy in (False, True)

@@ -47,6 +47,16 @@ def unlearners(family: str) -> Methods:
     return chosen
 
 
+def published_alone(chosen: Methods) -> Methods:
+    """Of the methods of a table those that need no search: published settings stand in the rows of the methods, and
+    NegGrad, whose authors give none, is left out."""
+    kept = {name: how for name, how in chosen.items() if name not in (*TUNED, *METHOD_OF)}
+    return kept | {name: {**chosen[name], "strength": "published"} for name in PUBLISHED}
+
+
+PUBLISHED_REMARK = "Fisher, SalUn and SSD have the settings of their authors, whatever they cost; NegGrad’s give none."
+
+
 def remark(n_shadows: int) -> str:
     """What a table must say of its strengths."""
     return (
@@ -59,7 +69,7 @@ def remark(n_shadows: int) -> str:
 CLIP_NORMS: dict[str, dict[float, float]] = {
     "digits": {50.0: 0.1, 150.0: 1.2, 600.0: 10.0},
     "dp": {},
-    "dp-short": {},
+    "dp-short": {50.0: 1.0, 150.0: 1.0, 600.0: 1.2},
 }
 """Family -> ε -> the clip norm of DP-SGD with the highest accuracy on shadow points, by `benchmarks/clip_norms.py`. The
 paper tunes it “individually” and gives no value."""

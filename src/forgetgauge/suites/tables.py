@@ -14,7 +14,16 @@ from typing import Any, Literal
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.runfile import PRESETS
 from forgetgauge.suites.paper import text_values
-from forgetgauge.suites.strengths import PRICE, PUBLISHED, clip_norm, clip_remark, remark, unlearners
+from forgetgauge.suites.strengths import (
+    PRICE,
+    PUBLISHED,
+    PUBLISHED_REMARK,
+    clip_norm,
+    clip_remark,
+    published_alone,
+    remark,
+    unlearners,
+)
 
 Raw = dict[str, Any]
 
@@ -254,6 +263,10 @@ def _game(scale: SuiteScale, data: str, family: str, learner: Raw, fraction: flo
 Layout = Literal["quality", "advantage", "certified", "accuracy", "confused accuracy", "ic", "mia"]
 """What stands in a cell: Q, 1 − Q of one method (`certified`: and what its certificate says), the original model's
 accuracy, or a rival metric."""
+LINEAR = ("advantage", "certified")
+"""Layouts of certified removal, which has no strength."""
+PUBLISHED_FOLDER = "-published"
+"""What the folder of a table ends with whose methods have published settings alone."""
 
 
 @dataclass(frozen=True)
@@ -291,11 +304,13 @@ class Suite:
     """What a reader of the table must know."""
     replicates: int = 1
     """Trainings and unlearnings of each split, averaged."""
+    published: bool = False
+    """Whether methods have their published settings alone, and no strength is looked for."""
 
     @property
     def folder(self) -> str:
-        """Where its result lies: a table with replicates stands beside the one without."""
-        return folder_of(self.name, self.replicates)
+        """Where its result lies: a table with replicates, or with published settings, stands beside the one without."""
+        return folder_of(self.name, self.replicates, published=self.published)
 
 
 @dataclass(frozen=True)
@@ -306,28 +321,42 @@ class _Outline:
     columns: Callable[[SuiteScale], list[TableColumn]]
 
 
-def folder_of(name: str, replicates: int) -> str:
-    """`table1`, `table1-replicates-3`."""
-    return name if replicates == 1 else f"{name}-replicates-{replicates}"
+def folder_of(name: str, replicates: int, *, published: bool = False) -> str:
+    """`table1`, `table1-replicates-3`, `table1-published`."""
+    return name + (f"-replicates-{replicates}" if replicates > 1 else "") + (PUBLISHED_FOLDER if published else "")
 
 
-def suite(name: str, scale: str, replicates: int = 1) -> Suite:
-    """A table by its name, at `smoke`, `small` or `paper` scale; the paper averages three replicates of a split."""
+def suite(name: str, scale: str, replicates: int = 1, *, published: bool = False) -> Suite:
+    """A table by its name, at `smoke`, `small` or `paper` scale; the paper averages three replicates of a split.
+    `published` leaves out the search for strengths, and what it would be for."""
     if name not in OUTLINES:
         raise UserError(unknown_name("table", name, OUTLINES))
     if scale not in SCALES:
         raise UserError(unknown_name("scale", scale, SCALES))
     outline, chosen = OUTLINES[name], SCALES[scale]
+    if published and outline.layout in LINEAR:
+        raise UserError(f"{name} has no method with a strength, so none whose published settings could be played alone")
     columns = tuple(_replicated(column, replicates) for column in outline.columns(chosen))
+    columns = tuple(map(_as_published, columns)) if published else columns
     families = dict.fromkeys(column.family for column in columns)
-    if outline.layout in ("advantage", "certified"):  # certified removal has no strength
+    if outline.layout in LINEAR:
         notes = chosen.linear_notes(outline.layout, replicates)
     else:
         pairs = columns[0].raw["game"]["pairs"]
-        notes = (*chosen.notes_for(pairs, replicates), remark(chosen.tuning_shadows))
+        strengths = PUBLISHED_REMARK if published else remark(chosen.tuning_shadows)
+        notes = (*chosen.notes_for(pairs, replicates), strengths)
         if any(column.raw["learner"].get("name") == "dp-sgd" for column in columns):
             notes = (*notes, *(clip_remark(family) for family in families))
-    return Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes, replicates)
+    table = Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
+    return replace(table, replicates=replicates, published=published)
+
+
+def _as_published(column: TableColumn) -> TableColumn:
+    """With published settings alone, whatever stands in for the column."""
+    raw = {**column.raw, "unlearners": published_alone(column.raw["unlearners"])}
+    del raw["tuning"]
+    instead = None if column.instead is None else _as_published(column.instead)
+    return replace(column, raw=raw, instead=instead)
 
 
 def _replicated(column: TableColumn, replicates: int) -> TableColumn:

@@ -72,7 +72,7 @@ def _column_at_a_price(stored: Stored, label: str) -> str | None:
 
 def _undecided_at_length(judged: Sequence[Claim]) -> list[str]:
     open_ones = by_reason([claim for claim in judged if claim.verdict == "undecided"])
-    return [f"**Undecided**, because {why}: {_names(claims)}." for why, claims in open_ones.items()]
+    return [f"**Undecided** ({why}): {_names(claims)}." for why, claims in open_ones.items()]
 
 
 def _names(every: Sequence[Claim]) -> str:
@@ -153,8 +153,8 @@ def _memorised(found: Findings) -> list[str]:
     """Columns in which our models are not the paper's."""
     return [
         f"**Table 3 at {in_column('ε', label)}** is another experiment, and so are Tables 4 and 5 there: we failed to "
-        f"make the paper’s models, which remember what they learnt (Q of None {plain(cell.paper or 0)}); ours do not "
-        f"({plain(cell.ours.value)}). These columns count for none of the statements above."
+        f"make the paper’s models: Q of None, the lower the more they remember, is {plain(cell.ours.value)} with ours, "
+        f"{plain(cell.paper or 0)} with the paper’s. These columns count for none of the statements above."
         for label, cell in other_experiments(found).items()
         if cell.ours is not None
     ]

@@ -1,7 +1,7 @@
 """How long everything took that is stored: device time, added up.
 
 Of a table it is the time its commands took, or the work of its jobs where that is more, since models that an earlier
-command had made are then in it. Tables that share all their decisions are one run, and count once. Commands that
+command had made are then in it. Tables that the same commands played are one run, and count once. Commands that
 shared one and the same device side by side count once too.
 """
 
@@ -43,19 +43,29 @@ class Spent:
 
 def spent_on_tables(tables: Iterable[TableComparison]) -> list[Spent]:
     """One for each run, whichever tables it is shown in."""
-    runs: dict[tuple[str, str], list[TableComparison]] = {}
-    for table in tables:
-        runs.setdefault((table.scale, table.digests.get("decisions", table.name)), []).append(table)
     found = []
-    for (scale, _), shared in runs.items():
-        wall = sum(table.wall_s for table in shared)
+    for shared in runs_of(tables):
+        scale = shared[0].scale
         invocations = [one for table in shared for one in table.invocations]
+        if all(one.began is not None for one in invocations):  # those of several tables stand in the record of each
+            invocations = list(dict.fromkeys(invocations))
+        wall = sum(one.wall_s for one in invocations)
         spans = _spans(invocations)
         is_dated = invocations and len(spans) == len(invocations)
         seconds = wall if is_dated else max(wall, *(table.work_s for table in shared))
         device = shared[0].environment.get("device", "unknown")
         found.append(Spent(listed([table.label for table in shared]), scale, device, seconds, spans))
     return found
+
+
+def runs_of(tables: Iterable[TableComparison]) -> list[list[TableComparison]]:
+    """Tables that the same commands played, or, where nobody knows when those began, that share all their decisions."""
+    runs: dict[tuple[object, ...], list[TableComparison]] = {}
+    for table in tables:
+        is_dated = table.invocations and all(one.began is not None for one in table.invocations)
+        made_by = tuple(table.invocations) if is_dated else table.digests.get("decisions", table.name)
+        runs.setdefault((table.scale, made_by), []).append(table)
+    return list(runs.values())
 
 
 def _spans(invocations: Iterable[Invocation]) -> tuple[Span, ...]:

@@ -19,7 +19,7 @@ from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
 from forgetgauge.suites.at_length import at_length
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
-from forgetgauge.suites.device_time import device_name, duration, spent_on_tables, totals
+from forgetgauge.suites.device_time import device_name, duration, runs_of, spent_on_tables, totals
 from forgetgauge.suites.findings import SEARCHES, SEEDS, SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, paper_cells, search_rows
 from forgetgauge.suites.marked import marked_words
@@ -240,13 +240,8 @@ def _summary(found: Findings) -> list[list[str]]:
 
 def device_times(found: Findings) -> dict[int, str]:
     """Identity of a table -> its device time, as the total counts it; tables that are one run have it at the first."""
-    runs: dict[tuple[str, str], list[TableComparison]] = {}
-    for name in OUTLINES:
-        for stored, _ in _told_apart(name, found):
-            table = stored.comparison
-            runs.setdefault((table.scale, table.digests.get("decisions", table.name)), []).append(table)
     times = {}
-    for first, *others in runs.values():
+    for first, *others in runs_of(stored.comparison for name in OUTLINES for stored, _ in _told_apart(name, found)):
         (spent,) = spent_on_tables([first, *others])
         times[id(first)] = seconds(spent.seconds)
         times |= {id(table): f"in that of {table_name(first.name)}" for table in others}

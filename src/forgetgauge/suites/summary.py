@@ -48,9 +48,9 @@ def _verdicts(found: Findings, judged: Sequence[Claim]) -> list[str]:
     for why, claims in by_reason(by["undecided"]).items():
         every = ", all rankings" if rankings and all(one in claims for one in rankings) else ""
         reasons.append(f"{why} ({len(claims)}{every})")
-    away = [f"mostly ε = {label.replace('inf', '∞')}" for label in other_experiments(found)]
+    away = [f"mostly ε = {label.replace('inf', '∞')}, where models differ" for label in other_experiments(found)]
     reasons = [f"{reason}, {', '.join(away)}" if reason.startswith(MISSING) and away else reason for reason in reasons]
-    several = ", many for several reasons" if any(len(claim.why) > 1 for claim in by["undecided"]) else ""
+    several = "; reasons overlap" if any(len(claim.why) > 1 for claim in by["undecided"]) else ""
     said = {
         "confirmed": _with_findings(by["confirmed"]),
         "not confirmed": _with_findings(by["not confirmed"]),
@@ -84,14 +84,20 @@ def by_reason(undecided: Sequence[Claim]) -> dict[str, list[Claim]]:
 
 
 def _not_whole(found: Findings) -> str:
-    """`Tables 2, 6 and 7`: of the paper's tables, those that paper scale has in part or not at all."""
-    names = [
-        name.removeprefix("table")
-        for name in KEYS
-        if found.every(name)
-        and not any(one.comparison.scale == "paper" and not one.comparison.not_run for one in found.every(name))
-    ]
-    return f"**Run in part**: Table{'s' * (len(names) > 1)} {listed(names)}." if names else ""
+    """`Tables 2, 6 and 7`: of the paper's tables that were run, those that paper scale has in part or not at all."""
+    whole = {
+        s.comparison.name
+        for s in (*found.stored.values(), *found.also)
+        if s.comparison.scale == "paper" and not s.comparison.not_run
+    }
+    every = list(KEYS)
+    places = [every.index(name) for name in every if found.every(name) and name not in whole]
+    names = [every[place].removeprefix("table") for place in places]
+    if not names:
+        return ""
+    in_a_row = len(names) > 2 and places[-1] - places[0] == len(places) - 1
+    told = f"{names[0]} to {names[-1]}" if in_a_row else listed(names)
+    return f"**Not whole at paper scale**: Table{'s' * (len(names) > 1)} {told}."
 
 
 def _with_findings(every: Sequence[Claim]) -> str:
@@ -108,7 +114,7 @@ def _in_short(source: str) -> str:
     """`Tables 1 and 3` of two sources that name strengths and columns too: each is stripped by itself. Paper
     scale goes without saying."""
     each = re.split(r"(?:, | and )(?=Table )", source)
-    bare = [re.sub(r", (paper scale|strengths|one strength|[^,=]+ = ).*", "", one) for one in each]
+    bare = [re.sub(r", (paper scale|strengths|one strength|published settings|[^,=]+ = ).*", "", one) for one in each]
     if len(bare) > 1 and not any("," in one for one in bare):
         return f"Tables {listed([name.removeprefix('Table ') for name in bare])}"
     return listed(bare)
@@ -126,8 +132,9 @@ def _rankings(found: Findings) -> str:
 
 
 def _none_falls(found: Findings) -> str:
-    """Q of None along ε, beside the paper's; that it falls only where intervals of both ends say so."""
-    stored = private_models(found, "table3")
+    """Q of None along ε, beside the paper's, other experiments included; that it falls only where the intervals of both
+    ends say so."""
+    stored = found.fullest("table3")
     if stored is None:
         return ""
     table = stored.comparison

@@ -42,7 +42,7 @@ class Claim:
 MISSING = "a column or number is missing"
 BORROWED = "strengths were not chosen for each column"
 TOO_FEW = "too few methods forget without damage"
-SAME_MODELS = "columns share their models"
+SAME_MODELS = "Table 8’s columns share models"
 ANOTHER = "trained by another recipe than the paper’s"
 CHANCE = "too few runs"
 """What leaves a claim undecided. Of columns that have the same models no number of runs would tell more."""

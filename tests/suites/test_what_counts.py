@@ -76,6 +76,15 @@ def test_a_ranking_leaves_out_what_does_nothing_or_damages_somewhere():
     assert left_out(table) == {"idle": ["neg-grad"], "damaged": ["ssd"], "beyond the price": []}
 
 
+def test_a_method_that_was_never_played_does_not_count_and_is_missing():
+    without = {m: q for m, q in UP.items() if m != "neg-grad"}
+    idle = {"50": ["retrain-final", "ft-final", "fisher", "salun", "ssd"]}
+    found = ranking_claim("", "", "table3", played("table3", without, without, without, without, idle=idle))
+    assert found.figure.startswith("no method counts; left out: Retr-final, Ft-final, Fisher, SalUn and SSD (somewhere")
+    assert "; missing: NegGrad in every column; " in found.figure
+    assert found.why == (MISSING, TOO_FEW)
+
+
 def test_what_is_left_out_turns_no_ranking():
     """Two methods that change places, one of them damaged."""
     turned = {**UP, "ssd": 0.1}

@@ -230,17 +230,21 @@ def _by_tau(
         none = "no result.json with advantages by pair is stored"
         return Claim(*statement, "undecided", none, source_of(stored), (MISSING,))
     out = left_out(stored)
-    counting = [m for m in APPROXIMATE if not any(m in those for those in out.values())]
+    played = [m for m in APPROXIMATE if any(m in column for column in columns.values())]
+    counting = [m for m in played if not any(m in those for those in out.values())]
     tau = _tau_of([{m: a for m, a in column.items() if m in counting} for column in columns.values()], couples)
     ranked = [m for m in counting if tau is not None and m in tau.methods]
     unknown = [m for m in counting if tau is not None and m not in ranked]
     missing = [in_column(table.variable, label) for label in table.columns if label not in labels]
     missing += [f"{named(unknown)} in some column"] if unknown else []
+    never = [m for m in APPROXIMATE if m not in played]
+    missing += [f"{named(never)} in every column"] if never else []
     is_few = len(counting) < LEAST_RANKED
     figure = _too_few(counting) if is_few else _tau_words(tau)
     if len(counting) < len(APPROXIMATE):
         figure += "" if is_few or tau is None else f" over {named(tau.methods)}"
-        figure += f"; left out: {', '.join(_LEFT[why].format(named(those)) for why, those in out.items() if those)}"
+        left = [_LEFT[why].format(named(those)) for why, those in out.items() if those]
+        figure += f"; left out: {', '.join(left)}" if left else ""
         figure += f"; with all that every column has {_tau_words(_tau_of(list(columns.values()), couples))}"
     verdict: Verdict = "undecided"
     if not is_few and tau is not None and tau.interval is not None:

@@ -41,6 +41,7 @@ from forgetgauge.suites.splits_page import splitting_setting, spread_rows, sprea
 from forgetgauge.suites.summary import in_a_minute
 from forgetgauge.suites.tables import OUTLINES, PUBLISHED_FOLDER
 from forgetgauge.suites.toy import toy_table
+from forgetgauge.suites.tried import tried_lines
 from forgetgauge.suites.without_dp import RECIPES
 from forgetgauge.wording import counted, listed, plain, seconds, tau_text
 
@@ -124,6 +125,7 @@ def _context(found: Findings) -> dict[str, object]:
         "source": paper_source(),
         "claims": claim_rows(judged),
         "rules": claim_rules(judged),
+        "tried": tried_lines(found.root, judged),
         "accuracy": found.accuracy,
         "accuracy_grid": [] if found.accuracy is None else accuracy_rows(found.accuracy),
         "accuracy_remarks": [] if found.accuracy is None else accuracy_remarks(found.accuracy),

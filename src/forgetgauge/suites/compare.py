@@ -185,7 +185,7 @@ def remarks(found: TableComparison) -> list[str]:
     """Agreement, rankings, Retrain, time, provenance: one line each."""
     cells = judged_cells(found)
     met = [cell for cell in cells if cell.overlaps is not None]
-    lines = list(found.notes)
+    lines = [*found.notes, *_adjacency(found)]
     if cells:
         meeting = f"; intervals that meet it: {sum(bool(cell.overlaps) for cell in met)} of {len(met)}" if met else ""
         lines.append(
@@ -225,7 +225,6 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(
             f"Less accurate than Retrain and None by over a point, so that Q is in part damage: {', '.join(damaged)}."
         )
-    lines += _adjacency(found)
     lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
     lines += _failed(found.failures)
     if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):

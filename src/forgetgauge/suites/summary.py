@@ -128,7 +128,7 @@ def _rankings(found: Findings) -> str:
         tau = None if stored is None or outline.layout != "quality" else tau_of_all(stored)
         if tau is not None:
             told.append(f"{name.removeprefix('table')} {tau_text(tau.value)}/{tau_text(paper_tau(name))}")
-    return f"**τ of all methods**, ours/the paper’s: Table {', '.join(told)}." if told else ""
+    return f"**τ between columns**, all methods, ours/the paper’s: Table {', '.join(told)}." if told else ""
 
 
 def _none_falls(found: Findings) -> str:

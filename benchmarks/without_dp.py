@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
-    place = choose_device(given.device)
+    place, began = choose_device(given.device), time.perf_counter()
     at_once = 1 if place.type == "cpu" else len(VARIANTS)
     with ProcessPoolExecutor(at_once, get_context("spawn")) as pool:
         jobs = {name: pool.submit(train, variant, given.epochs, given.device) for name, variant in VARIANTS.items()}
@@ -99,7 +100,8 @@ def main() -> None:
             print(f"{name:26} {found[name]['own points']:.3f} {found[name]['test set']:.3f}")
             sys.stdout.flush()
     if given.out is not None:
-        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        took = {"seconds": round(time.perf_counter() - began, 1), "device": describe(place)}
+        given.out.write_text(json.dumps({**took, **found}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -211,6 +211,22 @@ def test_accuracy_has_students_interval_over_pairs():
     assert found.interval == pytest.approx((0.485 - half, 0.485 + half))
 
 
+def test_what_every_method_costs_is_said_however_little_with_published_settings_too():
+    made = suite("table2", "paper")
+    accuracies = {"none": 0.82, "retrain": 0.8, "salun": 0.7996, "ft-final": 0.803, "salun-published": 0.7}
+    methods = {name: method(0.9, None, utility={"test": accuracy}) for name, accuracy in accuracies.items()}
+    found = compare_suite(made, made.columns[:1], result_of({"0.1": methods}), {}, [])
+    line = "Points of accuracy below the less accurate of Retrain and None, at α = 0.1: "
+    assert f"{line}Ft-final −0.3, SalUn 0.0, SalUn, published 10.0." in text_table(found)
+    assert "Points of accuracy" not in text_table(compare_suite(made, (), None, {}, []))
+
+
+def test_tables_of_private_training_say_for_whom_epsilon_holds():
+    for name, is_said in (("table3", True), ("table5b", True), ("table1", False), ("table8", False)):
+        made = suite(name, "paper")
+        assert ("zero-out neighbours" in text_table(compare_suite(made, (), None, {}, []))) is is_said
+
+
 def test_methods_that_cost_accuracy_are_named_under_a_table_of_q():
     made = suite("table2", "paper")
     methods = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forgetgauge.errors import UserError
+from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.results.made import FailureResult
 from forgetgauge.results.record import TuningResult
@@ -29,6 +30,7 @@ from forgetgauge.suites.frontier import (
     with_table,
 )
 from forgetgauge.suites.invocation import plan_suite
+from forgetgauge.suites.marked import marked_words
 from forgetgauge.suites.page import render_markdown, render_page
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
@@ -268,3 +270,24 @@ def test_the_page_shows_curves_and_search(curves, tuned):
     assert "| ssd | alpha | 5: −0.10, 2: +0.90 | 2 |" in page
     assert html.count('<svg class="curve"') == 4
     assert html.count('<line class="chosen"') == 4
+
+
+def test_by_which_rule_the_marked_strengths_were_chosen_and_what_they_cost_is_said_under_the_map(curves):
+    said = marked_words(curves)
+    assert "by an earlier rule" in said
+    assert said.endswith("None: NegGrad −10.0, Fisher −10.0, SalUn −10.0, SSD −10.0.")  # Retrain has 0.6, they 0.7
+    assert "by the rule of today" in marked_words(replace(curves, rule=PRICE_RULE))
+    assert marked_words(replace(curves, tuned=False)) == ""
+    ssd = curves.curves["ssd"]
+    few = replace(ssd, points=[replace(p, accuracy=None, quality=None, pairs=4) for p in ssd.points])
+    assert marked_words(replace(curves, curves={"ssd": few})).endswith("None: SSD unknown (4 of 6 pairs).")
+    stored = read_findings(RESULTS).frontiers
+    assert marked_words(stored) in render_markdown(read_findings(RESULTS))
+
+
+def test_curves_know_the_rule_of_their_game(curves):
+    methods = {"retrain": method(1.0, None), "none": method(0.5, None)}
+    result = frontier_result(methods)
+    ruled = replace(result.games[0], spec={**result.games[0].spec, "price": {"price": 0.01, "rule": 3}})
+    assert frontiers_of(replace(result, games=[ruled]), "paper", []).rule == 3
+    assert frontiers_of(result, "paper", []).rule == 1

@@ -10,10 +10,12 @@ from forgetgauge.results.record import ComparisonResult
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import Stored, other_experiments, read_findings
-from forgetgauge.suites.level_claims import grounding_claim, removal_claim, rising_accuracy_claim, sentences_claim
+from forgetgauge.suites.level_claims import grounding_claim, rising_accuracy_claim, sentences_claim
 from forgetgauge.suites.ranking_claims import best_claim, rival_ranking_claim, score_columns
 from forgetgauge.suites.records import Ours
+from forgetgauge.suites.removal_claims import removal_claim
 from forgetgauge.suites.tables import suite
+from forgetgauge.suites.verdicts import SAME_MODELS
 from tests.suites.conftest import method, metric, result_of
 from tests.suites.test_claims import DOWN, SIX, TUNED, UP, at_sizes, by_budget, levels, stored
 
@@ -83,7 +85,8 @@ def test_retrain_is_at_one_where_no_interval_goes_below_the_bar(lowest, verdict)
     sizes = stored("table1", at_sizes(*({**UP, "retrain": q} for q in (lowest, 0.99, 0.99, 0.99))))
     found = grounding_claim([sizes, stored("table3", by_budget(0.9, 0.8, 0.7, 0.5))])
     assert found.verdict == verdict
-    assert found.figure.startswith("lowest: [")
+    above = "all" if verdict == "confirmed" else "7 of them"
+    assert found.figure.startswith(f"7 of 8 intervals contain 1 and {above} lie above 0.95; lowest: [")
     assert grounding_claim([sizes, None]).verdict != "confirmed"
     assert grounding_claim([None, None]).verdict == "not run"
 
@@ -130,6 +133,20 @@ def test_the_advantage_falls_with_the_budget_of_certified_removal(qualities, ver
     methods = {name: method(q, (q - 0.005, q + 0.005)) for name, q in zip(names, qualities, strict=True)}
     result = result_of({column.label: methods for column in made.columns})
     assert removal_claim(Stored(compare_suite(made, made.columns, result, {}, []))).verdict == verdict
+
+
+def test_columns_with_the_same_models_are_told_apart_by_no_number_of_runs():
+    made = suite("table8", "paper")
+    exceeded = {"certified-0.8": 0.0, "certified-0.6": 0.0, "certified-0.4": 0.0, "certified-0.3": 1.0}
+    methods = {
+        name: method(0.99, (0.985, 0.995), facts={"retrainings": share, "claimed_epsilon": 0.5, "claimed_delta": 1e-4})
+        for name, share in exceeded.items()
+    }
+    result = result_of({column.label: {**methods, "retrain": method(0.99, None)} for column in made.columns})
+    table = compare_suite(made, made.columns, result, {}, [])
+    found = removal_claim(Stored(table, games={game.value: game for game in result.games}))
+    assert (found.verdict, found.why) == ("undecided", (SAME_MODELS,))
+    assert found.figure.endswith("; the models at ε = 0.8, 0.6 and 0.4 are the same; at ε = 0.3 every one is retrained")
 
 
 def test_a_method_that_does_nothing_is_not_called_beaten():

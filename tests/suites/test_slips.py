@@ -33,6 +33,19 @@ def test_sst_5_lies_below_cifar_100_in_every_row():
     assert "in 6 of 6 rows: Retr-final 0.404 < 0.464" in " ".join(slips())
     cifar10 = [paper_table("table1").rows[row]["1.0"].mean for row in rows]  # the caption: SST-5 above CIFAR-10
     assert all(cells["SST5"].mean < value for cells, value in zip(rows.values(), cifar10, strict=True))
+    cifar10 = [paper_table("table2").rows[row]["0.1"].mean for row in rows]
+    below = sum(cells["SST5"].mean < value for cells, value in zip(rows.values(), cifar10, strict=True))
+    assert f"below it in 6 of 6 rows of Table 1 and {below} of 6 rows of Table 2" in " ".join(slips())
+    assert all(cells["SST5"].mean < cells["MNIST"].mean for cells in rows.values())
+
+
+def test_neg_grad_and_fisher_are_no_further_apart_on_mia_than_the_bound_on_their_errors():
+    one, other = (paper_table("table4b").rows[row] for row in ("neg-grad", "fisher"))
+    apart = {column: round(one[column].mean - other[column].mean, 3) for column in ("50", "150", "600")}
+    assert apart == {"50": 0.001, "150": -0.002, "600": 0.003}
+    assert all(abs(apart[c]) < rows[c].spread == 0.01 for rows in (one, other) for c in apart)
+    assert "by +0.001, −0.002, +0.003 at ε = 50, 150 and 600, where all" in " ".join(slips())
+    assert one["inf"].mean - other["inf"].mean < -0.02
 
 
 def test_tables_1_and_2_are_apart_by_more_than_both_spreads():

@@ -9,17 +9,21 @@ from pathlib import Path
 import pytest
 
 from forgetgauge.results.record import TuningResult
+from forgetgauge.suites.agreement import ENDS, METHODS, OTHERS, SMALL, agreement
+from forgetgauge.suites.at_length import at_length, time_line
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite, difference_text
 from forgetgauge.suites.device_time import Span, Spent, device_name, duration, spent_beside, spent_on_tables, totals
+from forgetgauge.suites.evidence import Evidence, evidence, named_evidence
 from forgetgauge.suites.findings import SEARCHES, SEEDS, Stored, read_findings
 from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.records import Invocation, Ours
-from forgetgauge.suites.summary import WORDS, at_length, in_a_minute, time_line
+from forgetgauge.suites.summary import WORDS, in_a_minute
 from forgetgauge.suites.tables import suite
-from forgetgauge.suites.verdicts import MISSING, Claim
-from tests.suites.conftest import method, result_of
+from forgetgauge.suites.verdicts import BORROWED, MISSING, Claim
+from forgetgauge.suites.without_dp import RECIPES
+from tests.suites.conftest import method, metric, result_of
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -35,7 +39,12 @@ def nothing(tmp_path):
 
 def test_every_claim_stands_once_under_its_verdict(nothing):
     judged = [
-        claim("A", "confirmed", "lowest: 0.97", "Table 1, paper scale, η = 0.1"),
+        claim(
+            "A",
+            "confirmed",
+            "lowest: 0.97",
+            "Table 1, paper scale, strengths by price and Table 3, paper scale, one strength for all columns",
+        ),
         claim(
             "B",
             "not confirmed",
@@ -43,19 +52,21 @@ def test_every_claim_stands_once_under_its_verdict(nothing):
             "Table 7, small scale, data set = CIFAR100, MNIST and SST5",
         ),
         claim("C", "undecided", "τ = 0.5"),
-        replace(claim("D", "undecided", "τ = 0.5; missing: SSD"), why=MISSING),
+        replace(claim("D", "undecided", "τ = 0.5; missing: SSD"), why=(MISSING,)),
+        replace(claim("F", "undecided"), why=(MISSING, BORROWED)),
         claim("E", "not run"),
     ]
     assert in_a_minute(nothing, judged) == [
-        "**Confirmed** (1 of 5 statements of the paper): A (lowest: 0.97; Table 1, paper scale).",
+        "**Confirmed** (1 of 6 statements): A (lowest: 0.97; Tables 1 and 3).",
         "**Not confirmed** (1): B (rankings correlate by −0.16 [−0.24, 0.02]; Table 7, small scale).",
-        "**Undecided** (2, listed below): our runs are too few to tell (1); a method, a column or an interval is "
-        "missing (1).",
+        "**Undecided** (3; reasons overlap): a column or number is missing (2); too few runs (1); strengths "
+        "were not chosen for each column (1).",
         "**Not run** (1): E.",
     ]
     assert at_length(nothing, judged) == [
-        "**Undecided**, because our runs are too few to tell: C.",
-        "**Undecided**, because a method, a column or an interval is missing: D.",
+        "**Undecided** (a column or number is missing): D; F.",
+        "**Undecided** (too few runs): C.",
+        "**Undecided** (strengths were not chosen for each column): F.",
     ]
 
 
@@ -65,29 +76,34 @@ def test_the_stored_summary_is_read_within_a_minute_and_leads_with_the_verdicts(
     lines = in_a_minute(found, judged)
     assert sum(len(line.split()) for line in lines) <= WORDS
     heads = [line[2:].split("**")[0] for line in lines]
-    assert heads == ["Confirmed", "Not confirmed", "Undecided", "Not run", "Why numbers differ", "Time"]
+    order = ["Confirmed", "Not confirmed", "Undecided", "Not run", "Not whole at paper scale"]
+    order += ["τ between columns", "Q of None falls"]
+    order += ["Beside Table 8", "Why numbers differ", "Inside the paper’s ±", "Cannot be verified", "Time"]
+    assert heads == [head for head in order if head in heads]
+    assert {*order[:3], *order[5:10], "Time"} <= set(heads)
     said = " ".join(lines)
     assert all(claim.name in said for claim in judged if claim.verdict in ("confirmed", "not confirmed", "not run"))
     below = " ".join(at_length(found, judged))
     assert all(claim.name in below for claim in judged if claim.verdict == "undecided")
 
 
-def test_what_cannot_be_verified_is_named_in_the_summary():
+def test_what_cannot_be_verified_is_counted_first_and_named_below():
     found = read_findings(RESULTS)
-    place = ("table6", "small")
-    games = {label: replace(game, decisions=None) for label, game in found.stored[place].games.items()}
-    bare = replace(found, stored={**found.stored, place: replace(found.stored[place], games=games)})
+    assert all(one.carries for one in found.evidence)
+    every = [replace(one, carries=one.folder != "reproduce/small/table6") for one in found.evidence]
+    bare = replace(found, evidence=every)
     (line,) = [line for line in in_a_minute(bare, claims(bare)) if line.startswith("**Cannot be verified**")]
-    n_tables = len([one for one in (*found.stored.values(), *found.also) if one.verifiable is not None])
-    assert line == f"**Cannot be verified**: 1 of {n_tables} stored tables, which carry no decisions: Table 6."
+    assert line == f"**Cannot be verified**: 1 of {len(every)} results (below)."
+    (line,) = [line for line in at_length(bare, claims(bare)) if line.startswith("**Cannot be verified**")]
+    assert line == "**Cannot be verified**, since they carry no decisions: Table 6."
 
 
 def test_a_summary_gives_the_strengths_reach_with_published_settings_and_does_not_contradict_itself():
     found = read_findings(RESULTS)
     fisher = found.frontiers.published["fisher"].point.quality.value
     short, full = (" ".join(make(found, claims(found))) for make in (in_a_minute, at_length))
-    assert f"Q of Fisher goes from 0.485 to {fisher:.3f}" in short
-    assert f"to {fisher:.3f} (" in full  # with its accuracy
+    assert "its Q is reached by Fisher for " in short
+    assert f"Fisher 0.485 (0.762) to {fisher:.3f} (" in full  # with its accuracy
     assert f"Fisher 0.676, 0.755, 0.769, {fisher:.3f} (the paper" in full
 
 
@@ -99,8 +115,10 @@ def test_cells_are_counted_and_so_is_which_way_they_are_off(nothing):
     columns["0.8"]["retrain"] = method(0.5, None)  # not an approximate method
     table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
     (line,) = [x for x in at_length(replace(nothing, stored={("table1", "paper"): table}), []) if "numbers" in x]
-    assert "each table once, as statements are judged (Table 1, paper scale)" in line
-    assert "25 of our 28 numbers" in line
+    assert (
+        "each table once, as statements are judged, without columns that count for none (Table 1, paper scale)" in line
+    )
+    assert "of approximate methods 22 of 24, Retrain and None 3 of 4: " in line
     assert "Of the 2 outside it that are the Q of an approximate method, 1 are lower" in line
 
 
@@ -111,7 +129,7 @@ def test_a_column_whose_models_were_not_memorised_is_named(nothing):
     lines = at_length(replace(nothing, stored={("table3", "paper"): table}), [])
     (line,) = [x for x in lines if "another experiment" in x]
     assert line.startswith("**Table 3 at ε = ∞** is another experiment")
-    assert "(Q of None 0.587); ours do not (0.950)" in line
+    assert "is 0.950 with ours, 0.587 with the paper’s" in line
 
 
 def by_price(gains: dict[str, Ours], lost: dict[str, float]) -> Stored:
@@ -167,6 +185,50 @@ def test_the_headline_says_what_every_stored_column_by_price_shows():
         assert f"at α = {label} the best of them, {PRINTED[best]}" in line
         assert f" by {difference_text(gains[best])}, and Retrain" in line
     assert len(line.split()) < 110
+
+
+def test_numbers_are_told_apart_by_what_they_are_and_columns_that_count_for_nothing_are_left_out(nothing):
+    stored = {}
+    for name, scale in (("table2", "small"), ("table3", "paper"), ("table4b", "paper")):
+        made, printed = suite(name, scale), paper_table(name).rows
+        score = {"mia": metric(0.0, (0.0, 0.0))}
+        columns = {
+            c.label: {row: method(v[c.label].mean, None, metrics=score) for row, v in printed.items()}
+            for c in made.columns
+        }
+        if name == "table3":
+            columns["inf"]["none"] = method(0.95, None)  # the paper: 0.587, so that the column is another experiment
+        table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
+        stored[name, scale] = table
+    found = agreement(replace(nothing, stored=stored))
+    assert found == {METHODS: (18, 18), ENDS: (6, 6), SMALL: (24, 24), OTHERS: (0, 24)}
+
+
+def test_what_no_strength_reaches_is_named_with_the_largest_that_was_played():
+    found = read_findings(RESULTS)
+    (line,) = [line for line in in_a_minute(found, claims(found)) if line.startswith("**Why numbers differ**")]
+    for name in ("ssd", "neg-grad"):
+        points = found.frontiers.curves[name].points
+        most = max(point.quality.value for point in points if point.quality is not None)
+        assert f"{PRINTED[name]} ({paper_table('table1').rows[name]['1.0'].mean:.3f}; at most {most:.3f})" in line
+    assert "At η = 1.0 of Table 1" in line
+
+
+def test_q_of_none_falls_in_words_where_the_intervals_of_both_ends_are_apart(nothing):
+    def line(*values: float) -> str:
+        made = suite("table3", "paper")
+        columns = {
+            c.label: {"none": method(q, (q - 0.01, q + 0.01))} for c, q in zip(made.columns, values, strict=True)
+        }
+        table = Stored(compare_suite(made, made.columns, result_of(columns), {}, []))
+        lines = in_a_minute(replace(nothing, stored={("table3", "paper"): table}), [])
+        (found,) = [line for line in lines if line.startswith("**Q of None")]
+        return found
+
+    assert line(0.95, 0.93, 0.91, 0.95) == (
+        "**Q of None** at ε = 50, 150, 600, ∞: 0.950/0.972, 0.930/0.960, 0.910/0.932, 0.950/0.587."
+    )
+    assert line(0.95, 0.93, 0.945, 0.6).startswith("**Q of None falls** at ε = 50, 150, 600, ∞: ")
 
 
 def table(name: str, wall: float, work: float, decisions: str, device: str = "cuda: NVIDIA H200"):
@@ -269,7 +331,7 @@ def test_the_rows_of_the_table_of_times_add_up_to_its_total():
     listed = sum(float(text.replace(" ", "").removesuffix("s")) for text in told if text.endswith(" s"))
     twice = float(re.search(r"less ([\d ]+)s", rows[-1][1].replace("\u202f", " "))[1].replace(" ", ""))
     assert listed - twice == pytest.approx(sum(totals(found.spent).values()), abs=len(rows))
-    assert {row[0].lstrip("| ") for row in rows} >= {SEEDS, SEARCHES}
+    assert {row[0].lstrip("| ") for row in rows} >= {SEEDS, SEARCHES, RECIPES}
     assert all(rows[-1][6] in line for line in page.splitlines() if line.startswith("- **Time**"))
 
 
@@ -277,6 +339,14 @@ def test_searches_for_strengths_count_as_their_records_say():
     found = read_findings(RESULTS)
     spent = [one for one in found.spent if one.what == SEARCHES]
     assert sum(one.seconds for one in spent) == sum(one.seconds for one in found.searches) == 152 + 63 + 319
+
+
+def test_recipes_that_were_tried_in_a_loop_of_their_own_count_where_their_record_has_seconds(tmp_path):
+    record = tmp_path / "without_dp.json"
+    record.write_text('{"as stated": {"test set": 0.5}}')
+    assert read_findings(tmp_path).spent == []
+    record.write_text('{"seconds": 83.0, "device": "cuda: A", "as stated": {"test set": 0.5}}')
+    assert read_findings(tmp_path).spent == [Spent(RECIPES, "", "cuda: A", 83.0)]
 
 
 def test_published_settings_stand_beside_the_papers_numbers_and_what_they_cost():
@@ -289,3 +359,19 @@ def test_published_settings_stand_beside_the_papers_numbers_and_what_they_cost()
         assert f"(the paper: {', '.join(f'{cell.paper:.3f}' for cell in table.rows[name].values())})" in line
         lost = [100 * column[f"{name}-published"] for column in table.lost_accuracy.values()]
         assert f"{min(lost):.1f} to {max(lost):.1f} points" in line
+
+
+def test_every_result_beside_a_record_of_the_page_is_evidence_with_or_without_its_decisions(tmp_path):
+    result = result_of({"1.0": {}})
+    for folder, record in (("seeds", "replicates.json"), ("dp", "without_dp.json"), ("random", "swap-vs-random.json")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / record).write_text("{}")
+        result.save(tmp_path / folder / "result.json")
+    (tmp_path / "alone").mkdir()
+    result.save(tmp_path / "alone/result.json")  # no statement of the page rests on it
+    found = evidence(tmp_path)
+    assert [(one.folder, one.carries) for one in found] == [("seeds", False), ("random", False), ("dp", False)]
+    assert named_evidence([*found, Evidence("", "Table 3", False), Evidence("", "Table 2", False)] * 2) == (
+        "Tables 3 (twice) and 2 (twice); several trainings of one split (twice); SWAP against random splits (twice); "
+        "the models of Tables 3 to 5 (twice)"
+    )

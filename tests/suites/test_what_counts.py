@@ -15,6 +15,7 @@ from forgetgauge.suites.findings import Stored, advantages_of, read_findings
 from forgetgauge.suites.level_claims import grounding_claim
 from forgetgauge.suites.ranking_claims import best_claim, left_out, ranking_claim, rival_ranking_claim
 from forgetgauge.suites.tables import suite
+from forgetgauge.suites.verdicts import BORROWED, MISSING, TOO_FEW
 from tests.suites.conftest import method, metric, result_of
 from tests.suites.test_claims import DOWN, SIX, TUNED, UP, at_sizes, by_budget, stored
 
@@ -75,6 +76,15 @@ def test_a_ranking_leaves_out_what_does_nothing_or_damages_somewhere():
     assert left_out(table) == {"idle": ["neg-grad"], "damaged": ["ssd"], "beyond the price": []}
 
 
+def test_a_method_that_was_never_played_does_not_count_and_is_missing():
+    without = {m: q for m, q in UP.items() if m != "neg-grad"}
+    idle = {"50": ["retrain-final", "ft-final", "fisher", "salun", "ssd"]}
+    found = ranking_claim("", "", "table3", played("table3", without, without, without, without, idle=idle))
+    assert found.figure.startswith("no method counts; left out: Retr-final, Ft-final, Fisher, SalUn and SSD (somewhere")
+    assert "; missing: NegGrad in every column; " in found.figure
+    assert found.why == (MISSING, TOO_FEW)
+
+
 def test_what_is_left_out_turns_no_ranking():
     """Two methods that change places, one of them damaged."""
     turned = {**UP, "ssd": 0.1}
@@ -90,7 +100,7 @@ def test_three_methods_are_too_few_for_either_verdict(columns):
     found = ranking_claim("", "", "table1", played("table1", *columns, idle=idle))
     assert found.verdict == "undecided"
     assert found.figure.startswith("only Ft-final, Fisher and SalUn count, too few to rank; left out: NegGrad, ")
-    assert found.why == "too few methods forget anything in every column without damage"
+    assert found.why == ("too few methods forget without damage",)
 
 
 def test_a_strength_that_no_value_of_which_kept_the_price_does_not_count():
@@ -106,7 +116,25 @@ def test_strengths_from_elsewhere_decide_no_ranking(columns):
     found = ranking_claim("", "", "table7", played("table7", *columns, tuned=False))
     assert found.verdict == "undecided"
     assert "; strengths were not chosen for each column" in found.figure
-    assert found.why == "strengths were not chosen for each column"
+    assert found.why == ("strengths were not chosen for each column",)
+
+
+def test_a_claim_has_all_its_reasons_what_was_never_played_first():
+    idle = {"50": ["neg-grad", "retrain-final", "ssd"]}
+    found = ranking_claim("", "", "table3", played("table3", UP, UP, UP, idle=idle, tuned=False))
+    assert "; missing: ε = ∞" in found.figure
+    assert found.why == (MISSING, BORROWED, TOO_FEW)
+
+
+def test_of_the_stored_claims_every_reason_that_their_figures_name_is_counted():
+    undecided = [claim for claim in claims(read_findings(RESULTS)) if claim.verdict == "undecided"]
+    for words, why in (
+        (BORROWED, BORROWED),
+        ("; missing: ", MISSING),
+        ("too few to rank", TOO_FEW),
+        ("no method counts", TOO_FEW),
+    ):
+        assert all(why in claim.why for claim in undecided if words in claim.figure), words
 
 
 def test_rivals_rankings_leave_out_the_same_methods_and_need_the_same_strengths():
@@ -172,7 +200,9 @@ def test_where_the_two_differ_in_verdict_both_figures_are_given(tmp_path):
     found = findings(tmp_path, {("table1", "paper"): price, ("table3", "paper"): budgets}, [bad])
     (claim,) = [c for c in claims(found) if c.name.startswith("Q of Retrain")]
     assert claim.verdict == "confirmed"
-    assert "; at one strength for all columns: not confirmed, lowest: [0.490" in claim.figure.replace("\xa0", " ")
+    figure = claim.figure.replace("\xa0", " ")
+    assert "; at one strength for all columns: not confirmed, " in figure
+    assert figure.count("; lowest: [0.490") == 1
 
 
 # -- Retrain -------------------------------------------------------------------------------------------------------

@@ -46,6 +46,12 @@ def lost_accuracy(game: GameResult) -> dict[str, float]:
     return {name: loss for name, loss in sorted(tested.items(), key=lambda one: -one[1]) if loss > least}
 
 
+def accuracy_below(game: GameResult) -> dict[str, float]:
+    """Tested method -> how far it is below the lower of Retrain and None; negative where it is above. Empty where
+    neither has an accuracy."""
+    return {name: loss for name, loss in _lost(game)[0].items() if role_of(game, name) == "tested"}
+
+
 def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
     """How far a method is below the lower of Retrain and None at least, and at most; None where it is not known.
 

@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from forgetgauge.suites.findings import Findings, Stored, private_models
+from forgetgauge.suites.findings import PRIVATE, Findings, Stored, private_models
 from forgetgauge.suites.level_claims import (
     accuracy_claim,
     difficulty_claim,
     falling_claim,
     grounding_claim,
-    removal_claim,
     replicates_claim,
     rising_accuracy_claim,
     rival_claim,
@@ -35,6 +34,7 @@ from forgetgauge.suites.ranking_claims import (
     rival_ranking_claim,
     small_predicts_large,
 )
+from forgetgauge.suites.removal_claims import removal_claim
 from forgetgauge.suites.verdicts import Claim
 
 RANKINGS = {
@@ -79,7 +79,7 @@ ACCURACIES = {
 
 def claims(found: Findings) -> list[Claim]:
     """All of them; of a table at several scales that with most columns counts."""
-    private = {table: private_models(found, table) for table in ("table3", "table4a", "table4b", "table5a", "table5b")}
+    private = {table: private_models(found, table) for table in PRIVATE}
 
     def ranked(table: str, statement: tuple[str, str]) -> Claim:
         larger = found.larger(table)

@@ -17,13 +17,13 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, Result
-from forgetgauge.results.utility import lost_accuracy
+from forgetgauge.results.utility import accuracy_below, lost_accuracy
 from forgetgauge.suites.paper import PRINTED, Value, in_column, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.strengths import METHOD_OF
-from forgetgauge.suites.tables import Suite, TableColumn, suite
+from forgetgauge.suites.tables import OUTLINES, Suite, TableColumn, suite
 from forgetgauge.wording import bracket, counted, listed, plain, seconds, signed, signed_bracket, tau_text
 
 Values = Mapping[str, float]
@@ -77,6 +77,7 @@ def compare_suite(
         published=suite.published,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
+        accuracy_below={label: accuracy_below(game) for label, game in of_quality.items()},
         beyond_price={label: beyond for label, game in of_quality.items() if (beyond := beyond_price(game))},
         tau_without_retrain={
             label: _tau({row: mean for row, mean in printed[label].items() if row != "retrain"}, points[label])
@@ -184,7 +185,7 @@ def remarks(found: TableComparison) -> list[str]:
     """Agreement, rankings, Retrain, time, provenance: one line each."""
     cells = judged_cells(found)
     met = [cell for cell in cells if cell.overlaps is not None]
-    lines = list(found.notes)
+    lines = [*found.notes, *_adjacency(found)]
     if cells:
         meeting = f"; intervals that meet it: {sum(bool(cell.overlaps) for cell in met)} of {len(met)}" if met else ""
         lines.append(
@@ -214,6 +215,7 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(
             f"At {where} no strength of {weakest} was shown to keep the price: what stands there is the weakest."
         )
+    lines += _costs(found)
     damaged = [
         f"{PRINTED.get(name, name)} by {100 * loss:.1f} at {in_column(found.variable, column)}"
         for column, methods in found.lost_accuracy.items()
@@ -229,6 +231,32 @@ def remarks(found: TableComparison) -> list[str]:
         lines.append(f"Intervals: {', '.join(found.basis)}.")
     made = f"work {seconds(found.work_s)}, {'; '.join(made_by(found.invocations))}".removesuffix(", ")
     return [*lines, f"Time: {seconds(found.wall_s)} in {counted(len(found.invocations), 'invocation')}; {made}."]
+
+
+def _costs(found: TableComparison) -> list[str]:
+    """What each method costs, published settings included: a line for each column."""
+    lines = []
+    for column, methods in found.accuracy_below.items():
+        each = [f"{PRINTED.get(row, row)} {100 * methods[row]:.1f}" for row in found.rows if row in methods]
+        if each:
+            lines.append(
+                "Points of accuracy below the less accurate of Retrain and None, at "
+                f"{in_column(found.variable, column)}: {', '.join(each)}.".replace("-0.0", "0.0").replace(" -", " −")
+            )
+    return lines
+
+
+def _adjacency(found: TableComparison) -> list[str]:
+    """For whom the ε of training holds, where models are trained by DP-SGD."""
+    columns = suite(found.name, found.scale, found.replicates).columns if found.name in OUTLINES else ()
+    is_private = any(column.raw["learner"].get("name") == "dp-sgd" for column in columns)
+    return [f"The ε of training {ADJACENCY}"] if is_private else []
+
+
+ADJACENCY = (
+    "holds where the number of points n is public and neighbouring data sets have the same: one point of one of them "
+    "gives no gradient (zero-out neighbours; docs/decisions/0026). It does not hold for one point added or removed."
+)
 
 
 def _failed(failures: Sequence[str]) -> list[str]:

@@ -11,10 +11,11 @@ from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.results.record import GameResult, read_result
-from forgetgauge.suites import accuracy, frontier, replicates
+from forgetgauge.suites import accuracy, frontier, replicates, without_dp
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.device_time import Spent, spent_beside, spent_on_tables
+from forgetgauge.suites.evidence import Evidence, evidence
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search, with_table
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
@@ -94,6 +95,8 @@ class Findings:
     """Where the map of Q against accuracy is kept, beside the curves that it is drawn from."""
     root: Path = Path("results")
     """The folder of it all."""
+    evidence: list[Evidence] = field(default_factory=list)
+    """Every result that the page rests on, and whether it can be verified."""
 
     def shown(self, name: str) -> list[Stored]:
         """A table at its largest scale; below it at smaller ones, until one has every column. Smoke is shown alone."""
@@ -160,6 +163,10 @@ def other_experiments(found: Findings) -> dict[str, CompareCell]:
     }
 
 
+PRIVATE = ("table3", "table4a", "table4b", "table5a", "table5b")
+"""Tables whose columns are the privacy budgets of training."""
+
+
 def private_models(found: Findings, table: str) -> Stored | None:
     """One of Tables 3 to 5 as claims are judged by it: without the columns that are other experiments."""
     stored = found.fullest(table)
@@ -188,6 +195,7 @@ def read_findings(results: Path) -> Findings:
         map_path=None if curves is None else curves.path.with_name(frontier.MAP),
         root=results,
         searches=searches,
+        evidence=evidence(results),
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(full),
         toy=toy(),
@@ -198,6 +206,7 @@ def read_findings(results: Path) -> Findings:
             *_spent_on(results, frontier.FILE, "Q along the strength"),
             *_spent_on(results, replicates.FILE, SEEDS),
             *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
+            *filter(None, _all(results, without_dp.FILE, without_dp.spent_on_recipes)),
             *(Spent(SEARCHES, "", one.device, one.seconds) for one in searches if one.seconds is not None),
         ],
     )

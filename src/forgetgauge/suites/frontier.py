@@ -96,6 +96,8 @@ class Frontiers(Record):
     """Method -> its published setting on the same originals, which Table 1 has; of the strength alone differs."""
     fixed: dict[str, Measured] = field(default_factory=dict)
     """Method without a strength -> what Table 1 has of it on the same originals."""
+    rule: int = 1
+    """By which the chosen values were chosen (`plan.game.PRICE_RULE`); older records have no number."""
     schema: int = 1
 
 
@@ -184,6 +186,7 @@ def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) 
         environment=dict(result.environment),
         digests=dict(result.digests),
         failures=_failures(result),
+        rule=(game.spec.get("price") or {}).get("rule", 1),
     )
 
 

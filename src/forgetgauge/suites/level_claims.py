@@ -18,6 +18,7 @@ from forgetgauge.suites.replicates import LEAST, Replicates
 from forgetgauge.suites.spread import deviation_interval
 from forgetgauge.suites.tables import SCALES
 from forgetgauge.suites.verdicts import (
+    ANOTHER,
     APPROXIMATE,
     BORROWED,
     MISSING,
@@ -57,7 +58,7 @@ def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
     if any(label in table.not_run for table, label in places):
         return Claim(*statement, "not run", "a column is missing", source)
     if not known:
-        return Claim(*statement, "undecided", "no intervals over pairs", source)
+        return Claim(*statement, "undecided", "no intervals over pairs", source, (MISSING,))
     damaged = {m for table, label in places for m in table.lost_accuracy.get(label, {})}
     known = {m: found for m, found in known.items() if m not in damaged}
     ordered = [m for m, (easy, middle, hard) in known.items() if easy[0] > middle[1] and middle[0] > hard[1]]
@@ -69,7 +70,7 @@ def difficulty_claim(data: Stored | None, sizes: Stored | None) -> Claim:
     if out := [m for m in APPROXIMATE if m in damaged]:
         figure += NOT_COUNTED.format(named(out))
     if data.is_borrowed or sizes.is_borrowed:
-        return Claim(*statement, "undecided", f"{figure}; {BORROWED}", source, BORROWED)
+        return Claim(*statement, "undecided", f"{figure}; {BORROWED}", source, (BORROWED,))
     return Claim(*statement, verdict, figure, source)
 
 
@@ -100,7 +101,7 @@ def sentences_claim(stored: Stored | None) -> Claim:
     if out := [m for m in APPROXIMATE if m in damaged]:
         figure += NOT_COUNTED.format(named(out))
     if stored.is_borrowed:
-        return Claim(*statement, "undecided", f"{figure}; {BORROWED}{theirs}", source_of(stored), BORROWED)
+        return Claim(*statement, "undecided", f"{figure}; {BORROWED}{theirs}", source_of(stored), (BORROWED,))
     return Claim(*statement, verdict, f"{figure}{theirs}", source_of(stored))
 
 
@@ -129,12 +130,15 @@ def grounding_claim(tables: Sequence[Stored | None]) -> Claim:
         missing.append("a table")
     source = listed([source_of(stored) for stored in there])
     if not known:
-        return Claim(*statement, "undecided", f"no intervals over pairs{incomplete(missing)}", source, MISSING)
+        return Claim(*statement, "undecided", f"no intervals over pairs{incomplete(missing)}", source, (MISSING,))
     least = min(known, key=lambda place: known[place][0])
     low = any(high < GROUND for _, high in known.values())
     sure = known[least][0] >= GROUND and not missing
     n_ideal = sum(start <= 1 <= high for start, high in known.values())
-    figure = f"lowest: {bracket(known[least])} at {least}; {n_ideal} of {len(known)} intervals contain 1"
+    n_above = sum(start > GROUND for start, _ in known.values())
+    above = "all" if n_above == len(known) else f"{n_above} of them"
+    figure = f"{n_ideal} of {len(known)} intervals contain 1 and {above} lie above {GROUND}"
+    figure += f"; lowest: {bracket(known[least])} at {least}"
     judged_in = [
         in_column(table.variable, listed([label for of, label in places if of is table]).replace("inf", "∞"))
         for table in found
@@ -159,26 +163,6 @@ def rival_claim(name: str, words: str, stored: Stored | None) -> Claim:
     """A rival metric does not fall as ε grows: it rises somewhere."""
     rule = "some method but Retrain rises beyond its intervals from one ε to the next; not confirmed where all fall"
     return _by_trend((name, words, rule), stored, if_rising="confirmed", if_falling="not confirmed")
-
-
-def removal_claim(stored: Stored | None) -> Claim:
-    """The advantage against certified removal falls with its ε."""
-    statement = (
-        "The advantage is smaller the smaller the ε of certified removal is",
-        "the Advantage monotonically decreases as ε decreases",
-        "the advantage at the smallest ε is below that at the largest, beyond both intervals, and none rises beyond "
-        "them from one ε to the next smaller",
-    )
-    if stored is None:
-        return Claim(*statement, "not run")
-    table = stored.comparison
-    trend = trend_of(table, [label for label in table.columns if label != "Retrain"])
-    cells = [table.rows["advantage"][label] for label in trend.columns]
-    values = [f"{plain(c.ours.value)} {bracket(c.ours.interval)}" for c in cells if c.ours and c.ours.interval]
-    verdict: Verdict = "not confirmed" if trend.rising else "confirmed" if trend.all_fall else "undecided"
-    figure = f"{', '.join(values)}{incomplete(trend.missing)}"
-    verdict = verdict if trend.n_columns > 1 else "not run"
-    return Claim(*statement, verdict, figure, source_of(stored), why_open(verdict, trend.missing))
 
 
 def rising_accuracy_claim(tables: Sequence[Stored | None]) -> Claim:
@@ -327,12 +311,12 @@ def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
     mean, n = trained.mean, len(trained.accuracies)
     shown = f"{100 * mean:.2f} % over {counted(n, 'model')}"
     if n < 2:
-        return Claim(name, words, rule, "undecided", f"{shown}; no interval", source)
+        return Claim(name, words, rule, "undecided", f"{shown}; no interval", source, (MISSING,))
     half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) * trained.deviation / math.sqrt(n)
     ends = f"[{100 * (mean - half):.2f} %, {100 * (mean + half):.2f} %]"
     figure = f"{shown}, deviation {100 * trained.deviation:.2f} points, mean {ends}"
     if found.scale != "paper":
-        return Claim(name, words, rule, "undecided", f"{figure}; another recipe than the paper’s", source)
+        return Claim(name, words, rule, "undecided", f"{figure}; {ANOTHER}", source, (ANOTHER,))
     off = mean - paper_accuracy(kind)
     inside, outside = abs(off) + half <= NEAR, abs(off) - half > NEAR
     verdict: Verdict = "confirmed" if inside else "not confirmed" if outside else "undecided"

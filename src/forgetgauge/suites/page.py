@@ -16,11 +16,13 @@ from markupsafe import Markup, escape
 
 from forgetgauge.report.html import template_of
 from forgetgauge.suites.accuracy import accuracy_remarks, accuracy_rows
+from forgetgauge.suites.at_length import at_length
 from forgetgauge.suites.claims import claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
 from forgetgauge.suites.device_time import device_name, duration, runs_of, spent_on_tables, totals
 from forgetgauge.suites.findings import SEARCHES, SEEDS, SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, paper_cells, search_rows
+from forgetgauge.suites.marked import marked_words
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
@@ -36,9 +38,11 @@ from forgetgauge.suites.quality_map import map_svg, map_words
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
-from forgetgauge.suites.summary import at_length, in_a_minute
+from forgetgauge.suites.summary import in_a_minute
 from forgetgauge.suites.tables import OUTLINES, PUBLISHED_FOLDER
 from forgetgauge.suites.toy import toy_table
+from forgetgauge.suites.tried import tried_lines
+from forgetgauge.suites.without_dp import RECIPES
 from forgetgauge.wording import counted, listed, plain, seconds, tau_text
 
 QUESTIONS = {
@@ -121,6 +125,7 @@ def _context(found: Findings) -> dict[str, object]:
         "source": paper_source(),
         "claims": claim_rows(judged),
         "rules": claim_rules(judged),
+        "tried": tried_lines(found.root, judged),
         "accuracy": found.accuracy,
         "accuracy_grid": [] if found.accuracy is None else accuracy_rows(found.accuracy),
         "accuracy_remarks": [] if found.accuracy is None else accuracy_remarks(found.accuracy),
@@ -136,6 +141,7 @@ def _frontiers(found: Findings) -> dict[str, object]:
         "frontier_remarks": [] if shown is None else frontier_remarks(shown),
         "map": None if shown is None else map_svg(shown),
         "map_words": "" if shown is None else map_words(paper_cells(shown)),
+        "marked_words": "" if shown is None else marked_words(shown),
         "frontier_pictures": [] if shown is None else curve_pictures(shown),
         "frame": {"left": LEFT_PX, "right": RIGHT_PX, "top": TOP_PX, "bottom": BOTTOM_PX, "height": HEIGHT_PX},
         "rule": RULE,
@@ -226,6 +232,7 @@ def _summary(found: Findings) -> list[list[str]]:
     rows.append([SEEDS, played, "–", "–", "–", *_took(found, SEEDS), "–"])
     searched = listed([one.name for one in found.searches]) or "not run"
     rows.append([SEARCHES, searched, "–", "–", "–", *_took(found, SEARCHES), "–"])
+    rows.append([RECIPES, "for ε = ∞ of Table 3", "–", "–", "–", *_took(found, RECIPES), "–"])
     holds = "all" if all(row.holds for row in found.toy) else "not all"
     rows.append(["toy example", "exactly", holds, "–", "yes", "–", "–", "–"])
     every = " and ".join(f"{duration(s)} of {device_name(device)}" for device, s in totals(found.spent).items()) or "–"

@@ -28,6 +28,7 @@ from forgetgauge.suites.verdicts import (
     incomplete,
     judged,
     named,
+    reasons,
     source_of,
 )
 from forgetgauge.wording import counted, listed, tau_text
@@ -120,9 +121,11 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
                 worse.setdefault(PRINTED[other], []).append(label)
     n = len(table.columns) * len(others)
     verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
-    why = ""
-    if verdict == "undecided" or stored.is_borrowed:
-        verdict, why = "undecided", TOO_FEW if idle else MISSING if missing else BORROWED if stored.is_borrowed else ""
+    verdict = "undecided" if stored.is_borrowed else verdict
+    is_open = verdict == "undecided"
+    why = reasons(
+        {MISSING: is_open and missing, BORROWED: stored.is_borrowed, f"our {name} does nothing": is_open and idle}
+    )
     beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
     figure = f"higher than another of the five methods in {better} of {n} comparisons"
     figure += f"; lower than {', '.join(beaten) or 'none'}"
@@ -175,11 +178,20 @@ def _with_last(n_columns: int) -> Couples:
 
 
 def _paper_tau(table: str, couples: Callable[[int], Couples]) -> str:
+    return f"; the paper’s own numbers: {tau_text(paper_tau(table, couples))}"
+
+
+def paper_tau(table: str, couples: Callable[[int], Couples] = every_two) -> float | None:
     """Mean τ of the paper's columns, whose numbers have no pairs."""
     printed = paper_table(table)
     rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
     columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]
-    return f"; the paper’s own numbers: {tau_text(mean_tau_of_columns(columns, couples(len(columns))))}"
+    return mean_tau_of_columns(columns, couples(len(columns)))
+
+
+def tau_of_all(stored: Stored) -> Tau | None:
+    """Mean τ of our columns over all methods that every column has, whatever they do."""
+    return _tau_of(list(approximate_columns(stored).values()), every_two)
 
 
 def _disagreement(stored: Stored, larger: Sequence[Stored]) -> str:
@@ -216,19 +228,23 @@ def _by_tau(
         if n_run < 2:
             return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(stored))
         none = "no result.json with advantages by pair is stored"
-        return Claim(*statement, "undecided", none, source_of(stored), MISSING)
+        return Claim(*statement, "undecided", none, source_of(stored), (MISSING,))
     out = left_out(stored)
-    counting = [m for m in APPROXIMATE if not any(m in those for those in out.values())]
+    played = [m for m in APPROXIMATE if any(m in column for column in columns.values())]
+    counting = [m for m in played if not any(m in those for those in out.values())]
     tau = _tau_of([{m: a for m, a in column.items() if m in counting} for column in columns.values()], couples)
     ranked = [m for m in counting if tau is not None and m in tau.methods]
     unknown = [m for m in counting if tau is not None and m not in ranked]
     missing = [in_column(table.variable, label) for label in table.columns if label not in labels]
     missing += [f"{named(unknown)} in some column"] if unknown else []
+    never = [m for m in APPROXIMATE if m not in played]
+    missing += [f"{named(never)} in every column"] if never else []
     is_few = len(counting) < LEAST_RANKED
     figure = _too_few(counting) if is_few else _tau_words(tau)
     if len(counting) < len(APPROXIMATE):
         figure += "" if is_few or tau is None else f" over {named(tau.methods)}"
-        figure += f"; left out: {', '.join(_LEFT[why].format(named(those)) for why, those in out.items() if those)}"
+        left = [_LEFT[why].format(named(those)) for why, those in out.items() if those]
+        figure += f"; left out: {', '.join(left)}" if left else ""
         figure += f"; with all that every column has {_tau_words(_tau_of(list(columns.values()), couples))}"
     verdict: Verdict = "undecided"
     if not is_few and tau is not None and tau.interval is not None:
@@ -237,7 +253,7 @@ def _by_tau(
             figure += _exchanges(tau)
             verdict = verdict if tau.exchanged else "undecided"
     figure += f"; {BORROWED}" if stored.is_borrowed else ""
-    why = TOO_FEW if is_few else BORROWED if stored.is_borrowed else MISSING if missing else ""
+    why = reasons({MISSING: missing, BORROWED: stored.is_borrowed, TOO_FEW: is_few})
     if why:
         verdict = "undecided"
     source = f"{source_of(stored)}, {in_column(table.variable, listed(labels))}"

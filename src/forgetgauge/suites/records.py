@@ -129,6 +129,9 @@ class TableComparison(Record):
     """Column -> method -> its Q less None's, pair by pair, with an interval; of tables of Q."""
     lost_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
     """Column -> method -> how far its accuracy is below Retrain's and None's, if over a point; of tables of Q."""
+    accuracy_below: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Column -> method -> how far its accuracy is below the lower of Retrain's and None's, however little; negative
+    where it is above. Of tables of Q."""
     beyond_price: dict[str, list[str]] = field(default_factory=dict)
     """Column -> methods of which no strength was shown to cost no more than the price: the weakest was played."""
     tau_without_retrain: dict[str, float | None] = field(default_factory=dict)

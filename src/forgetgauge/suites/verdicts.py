@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,13 +34,23 @@ class Claim:
     """The numbers behind the verdict; empty where nothing was run."""
     source: str = ""
     """Which of our results."""
-    why: str = ""
-    """What leaves it undecided, if not chance; empty where it is chance alone, or where it is decided."""
+    why: tuple[str, ...] = ()
+    """All that leaves it undecided, chance apart: what was never played first. Empty where it is chance alone, or where
+    it is decided."""
 
 
-TOO_FEW = "too few methods forget anything in every column without damage"
+MISSING = "a column or number is missing"
 BORROWED = "strengths were not chosen for each column"
-MISSING = "a method, a column or an interval is missing"
+TOO_FEW = "too few methods forget without damage"
+SAME_MODELS = "Table 8’s columns share models"
+ANOTHER = "trained by another recipe than the paper’s"
+CHANCE = "too few runs"
+"""What leaves a claim undecided. Of columns that have the same models no number of runs would tell more."""
+
+
+def reasons(found: Mapping[str, object]) -> tuple[str, ...]:
+    """Those that hold, in the order in which they are given: what was never played stands before what it shows."""
+    return tuple(why for why, holds in found.items() if holds)
 
 
 def source_of(stored: Stored) -> str:
@@ -49,9 +59,9 @@ def source_of(stored: Stored) -> str:
     return ", ".join(filter(None, [table_name(table.name), f"{table.scale} scale", stored.strengths]))
 
 
-def why_open(verdict: Verdict, missing: Sequence[str]) -> str:
+def why_open(verdict: Verdict, missing: Sequence[str]) -> tuple[str, ...]:
     """`Claim.why` of a claim that only wants what is missing."""
-    return MISSING if missing and verdict == "undecided" else ""
+    return reasons({MISSING: missing and verdict == "undecided"})
 
 
 def named(methods: Sequence[str]) -> str:

@@ -1,0 +1,53 @@
+"""How many of our numbers lie within the paper's ±, told apart by what they are.
+
+Each table counts once, as statements are judged by it; columns that count for no statement are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forgetgauge.suites.findings import PRIVATE, Findings, Stored, private_models
+from forgetgauge.suites.records import CompareCell
+from forgetgauge.suites.strengths import METHOD_OF
+from forgetgauge.suites.tables import OUTLINES
+from forgetgauge.suites.verdicts import APPROXIMATE
+
+METHODS = "approximate methods"
+ENDS = "Retrain and None"
+SMALL = "small scale"
+OTHERS = "IC, MIA and accuracy"
+KINDS = (METHODS, ENDS, SMALL, OTHERS)
+"""What a number may be: Q at paper scale, Q at small scale, and what is no Q."""
+
+
+def judged_tables(found: Findings) -> list[Stored]:
+    """Each table once, without the columns that are other experiments."""
+    every = [private_models(found, name) if name in PRIVATE else found.fullest(name) for name in OUTLINES]
+    return [stored for stored in every if stored is not None]
+
+
+def judged_numbers(stored: Stored, *, published: bool = False) -> Iterator[tuple[str, CompareCell]]:
+    """Each number of which it is known whether it lies within the paper's ±, with its row: of the table's own rows, or
+    of those with published settings."""
+    table = stored.comparison
+    for row, cells in table.rows.items():
+        if (row in METHOD_OF) is published:
+            yield from ((row, c) for at, c in cells.items() if c.inside is not None and at not in table.not_run)
+
+
+def agreement(found: Findings, *, published: bool = False) -> dict[str, tuple[int, int]]:
+    """Kind -> how many lie within the paper's ±, and of how many; kinds of which there is none are left out."""
+    counts: dict[str, list[bool]] = {kind: [] for kind in KINDS}
+    for stored in judged_tables(found):
+        for row, cell in judged_numbers(stored, published=published):
+            counts[_kind(stored, METHOD_OF.get(row, row))].append(bool(cell.inside))
+    return {kind: (sum(inside), len(inside)) for kind, inside in counts.items() if inside}
+
+
+def _kind(stored: Stored, row: str) -> str:
+    if OUTLINES[stored.comparison.name].layout != "quality":
+        return OTHERS
+    if stored.comparison.scale != "paper":
+        return SMALL
+    return METHODS if row in APPROXIMATE else ENDS

@@ -18,6 +18,7 @@ from forgetgauge.results.record import (
     lacks_pairs,
     pairs_behind,
 )
+from forgetgauge.results.silence import silence_lines
 from forgetgauge.results.utility import uneven_accuracy
 from forgetgauge.results.verdict import losses, no_controls, verdict_lines, warnings_of
 from forgetgauge.wording import bound, intervals_are_for, listed
@@ -84,7 +85,7 @@ def _game_table(game: GameResult) -> str:
         )
     if game.interval_basis is not None:
         reading.append(intervals_are_for(game.interval_basis, game.spec.get("interval", "student")))
-    lines += reading
+    lines += [*reading, *silence_lines(game)]
     if worst := [method.worst_pair for method in game.methods.values() if method.worst_pair is not None]:
         known = any(found.noise_floor is not None for found in worst)
         lines.append(

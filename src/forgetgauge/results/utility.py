@@ -46,6 +46,12 @@ def lost_accuracy(game: GameResult) -> dict[str, float]:
     return {name: loss for name, loss in sorted(tested.items(), key=lambda one: -one[1]) if loss > least}
 
 
+def is_known_undamaged(game: GameResult, method: str) -> bool:
+    """Whether damage to a method's models would be told of, and there is none to tell."""
+    lost, error = _lost(game)
+    return method in lost and math.isfinite(error) and method not in lost_accuracy(game)
+
+
 def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
     """How far a method is below the lower of Retrain and None at least, and at most; None where it is not known.
 

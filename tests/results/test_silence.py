@@ -16,8 +16,10 @@ from forgetgauge.results.record import Result
 from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, resolution_on, verdict
 
 NAMES = ("loss", "min-k")
-FINE = {"unseen": [0.5, 0.51, 0.49]}
-RUINED = {"unseen": [0.1, 0.11, 0.09]}
+FINE = {"retain": [0.9, 0.91, 0.9], "unseen": [0.5, 0.51, 0.49]}
+RUINED = {"retain": [0.1, 0.11, 0.09], "unseen": [0.1, 0.11, 0.09]}
+FORGETFUL = {**FINE, "retain": RUINED["retain"]}
+UNCERTAIN = {**FINE, "unseen": [0.52, 0.44, 0.54]}
 
 
 def outcomes(answer, *, pairs=3, k=4):
@@ -154,6 +156,9 @@ def test_other_silence_measures_nothing_of_retrain(answers, known):
     [
         (FINE, never, {}, True),
         (RUINED, never, {}, False),  # damaged models answer on another scale
+        (FORGETFUL, never, {}, False),  # though there was nothing to lose on T
+        (UNCERTAIN, never, {}, False),  # that nothing is noticed shows no models undamaged
+        ({"unseen": FINE["unseen"]}, never, {}, False),
         ({}, never, {}, False),  # and nobody would tell
         (FINE, one_point, {}, False),  # Retrain's models are not answered like that
         (FINE, never, {"mine": NAMES}, False),  # the scores tell F from T

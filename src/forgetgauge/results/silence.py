@@ -23,7 +23,7 @@ from forgetgauge.game.direction import decides_nothing, rarer_than, z_over_pairs
 from forgetgauge.game.intervals import unseen_share
 from forgetgauge.results.assessed import assessed_fields
 from forgetgauge.results.record import GameResult, MethodResult, role_of
-from forgetgauge.results.utility import is_known_undamaged
+from forgetgauge.results.utility import is_shown_undamaged
 from forgetgauge.wording import listed
 
 POWER = 0.8
@@ -94,7 +94,7 @@ def silences(heard: Heard, told_apart: Mapping[str, Collection[str]]) -> dict[st
 
     It counts of an adversary that calls every point of every model unseen, that sees every None, and whose scores do
     not tell F from T where its answers do not (``told_apart``: method -> those that do). Of a method under test it must
-    say the same of every Retrain, and the method is known to be no less useful than the references: models that are
+    say the same of every Retrain, and the method is shown to be as useful as a reference, on R as well: models that are
     damaged answer on another scale.
     """
     alike = {method: heard.of_silence(method) for method in heard.outcomes}
@@ -106,7 +106,7 @@ def silences(heard: Heard, told_apart: Mapping[str, Collection[str]]) -> dict[st
     for method, (silent, never) in alike.items():
         role = role_of(game, method)
         counted = (never & able) - set(told_apart.get(method, ()))
-        if role == "none" or (role == "tested" and not is_known_undamaged(game, method)):
+        if role == "none" or (role == "tested" and not is_shown_undamaged(game, method)):
             counted = set()
         elif role == "tested":
             counted &= usual

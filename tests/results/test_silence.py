@@ -177,6 +177,13 @@ def test_silence_about_a_method_counts_where_it_is_that_about_retrain_and_nothin
     assert any("so nothing was measured" in line for line in found.warnings) is not counts
 
 
+def test_silence_on_some_of_the_pairs_counts_for_nobody():
+    answers = {"retrain": outcomes(never, pairs=2), "none": outcomes(seen)}
+    spec = {"pairs": 3, "n_forget": 4, "seed": 0, "level": 0.95, "delta": 1e-5, "interval": "student"}
+    found = judge(Played(answers), rules_of(spec, answers), spec=spec)
+    assert (found.methods["retrain"].quality, found.methods["retrain"].silence_counts) == (None, [])
+
+
 def test_ruined_models_that_one_attack_tells_apart_are_said_to_be_damaged():
     known = {"utility": {"mine": RUINED, "retrain": FINE, "none": FINE}}
     found = game({"mine": half, "retrain": never, "none": seen}, **known)

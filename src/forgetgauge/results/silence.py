@@ -77,10 +77,11 @@ class Heard:
 
     def references(self, game: GameResult, role: str) -> list[str]:
         """The methods of that role that completed every pair."""
-        return [name for name, found in self.outcomes.items() if role_of(game, name) == role and self._is_whole(found)]
+        return [name for name in self.outcomes if role_of(game, name) == role and self.is_whole(name)]
 
-    def _is_whole(self, found: Mapping[Any, PairOutcome]) -> bool:
-        return bool(found) and len(found) >= self.n_pairs
+    def is_whole(self, method: str) -> bool:
+        """Whether a method completed every pair."""
+        return len(self.outcomes[method]) >= max(1, self.n_pairs)
 
     def sees(self, method: str) -> set[str]:
         """The adversaries to whom F looks trained on beyond chance, allowing for their number."""
@@ -106,7 +107,7 @@ def silences(heard: Heard, told_apart: Mapping[str, Collection[str]]) -> dict[st
     for method, (silent, never) in alike.items():
         role = role_of(game, method)
         counted = (never & able) - set(told_apart.get(method, ()))
-        if role == "none" or (role == "tested" and not is_shown_undamaged(game, method)):
+        if role == "none" or not heard.is_whole(method) or (role == "tested" and not is_shown_undamaged(game, method)):
             counted = set()
         elif role == "tested":
             counted &= usual

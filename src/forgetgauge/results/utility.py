@@ -49,7 +49,7 @@ def lost_accuracy(game: GameResult) -> dict[str, float]:
 def is_shown_undamaged(game: GameResult, method: str) -> bool:
     """Whether a method is shown to lose no more than two points beside a reference, on R and on points nobody learnt.
 
-    That no damage is noticed shows no such thing: of few pairs little is. Only results that have utility by pair show it.
+    That no damage is noticed shows no such thing: of few pairs little is. It takes utility by pair.
     """
     part = unseen_part(game.methods[method].utility_by_pair)
     return part is not None and all(

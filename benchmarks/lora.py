@@ -6,13 +6,15 @@
 All ways have the same base (random weights of SmolLM2-135M's sizes; speed does not depend on them), rank, batch and
 records, the base and the activations in bfloat16 where the device multiplies it, and AdamW on float32 adapters:
 
-ours   a stack of all members, its whole step captured as a CUDA graph (on a CPU, not captured)
-       and the same in float32
-one    a stack of one member, likewise
+ours   a stack of all members, its whole step captured as a CUDA graph (on a CPU, not captured);
+       the same in float32 comes last
+one    a stack of one member, likewise: the stricter of the two measures of one adapter
 plain  the usual loop, eager, neither compiled nor captured, under autocast, one member after another, by torch's fused
        AdamW, its batches drawn before the clock starts: each linear layer W x + (α/r) B A x, written out as peft has it
        but without peft's code; on transformers' Llama, or on our own where that is not installed
 peft   the same loop with peft's adapters on transformers' Llama; left out where they are not installed
+graph  one adapter captured: plain's step on our own Llama, forwards, backwards and AdamW, as one CUDA graph (on a CPU,
+       not captured); every batch is as long as the longest record, since a graph has one shape
 
 Each is timed three times after it is warm, by the clock, the device having finished, and the middle one counts. Records
 are full: every place is a token, and all but the first are counted. With --ragged they have the lengths of LUME's
@@ -40,7 +42,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps
-from forgetgauge.learn.device import describe, multiplies_bfloat16
+from forgetgauge.learn.device import capture, describe, multiplies_bfloat16
 from forgetgauge.learn.stacked.records import LoraStack
 from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.learn.stacked.trainer import Batch, Descent, Feed
@@ -51,7 +53,7 @@ from forgetgauge.models.lora import PROJECTIONS, LoraModel
 from forgetgauge.tasks.causal_lm import CAUSAL_LM
 
 RATE = 2e-4
-GOALS = {"one": 3.0, "plain": 8.0, "peft": 8.0}
+GOALS = {"one": 3.0, "graph": 3.0, "plain": 8.0, "peft": 8.0}
 """How many times as fast all at once should be."""
 
 
@@ -184,11 +186,16 @@ def plain_model(how: argparse.Namespace) -> tuple[nn.Module, Callable[[nn.Module
         body, loss = transformers_llama(how), _usual_loss
     except ImportError:
         body, loss = Llama(sizes_of(how)), _own_loss
+    return written_out(body, how), loss
+
+
+def written_out(body: nn.Module, how: argparse.Namespace) -> nn.Module:
+    """With adapters beside its projections."""
     body.requires_grad_(False).to(low(how))
     for name, layer in list(body.named_modules()):
         if isinstance(layer, nn.Linear) and name.rpartition(".")[2] in PROJECTIONS:
             body.set_submodule(name, _WrittenOut(layer, how.rank))
-    return body, loss
+    return body
 
 
 def low(how: argparse.Namespace) -> torch.dtype:
@@ -242,10 +249,43 @@ def loop_seconds(how: argparse.Namespace, points: Points, make: Callable[[argpar
     return middle_of(timed)
 
 
-def _padded(points: Points, index: np.ndarray) -> tuple[Tensor, Tensor]:
-    """(batch, longest) token ids and labels, −100 where nothing is learnt, on the device."""
+def captured_seconds(how: argparse.Namespace, points: Points) -> float:
+    """Seconds a step of one member, written out, the usual step as one CUDA graph."""
+    device, on_gpu = points.device, points.device.type == "cuda"
+    model = written_out(Llama(sizes_of(how)), how).to(device).train()
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=RATE, fused=on_gpu, capturable=on_gpu)
+    batches = [_padded(points, index, how.length) for index in drawn(how, len(points), 0, how.steps)]
+    ids, labels = (tensor.clone() for tensor in batches[0])
+
+    def step() -> None:
+        enabled = multiplies_bfloat16(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False):  # as graphs want
+            loss = _own_loss(model, ids, labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    do = capture(step, device, n_trials=3).replay if on_gpu else step  # trials train it, which the clock does not mind
+
+    def times() -> Iterator[float]:
+        while True:
+            start = synchronised(device)
+            for own in batches:
+                ids.copy_(own[0])
+                labels.copy_(own[1])
+                do()
+            yield (synchronised(device) - start) / how.steps
+
+    timed = times()
+    next(timed)  # until it is warm
+    return middle_of(timed)
+
+
+def _padded(points: Points, index: np.ndarray, length: int | None = None) -> tuple[Tensor, Tensor]:
+    """(batch, longest or `length`) token ids and labels, −100 where nothing is learnt, on the device."""
     codes = points.whole_inputs[torch.from_numpy(index).to(points.device), 0]
-    codes = codes[:, : int((codes != PADDING).sum(1).max())]
+    codes = codes[:, : length or int((codes != PADDING).sum(1).max())]
     return ids_of(codes), torch.where(codes >= 0, codes, -100).long()
 
 
@@ -258,10 +298,11 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
     all_of_them, tokens = (tokens_of(how, points, range(n)) for n in (how.members, 1))
     ways: dict[str, Callable[[], float]] = {
         "ours": lambda: all_of_them / stacked_seconds(how, base, points, how.members),
-        "ours, float32": lambda: all_of_them / stacked_seconds(how, base, points, how.members, "float32"),
         "one": lambda: tokens / stacked_seconds(how, base, points, 1),
         "plain": lambda: tokens / loop_seconds(how, points, plain_model),
         "peft": lambda: tokens / loop_seconds(how, points, peft_model),
+        "graph": lambda: tokens / captured_seconds(how, points),
+        "ours, float32": lambda: all_of_them / stacked_seconds(how, base, points, how.members, "float32"),
     }
     for name, rate in ways.items():
         if time.perf_counter() - begun > how.budget:

@@ -4,7 +4,10 @@ Persons of the embedded data `people` are drawn to be forgotten or to be kept fr
 tiny-lm.toml is trained, and its losses on their records are audited: as it was trained, which is what a request that
 was ignored leaves, and retrained without the forgotten persons.
 
-python examples/audit_persons.py persons
+    python examples/audit_persons.py persons
+    forgetgauge audit persons/both.csv --draw persons/draw.json --points persons/records.csv --states all
+
+The second command judges both models in one piece of evidence, where the first of them shows what the test can see.
 """
 
 import csv
@@ -33,13 +36,17 @@ def main(folder: Path, people: int = 96, n_forget: int = 32, **learner: object) 
     write(folder / "records.csv", ["point", "person"], zip(names, persons, strict=True))
     drawn = make_draw(folder / "records.csv", n_forget, folder / "draw.json", by="person", seed="a beacon's value")
     in_forget, in_unseen = np.isin(names, drawn.forget or ()), np.isin(names, drawn.unseen or ())
+    both = []
     trainings = {"none": ~in_unseen, "retrain": ~(in_unseen | in_forget)}
     for model, trained_on in trainings.items():
         fitted = Minibatch(**settings).fit(points.subset(np.flatnonzero(trained_on)), Streams({"model": model}))
         losses = points.task.signals["loss"](outputs_of(fitted, points), points.host_labels)
-        write(folder / f"{model}.csv", ["point", "person", "loss"], zip(names, persons, losses, strict=True))
+        rows = list(zip(names, persons, losses, strict=True))
+        write(folder / f"{model}.csv", ["point", "person", "loss"], rows)
+        both += [["before" if model == "none" else model, *row] for row in rows]
         found = audit_one_model(folder / f"{model}.csv", folder / "draw.json", states=["all"]).models["model"]
         print(f"{model}: {found.verdict}; p = 10^{found.log10_p:.1f}, ε ≥ {found.epsilon:.2f}, by {found.best}")
+    write(folder / "both.csv", ["method", "point", "person", "loss"], both)
 
 
 def write(path: Path, head: list[str], rows: object) -> None:

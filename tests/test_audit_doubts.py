@@ -315,6 +315,21 @@ def test_an_adversary_that_could_decide_nothing_gives_no_evidence(tmp_path, chan
         assert "No method completed a swap pair" not in shown
 
 
+def test_where_scores_separate_fully_retrain_has_a_q_and_models_on_another_scale_have_none(tmp_path):
+    raw = scored(methods=("retrain", "none", "shifted", "constant"), memory=20.0)
+    rng, retrained = np.random.default_rng(0), raw["method"] == "retrain"
+    raw["score"][retrained] = rng.standard_normal(retrained.sum())
+    raw["score"][raw["method"] == "shifted"] -= 100.0  # remembers everybody
+    raw["score"][raw["method"] == "constant"] = -1e6
+    raw["shadow_score"] += 19.0 * raw["shadow_member"]
+    result = audited(raw, tmp_path)
+    quality = {name: method.quality for name, method in result.methods.items()}
+    assert quality.pop("none") < 0.01
+    assert quality == {"retrain": 1.0, "shifted": None, "constant": None}
+    assert result.methods["retrain"].silence_counts == ["own score"]
+    assert "shifted and constant: own score gives the same answer" in warned(result)
+
+
 def test_q_rests_on_the_adversaries_that_decided_something(tmp_path):
     raw = scored()
     expected = audited(raw, tmp_path).methods["model"]

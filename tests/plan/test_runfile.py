@@ -134,6 +134,29 @@ def test_settings_change_keys_and_leave_the_file_as_it_was():
     assert raw == {"game": {"alpha": 0.1}, "unlearners": ["none"]}
 
 
+@pytest.mark.parametrize(
+    ("setting", "games"),
+    [
+        ("game.alpha=0.2", [(None, 0.2)]),
+        ("game.alpha = 0.3", [(None, 0.3)]),  # also a value that is not among them
+        ("game.pairs=2", [(0.1, 0.1), (0.2, 0.2)]),
+        ("sweep.values=[0.2]", [(0.2, 0.2)]),
+    ],
+)
+def test_a_swept_key_that_is_set_is_swept_no_more(setting, games):
+    raw = apply_settings({"sweep": {"key": "game.alpha", "values": [0.1, 0.2]}}, [setting])
+    assert [(value, spec.game.alpha) for value, spec in sweep_games(raw, "x")] == games
+
+
+def test_settings_may_name_a_sweep_of_their_own():
+    raw = {"sweep": {"key": "game.alpha", "values": [0.1, 0.2]}}
+    changed = apply_settings(raw, ["game.alpha=0.2", "sweep.key=seed", "sweep.values=[1, 2]"])
+    assert [(value, spec.game.alpha) for value, spec in sweep_games(changed, "x")] == [(1, 0.2), (2, 0.2)]
+    for odd in ("sweep=3", "sweep.key=3"):
+        with pytest.raises(UserError):
+            sweep_games(apply_settings(raw, ["game.alpha=0.2", odd]), "x")
+
+
 @pytest.mark.parametrize("setting", ["game.alpha", "=3", "seed.x=1"])
 def test_a_setting_that_says_nothing_is_one_line(setting):
     with pytest.raises(UserError):

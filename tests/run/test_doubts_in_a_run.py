@@ -8,11 +8,13 @@ import torch
 from torch import nn
 
 from forgetgauge import evaluate
+from forgetgauge.auditing import audit_file, write_audit_file
 from forgetgauge.data.doubts import copied_inputs, label_gaps
 from forgetgauge.errors import UserError
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
+from forgetgauge.results.verdict import LIKE_RETRAIN
 from tests.own_code import Constant
 
 
@@ -143,3 +145,50 @@ def test_copies_are_found_bit_by_bit_whatever_the_type(dtype):
 def test_labels_without_gaps_are_not_named():
     assert label_gaps(np.arange(4), "x") == []
     assert label_gaps(np.array([1, 2]), "x")[0].startswith("x: the labels are 1, 2, so 1 of the 3 classes")
+
+
+def blank(model, retain, forget, context):
+    """All weights 0: every token is as likely as any other, and everybody looks unseen."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    return model
+
+
+def flattened(model, retain, forget, context):
+    """Weights half as large: it knows what it knew, on another scale."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(0.5)
+    return model
+
+
+def test_where_persons_separate_fully_retrain_has_a_q_and_ruined_models_have_none(tmp_path):
+    """Attacks say of Retrain's models that they saw nobody, and of ruined ones too: one of the two is an answer."""
+    people = {"data": "people", "data_params": {"vocab": 512, "people": 48}, "by": "group", "executor": "inline"}
+    learner = {"model": "causal-lm", "model_params": {"hidden": 32, "vocab": 512}, "optimiser": "adamw", "lr": 0.01}
+    result = evaluate(
+        unlearner=["retrain", "none", blank, flattened],
+        learner={**learner, "batch_size": 16, "epochs": 30},
+        adversaries=["loss", "min-k"],
+        alpha=0.5,
+        pairs=2,
+        shadows=2,
+        out=tmp_path / "run",
+        **people,
+    )
+    retrain, none = result.methods["retrain"], result.methods["none"]
+    assert (retrain.quality, retrain.silence_counts, retrain.verdict) == (1, ["loss", "min-k"], LIKE_RETRAIN)
+    assert 0.8 < retrain.interval[0] < 0.95
+    assert none.interval[1] < 0.5
+    for name in ("blank", "flattened"):
+        assert (result.methods[name].quality, result.methods[name].silence_counts) == (None, [])
+    assert "blank and flattened: loss and min-k give the same answer for all points" in warned(result)
+    assert "Retrain never saw the forgotten points, so its Q should be 1: its interval" in render_report(result)
+    write_audit_file(tmp_path / "run", tmp_path / "audit.csv")
+    again = audit_file(tmp_path / "audit.csv")
+    assert {name: method.quality for name, method in again.methods.items() if name != "none"} == {
+        "retrain": 1,
+        "blank": None,
+        "flattened": None,
+    }

@@ -385,7 +385,10 @@ def test_the_commands_know_it(finished, tmp_path, call):
         (("--points", "1"), "--points 1 is not between 2 and 100"),
         (("--methods", "neg-grad,neggrad"), "--methods: unknown method 'neggrad'; did you mean 'neg-grad'?"),
         (("--methods", "none"), "none of its methods has a strength"),
-        (("--set", "sweep.key=game.alpha", "--set", "sweep.values=[0.1,0.2]"), "a frontier is of one game"),
+        (
+            ("--set", "sweep.key=game.alpha", "--set", "sweep.values=[0.1,0.2]"),
+            "choose one: --set game.alpha=0.1 or --set game.alpha=0.2",
+        ),
     ):
         code, _, err = call("frontier", tmp_path / "a.toml", "--out", tmp_path / "run", *wrong)
         assert code == 2

@@ -34,7 +34,7 @@ from forgetgauge.provenance import provenance
 from forgetgauge.report.interactive import Result
 from forgetgauge.results import record
 from forgetgauge.results.assessed import diagnostic_result
-from forgetgauge.results.doubts import MarginEvidence, doubts
+from forgetgauge.results.doubts import MarginEvidence, doubts, told_apart
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, StrongResult
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
@@ -157,6 +157,10 @@ class _SwapPairAudit:
     def doubts(self, methods: Sequence[str]) -> list[str]:
         """What ranks of margins show, where there are margins."""
         return doubts({method: self._evidence(method) for method in methods})
+
+    def told_apart(self, method: str) -> list[str]:
+        """Whose scores tell F from T, where there are scores."""
+        return told_apart(self._evidence(method))
 
     def _evidence(self, method: str) -> MarginEvidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]

@@ -115,7 +115,7 @@ def welch_ends(
         return np.full(centre.shape, -1.0), np.full(centre.shape, 1.0)
     total = variances.sum(axis=0)
     moves = total >= 1e-30  # a spread below rounding is no spread, and Satterthwaite's quotient would be 0/0
-    unseen = np.where(np.abs(centre) < ROUNDING, 0.0, _unseen_share(n_points, level))
+    unseen = np.where(np.abs(centre) < ROUNDING, 0.0, unseen_share(n_points, level))
     each = (variances**2).T / degrees  # (..., 2P), the dimensions of `centre` reversed
     satterthwaite = np.divide(total**2, each.sum(axis=-1).T, out=np.ones(centre.shape), where=moves)
     spread = special.stdtrit(satterthwaite, (1 + level) / 2) * np.sqrt(total) / len(variances)
@@ -131,7 +131,7 @@ def _mean_advantages(*methods: Sequence[PairOutcome]) -> list[Floats]:
     return [np.mean([outcome.advantage for outcome in outcomes], axis=0) for outcomes in methods]
 
 
-def _unseen_share(n_points: int, level: float) -> float:
+def unseen_share(n_points: int, level: float) -> float:
     """The largest share p of points that differ, of which n may hold none by chance: (1 − p)^n = (1 − level)/2."""
     return float(1 - ((1 - level) / 2) ** (1 / n_points))
 

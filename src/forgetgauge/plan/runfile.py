@@ -47,7 +47,7 @@ def read_run_file(path: Path | None) -> tuple[dict[str, Any], str]:
 
 
 def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """`game.alpha=0.25` sets that key; values are TOML, or else a bare string."""
+    """`game.alpha=0.25` sets that key, which is swept no more; values are TOML, or else a bare string."""
     changed = copy.deepcopy(dict(raw))
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -56,6 +56,10 @@ def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str,
         if key.count(".") > DEEPEST:
             raise UserError(f"--set {setting[:40]}…: tables in more than {DEEPEST} tables")
         set_key(changed, key.strip(), _toml_value(text.strip()))
+    keys = {setting.partition("=")[0].strip() for setting in settings}
+    sweep = changed.get("sweep")
+    if isinstance(sweep, dict) and isinstance(sweep.get("key"), str) and sweep["key"] in keys:
+        del changed["sweep"]
     return changed
 
 

@@ -20,6 +20,8 @@ from forgetgauge.report.downloads import downloads_of
 from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
 from forgetgauge.report.markers import markers_of
 from forgetgauge.report.meaning import forget_set
+from forgetgauge.report.perplexity import EXPLAINED as PERPLEXITY_EXPLAINED
+from forgetgauge.report.perplexity import PerplexityTable, perplexity_table
 from forgetgauge.report.picture import (
     Estimate,
     Overview,
@@ -103,6 +105,7 @@ def render_report(result: Result, points: Mapping[int, list[ShownPoints]] = Mapp
         certificate_legend=" ".join(legend(result)),
         claimed_delta=claimed_delta(result),
         facts_table=facts_table(result),
+        perplexity_explained=PERPLEXITY_EXPLAINED,
         facts_legend=FACTS_EXPLAINED,
         sweep_checks=sweep_checks(result) if result.sweep is not None else [],
         on_order=on_order(result),
@@ -216,6 +219,8 @@ class ShownGame:
     adversaries: list[str]
     accuracies: dict[str, str]
     """Key -> column head, for those that were measured."""
+    perplexity: PerplexityTable | None
+    """Of language models."""
     quality: Scale
     advantage: Scale
     heat_top: float
@@ -259,6 +264,7 @@ def _view(number: int, game: GameResult, result: Result) -> ShownGame:
         accuracies={
             key: head for key, head in ACCURACIES.items() if any(key in m.utility for m in game.methods.values())
         },
+        perplexity=perplexity_table(game),
         quality=quality_scale(_least(result.games)),
         advantage=advantage_scale(_each_advantage(result.games)),
         heat_top=max([_LEAST_HOT, *(abs(a.advantage) for other in result.games for a in played_by_all(other))]),

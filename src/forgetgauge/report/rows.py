@@ -8,6 +8,7 @@ from typing import Any
 
 from forgetgauge.errors import UserError
 from forgetgauge.report.one_model import chance
+from forgetgauge.report.perplexity import perplexities
 from forgetgauge.report.settings import ACCURACIES
 from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
@@ -255,6 +256,8 @@ def _method(game: GameResult, name: str, method: MethodResult) -> dict[Column, C
     for part in ACCURACIES:
         if part in method.utility:
             cells[Column(f"{key}_{part}", f"{short} {part}")] = method.utility[part]
+    for part, figure in perplexities(method).items():
+        cells[Column(f"perplexity_{part}", f"perplexity {part}")] = figure
     lost = loss_interval(game, name) if role_of(game, name) == "tested" else None
     cells[Column(f"{key}_loss_interval", is_interval=True)] = lost
     below = utility_below(game, name)

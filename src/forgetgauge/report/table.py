@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from forgetgauge.report.certificates import HEADS, Certificate, certificates, claimed_delta, legend, spent_budget
 from forgetgauge.report.meaning import forget_set
+from forgetgauge.report.perplexity import EXPLAINED as PERPLEXITY
+from forgetgauge.report.perplexity import perplexity_table
 from forgetgauge.report.side_by_side import check_rows, on_order, score_rows, sweep_rows
 from forgetgauge.report.strengths import price_line
 from forgetgauge.results.record import (
@@ -18,6 +20,7 @@ from forgetgauge.results.record import (
     lacks_pairs,
     pairs_behind,
 )
+from forgetgauge.results.silence import silence_lines
 from forgetgauge.results.utility import uneven_accuracy
 from forgetgauge.results.verdict import losses, no_controls, verdict_lines, warnings_of
 from forgetgauge.wording import bound, intervals_are_for, listed
@@ -31,7 +34,7 @@ def render_table(result: Result) -> str:
     for game in result.games:
         if result.sweep is not None:
             blocks.append(f"{result.sweep} = {game.value}")
-        blocks += [_game_table(game), *_rivals(game)]
+        blocks += [_game_table(game), *_perplexity(game), *_rivals(game)]
     if rows := sweep_rows(result):
         blocks.append("\n".join(filter(None, [f"over {result.sweep}", align(rows), on_order(result)])))
     if claims := certificates(result):
@@ -84,7 +87,7 @@ def _game_table(game: GameResult) -> str:
         )
     if game.interval_basis is not None:
         reading.append(intervals_are_for(game.interval_basis, game.spec.get("interval", "student")))
-    lines += reading
+    lines += [*reading, *silence_lines(game)]
     if worst := [method.worst_pair for method in game.methods.values() if method.worst_pair is not None]:
         known = any(found.noise_floor is not None for found in worst)
         lines.append(
@@ -106,6 +109,12 @@ def _game_table(game: GameResult) -> str:
     if weaker:
         lines.append(f"Intervals of {listed(weaker)} are for these models only, since pairs are missing.")
     return "\n".join(lines)
+
+
+def _perplexity(game: GameResult) -> list[str]:
+    """Of language models, beside Q."""
+    found = perplexity_table(game)
+    return [] if found is None else ["\n".join([align([found.heads, *found.rows]), PERPLEXITY])]
 
 
 def _rivals(game: GameResult) -> list[str]:

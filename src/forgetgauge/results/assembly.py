@@ -15,9 +15,9 @@ from forgetgauge.game.adaptive import pairs_needed
 from forgetgauge.plan.graph import Graph
 from forgetgauge.plan.jobs import Job
 from forgetgauge.provenance import provenance
-from forgetgauge.results.game import game_result
 from forgetgauge.results.made import FailureResult, MadeResult, StackResult
 from forgetgauge.results.record import Result
+from forgetgauge.results.run_game import game_result
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.store.runfolder import RunFolder

@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.direction import Lean, rarer_than, z_by_pair, z_over_pairs
+from forgetgauge.game.direction import DECIDED, Lean, rarer_than, z_by_pair, z_over_pairs
 from forgetgauge.game.likeness import is_one_model
 from forgetgauge.wording import listed, plain, signed
 
@@ -67,6 +67,12 @@ def doubts(methods: Mapping[str, MarginEvidence]) -> list[str]:
         )
         if line is not None
     ]
+
+
+def told_apart(evidence: MarginEvidence) -> list[str]:
+    """The adversaries whose scores tell F from T beyond chance, whatever their thresholds make of it."""
+    clear = np.abs(z_over_pairs(evidence.ranked)) > DECIDED
+    return [name for name, one in zip(evidence.adversaries, clear, strict=True) if one]
 
 
 def silence(decided_nothing: Mapping[str, Sequence[str]], adversaries: Sequence[str]) -> list[str]:

@@ -6,34 +6,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy as np
-
 from forgetgauge.game.adaptive import stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
-from forgetgauge.game.direction import decides_nothing
 from forgetgauge.game.intervals import IntervalKind
 from forgetgauge.game.parts import Codes
 from forgetgauge.game.quality import counted_below
-from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.draws import draw_streams
-from forgetgauge.plan.game import Game, game_to_json
 from forgetgauge.results.assessed import (
     adversary_result,
     assessed_fields,
     comparison_results,
-    diagnostic_result,
     is_blind,
-    mean,
-    mean_of_each,
-    means_by_group,
     noise_floor_of,
     optimism_warnings,
     stability_of_ranks,
     with_shared_retrain,
 )
 from forgetgauge.results.decisions import pack_decisions, unpack_columns, unpack_decisions
-from forgetgauge.results.doubts import doubts, silence
+from forgetgauge.results.doubts import silence
 from forgetgauge.results.record import (
     DiagnosticResult,
     GameDecisions,
@@ -42,12 +33,9 @@ from forgetgauge.results.record import (
     StrongResult,
     is_run,
 )
-from forgetgauge.results.rivals import Rivals
-from forgetgauge.results.roc_and_parts import RocResult, part_results, roc_result
-from forgetgauge.results.strong import StrongGames
-from forgetgauge.results.tuning import price_doubts, strength_doubts, strengths_left_out, tuning_result
+from forgetgauge.results.roc_and_parts import RocResult, part_results
+from forgetgauge.results.silence import Heard, Silence, silence_doubts, silences, with_room
 from forgetgauge.results.verdict import with_verdicts
-from forgetgauge.results.views import GameView
 from forgetgauge.wording import counted, listed
 
 DETAILS = ("utility", "utility_by_pair", "n_gradients", "seconds", "facts", "metrics", "tuning")
@@ -108,6 +96,10 @@ class Played(Protocol):
         """What may make a number untrue, as scores and margins show it."""
         ...
 
+    def told_apart(self, method: str) -> Collection[str]:
+        """The adversaries whose margins tell F from T beyond chance, whatever they decided."""
+        ...
+
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         """AUC and the like of an adversary's margins; None where it has none."""
         ...
@@ -148,15 +140,21 @@ def judge(
     """Every method assessed and compared with the others; `notes` stand before the warnings that are found here."""
     progress("reading decisions")
     outcomes = played.outcomes
-    silent = {method: _silent(found.values(), played.adversaries) for method, found in outcomes.items()}
+    details = {method: played.details(method) for method in outcomes}
+    heard = Heard(spec, played.adversaries, outcomes, rules.n_pairs, rules.level, details, utility_name)
+    silent = _silences(played, heard)
     progress(f"Q of {counted(len(outcomes), 'method')}")
     assessed = _assess(rules, {method: found for method, found in outcomes.items() if found})
-    judged = {name: found for name, found in assessed.items() if len(silent[name]) < len(played.adversaries)}
+    assessed = {
+        name: with_room(found, silent[name], played.adversaries, list(outcomes[name].values()))
+        for name, found in assessed.items()
+    }
+    judged = {name: found for name, found in assessed.items() if len(silent[name].dropped) < len(played.adversaries)}
     complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == rules.n_pairs}
     methods = dict[str, MethodResult]()
     for number, method in enumerate(outcomes, 1):
         progress(f"adversaries of {method} ({number} of {len(outcomes)})")
-        methods[method] = _method(played, rules, method, assessed.get(method), silent[method])
+        methods[method] = _method(played, rules, method, assessed.get(method), silent[method], details[method])
     progress(f"comparing {counted(len(complete), 'method')}")
     result = GameResult(
         value=value,
@@ -169,7 +167,8 @@ def judge(
         warnings=[
             *notes,
             *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries), rules.drawn),
-            *silence(silent, played.adversaries),
+            *silence({method: found.dropped for method, found in silent.items()}, played.adversaries),
+            *silence_doubts(silent, heard.unjudged),
             *_unlike(judged),
             *played.doubts(list(judged)),
         ],
@@ -191,15 +190,23 @@ def _unlike(judged: Mapping[str, Assessment]) -> list[str]:
     ]
 
 
-def _silent(outcomes: Collection[PairOutcome], adversaries: Sequence[str]) -> list[str]:
-    """The adversaries that answered the same of all points of each of a method's models."""
-    each = [outcome.decisions for outcome in outcomes if outcome.decisions is not None]
-    return [name for name, one in zip(adversaries, decides_nothing(each), strict=True) if one] if each else []
+def _silences(played: Played, heard: Heard) -> dict[str, Silence]:
+    """Margins are looked at where it depends on them, which is seldom."""
+    found = silences(heard, {})
+    told = {method: played.told_apart(method) for method, own in found.items() if own.counted}
+    return silences(heard, told) if told else found
 
 
-def _method(played: Played, rules: Rules, method: str, found: Assessment | None, silent: list[str]) -> MethodResult:
+def _method(
+    played: Played,
+    rules: Rules,
+    method: str,
+    found: Assessment | None,
+    silent: Silence,
+    details: Mapping[str, Any],
+) -> MethodResult:
     names, outcomes = played.adversaries, played.outcomes[method]
-    judged = found if len(silent) < len(names) else None
+    judged = found if len(silent.dropped) < len(names) else None
     best = None if judged is None else judged.best
     each = (
         {}
@@ -221,8 +228,9 @@ def _method(played: Played, rules: Rules, method: str, found: Assessment | None,
         by_adversary=each,
         parts={} if best is None else part_results(outcomes, codes, played.columns, best, rules.level, rules.interval),
         n_pairs=len(outcomes),
-        decided_nothing=silent,
-        **played.details(method),
+        decided_nothing=list(silent.dropped),
+        silence_counts=list(silent.counted),
+        **details,
     )
 
 
@@ -278,6 +286,9 @@ class _StoredGame:
     def doubts(self, methods: Sequence[str]) -> list[str]:
         return []  # of margins, which no result carries
 
+    def told_apart(self, method: str) -> Collection[str]:
+        return self._methods[method].decided_nothing  # what margins said of those whose silence could have counted
+
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         found = self._methods[method].by_adversary.get(adversary)
         return None if found is None else found.diagnostics
@@ -295,93 +306,3 @@ class _StoredGame:
 
     def details(self, method: str) -> dict[str, Any]:
         return {name: getattr(self._methods[method], name) for name in DETAILS}
-
-
-# -- a run's game ------------------------------------------------------------------------------------------------------
-
-
-def game_result(view: GameView, progress: Callable[[str], None] = lambda _: None) -> GameResult:
-    """The result of a game, from the methods and adversaries whose jobs are done."""
-    game = view.game
-    n_retain, n_forget = game.sizes
-    spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
-    on_strengths = [*strengths_left_out(view), *strength_doubts(view), *price_doubts(view)]
-    notes = [*_left_out(view), *on_strengths, *view.data_doubts]
-    return judge(
-        _RunGame(view),
-        rules_of(spec, game.methods),
-        spec=spec,
-        value=game.value,
-        notes=notes,
-        not_covered=_not_covered(game),
-        utility_name=game.utility_name,
-        progress=progress,
-    )
-
-
-def _not_covered(game: Game) -> list[str]:
-    """`unlearners.mine: my_extension, a compiled module (version 2 is stated)`."""
-    return [
-        f"{place}: {what}" + (f" (version {named.version} is stated)" if named.version else "")
-        for _, place, named in game.choices
-        for what in named.not_covered
-    ]
-
-
-def _left_out(view: GameView) -> list[str]:
-    """A smaller class of adversaries has a larger Q: who is missing from it."""
-    absent = [name for name in view.game.adversaries if name not in view.adversaries]
-    return [
-        f"The adversary '{name}' failed and is left out: every Q is against the other {len(view.adversaries)} alone; "
-        "with it, Q could be lower."
-        for name in absent
-        if view.adversaries
-    ]
-
-
-class _RunGame:
-    """What the store says of each method; what methods share (draws, thresholds) is made once."""
-
-    def __init__(self, view: GameView) -> None:
-        self.view, self.adversaries, self.outcomes = view, view.adversaries, view.outcomes
-        self._rivals, self._strong = Rivals(view), StrongGames(view)
-        self.columns = {column: names for column, (names, _) in view.columns.items()}
-
-    def doubts(self, methods: Sequence[str]) -> list[str]:
-        return doubts({method: self.view.evidence(method) for method in methods})
-
-    def diagnostics(self, method: str, adversary: str) -> DiagnosticResult:
-        return diagnostic_result(self._scored(method, adversary))
-
-    def roc(self, method: str, adversary: str, level: float) -> RocResult | None:
-        return roc_result(self._scored(method, adversary), level)
-
-    def _scored(self, method: str, adversary: str) -> list[ScoredPair]:
-        return [
-            ScoredPair(np.stack(self.view.margins(method, adversary, pair), axis=1), *self.view.points_of(pair))
-            for pair in self.outcomes[method]
-        ]
-
-    def codes(self, method: str, pair: int) -> Mapping[str, Codes]:
-        at = self.view.pair(pair).points
-        return {column: codes[at] for column, (_, codes) in self.view.columns.items()}
-
-    def strong(self, method: str, adversary: str) -> list[StrongResult]:
-        return self._strong.of(method, adversary, list(self.outcomes[method]))
-
-    def details(self, method: str) -> dict[str, Any]:
-        graph, run = self.view.graph, self.view.run
-        cells = {cell: graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method}
-        seconds = [run.state.done[jobs.unlearn].seconds for jobs in cells.values() if jobs.unlearn in run.state.done]
-        known = {cell: run.facts(jobs.signals) for cell, jobs in cells.items() if run.has(jobs.signals)}
-        facts = list(known.values())
-        retrained = list(self.outcomes.get(self._rivals.retrain or "", ()))
-        return {
-            "utility": mean_of_each([fact["utility"] for fact in facts]),
-            "utility_by_pair": means_by_group((cell.pair, fact["utility"]) for cell, fact in known.items()),
-            "n_gradients": mean([fact["n_gradients"] for fact in facts]) if facts else None,
-            "seconds": round(mean(seconds), 6) if seconds else None,
-            "facts": mean_of_each([fact.get("stated", {}) for fact in facts]),
-            "metrics": self._rivals.of(method, list(self.outcomes[method]), retrained),
-            "tuning": tuning_result(self.view, method),
-        }

@@ -177,7 +177,11 @@ class MethodResult(Record):
     metrics: dict[str, MetricResult] = field(default_factory=dict)
     """Rival metrics by name (docs/metrics.md), where they were asked for."""
     decided_nothing: list[str] = field(default_factory=list)
-    """Adversaries that answered the same of all points of every model; where all did there is no evidence, and no Q."""
+    """Adversaries that answered the same of all points of every model, which measures nothing; where all did there is
+    no evidence, and no Q."""
+    silence_counts: list[str] = field(default_factory=list)
+    """Adversaries that called every point of every model unseen, where that is an answer: an advantage of 0
+    (docs/decisions/0045). Empty in results of earlier versions."""
     bounded_interval: tuple[float, float] | None = None
     """For Q from independent pairs of any distribution: what a certificate is judged by."""
     advantage_floor: float | None = None

@@ -52,6 +52,31 @@ def accuracy_below(game: GameResult) -> dict[str, float]:
     return {name: loss for name, loss in _lost(game)[0].items() if role_of(game, name) == "tested"}
 
 
+def is_shown_undamaged(game: GameResult, method: str) -> bool:
+    """Whether a method is shown to lose no more than two points beside a reference, on R and on points nobody learnt.
+
+    That no damage is noticed shows no such thing: of few pairs little is. It takes utility by pair.
+    """
+    part = unseen_part(game.methods[method].utility_by_pair)
+    return part is not None and all(
+        any(
+            lost is not None and sum(lost) <= KEPT
+            for usual in _references(game)
+            for lost in [_loss_by_pair(game, method, usual, where)]
+        )
+        for where in ("retain", part)
+    )
+
+
+def _loss_by_pair(game: GameResult, method: str, usual: str, part: str) -> tuple[float, float] | None:
+    """(how far a method is below a reference on a part of the data, Student's reach of that over pairs)."""
+    own, theirs = (game.methods[name].utility_by_pair.get(part, []) for name in (method, usual))
+    if not len(own) == len(theirs) >= 2:
+        return None
+    lost = [more - less for more, less in zip(theirs, own, strict=True)]
+    return loss_and_reach(lost, game.spec.get("level", 0.95))
+
+
 def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
     """How far a method is below the lower of Retrain and None at least, and at most; None where it is not known.
 
@@ -61,18 +86,12 @@ def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
     Where results do not have it by pair: give or take three standard errors, and nothing beside itself.
     """
     part = unseen_part(game.methods[method].utility_by_pair)
-    own = game.methods[method].utility_by_pair.get(part or "", [])
     ends = []
     for usual in _references(game):
-        theirs = game.methods[usual].utility_by_pair.get(part or "", [])
-        if len(own) == len(theirs) >= 2:
-            lost = [more - less for more, less in zip(theirs, own, strict=True)]
-            mean, reach = loss_and_reach(lost, game.spec.get("level", 0.95))
-        elif (known := _beside(game, method, usual)) is not None:
+        known = _loss_by_pair(game, method, usual, part or "") or _beside(game, method, usual)
+        if known is not None:
             mean, reach = known
-        else:
-            continue
-        ends.append((mean - reach, mean + reach))
+            ends.append((mean - reach, mean + reach))
     return (min(low for low, _ in ends), min(high for _, high in ends)) if ends else None
 
 

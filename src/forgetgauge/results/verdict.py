@@ -22,6 +22,7 @@ from forgetgauge.results.record import (
     pairs_behind,
     role_of,
 )
+from forgetgauge.results.silence import least_seen, silence_lines
 from forgetgauge.results.utility import (
     damage,
     has_seen_unseen_line,
@@ -78,22 +79,28 @@ def verdict_on(game: GameResult, name: str) -> str:
 def resolution_on(game: GameResult, name: str) -> float | None:
     """The advantage that would have been seen with a power of 80 %: the noise floor, and 0.84 standard errors more.
 
-    Where not even relabelling gives an advantage, since every attacker answers alike on both sides, none would be.
+    Where not even relabelling gives an advantage, since every attacker answers alike on both sides, none would be;
+    where attackers call everybody unseen, and that is an answer, it is what would surely have broken their silence.
     Attackers who answer nearly alike see no more than those of Retrain's models, though chance gives them less.
     """
     method = game.methods[name]
     if method.noise_floor is None or method.adversary is None:
         return None
     if method.noise_floor == 0:
-        return 1.0
+        return _floor_of(game, name, 1.0)
     best = method.by_adversary.get(method.adversary)
     by_pair = [] if best is None else best.by_pair
     error = stdev(by_pair) / math.sqrt(len(by_pair)) if len(by_pair) > 1 else 0.0
-    usual = max(
-        (game.methods[one].noise_floor or 0.0 for one in game.methods if role_of(game, one) == "retrain"), default=0.0
-    )
+    retrained = [one for one in game.methods if role_of(game, one) == "retrain"]
+    usual = max((_floor_of(game, one, 0.0) for one in retrained), default=0.0)
     floor = usual if method.noise_floor < NEARLY_SILENT * usual else method.noise_floor
     return min(1.0, floor + POWER_80 * error)
+
+
+def _floor_of(game: GameResult, name: str, without: float) -> float:
+    """The noise floor; where there is none, what would have broken a silence that counts, or else ``without``."""
+    method = game.methods[name]
+    return method.noise_floor or (least_seen(game, name) if method.silence_counts else without)
 
 
 def with_verdicts(game: GameResult) -> GameResult:
@@ -162,6 +169,7 @@ def verdict(game: GameResult) -> Verdict:
         *_on_accuracy(game),
         *_on_stability(game),
         *(_on_retrain(game, retrain) if retrain is not None or is_run(game.spec) else []),
+        *silence_lines(game),
         *_on_none(game, none, tested),
         *no_controls(game),
         *_on_missing_pairs(game),

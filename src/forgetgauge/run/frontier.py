@@ -7,6 +7,8 @@ the last that hardly changes a model and the first that ruins it.
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,7 +42,9 @@ def resolve_frontier(raw: Mapping[str, Any], source: str, methods: Sequence[str]
     unlearners = _tables(raw.get("unlearners", {}))
     if "sweep" in raw or unlearners is None:  # which the checks of a run file will name, if that is what is wrong
         resolve(raw, source)
-        raise UserError(f"{source}: a frontier is of one game, not of a sweep; leave [sweep] out")
+        key, values = raw["sweep"]["key"], raw["sweep"]["values"]
+        ways = " or ".join(f"--set {key}={_on_command_line(value)}" for value in values)
+        raise UserError(f"{source}: a frontier is of one game, not of a sweep over {key}; choose one: {ways}")
     wanted = _wanted(unlearners, methods)
     _refuse_names_of_points(wanted, source)
     by_price = _by_price(wanted, published=_preset(raw) == PUBLISHED)
@@ -56,6 +60,11 @@ def resolve_frontier(raw: Mapping[str, Any], source: str, methods: Sequence[str]
         found[name] = method
     game = replace(game, methods=found, queries=(), frontier={"points": n_points})
     return replace(resolved, games=[game])
+
+
+def _on_command_line(value: Any) -> str:
+    """A value as `--set` takes it: a bare word, or TOML, in the shell's quotes where it needs them."""
+    return shlex.quote(value if isinstance(value, str) else json.dumps(value))
 
 
 def _preset(raw: Mapping[str, Any]) -> Any:

@@ -7,11 +7,15 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import functools
+import importlib
+import pkgutil
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from forgetgauge import cli
 from forgetgauge.run import executors
@@ -45,8 +49,12 @@ count = 2
 """
 
 
-ROOMS = tuple(Path(__file__).parent / room for room in ("game", "store"))
+ROOMS = ("game", "store")
 """Whose quick tests show the coverage that is asked for: following every call of the others costs minutes."""
+
+for room in ROOMS:  # what they do when they are imported is followed here, and nothing that is imported afterwards
+    for module in pkgutil.iter_modules(importlib.import_module(f"forgetgauge.{room}").__path__):
+        importlib.import_module(f"forgetgauge.{room}.{module.name}")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,18 +85,44 @@ def makes_once(path: Path) -> bool:
     return 'scope="module"' in path.read_text(encoding="utf-8")
 
 
+class Followed:
+    """What follows the calls of this process and of its threads for coverage, while it may."""
+
+    by: tuple[Any, Any] | None = None
+
+    @classmethod
+    def pause(cls) -> None:
+        """Nothing is followed from here on; a debugger is let be."""
+        if "Tracer" in type(sys.gettrace()).__name__:
+            cls.by = sys.gettrace(), threading.gettrace()
+            sys.settrace(None)
+            threading.settrace(None)
+
+    @classmethod
+    def resume(cls) -> None:
+        """What was followed before is followed again."""
+        if cls.by is not None:
+            sys.settrace(cls.by[0])
+            threading.settrace(cls.by[1])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """To import ten thousand tests and all that they need, in each process, is not to be followed."""
+    Followed.pause()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
     """Coverage is measured in the quick tests of the rooms it is asked of; whole runs are often made by fixtures."""
-    follower = sys.gettrace()
-    is_asked = any(item.path.is_relative_to(room) for room in ROOMS) and not item.get_closest_marker("slow")
-    if is_asked or follower is None or "Tracer" not in type(follower).__name__:  # a debugger is let be
+    here = Path(__file__).parent
+    if item.get_closest_marker("slow") or not any(item.path.is_relative_to(here / room) for room in ROOMS):
         return (yield)
-    sys.settrace(None)  # pytest-cov's own mark, no_cover, has no effect in the processes of pytest-xdist
+    Followed.resume()  # pytest-cov's own mark, no_cover, has no effect in the processes of pytest-xdist
     try:
         return (yield)
     finally:
-        sys.settrace(follower)
+        Followed.pause()
 
 
 @pytest.fixture
@@ -105,9 +139,14 @@ def one_worker(monkeypatch):
     monkeypatch.setattr(executors, "usable_cores", lambda: 1)
 
 
+command_of = functools.cache(typer.main.get_command)
+"""Typer makes all commands anew whenever it is called, which is once in a program and here thousands of times."""
+
+
 @pytest.fixture
 def call(capsys, monkeypatch):
     """The command line inside this process: (exit code, standard output, standard error)."""
+    monkeypatch.setattr(typer.main, "get_command", command_of)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["forgetgauge", *map(str, arguments)])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from forgetgauge.errors import UserError
 from forgetgauge.files import read_json
 from forgetgauge.seal import is_sealed, with_seal
+
+if TYPE_CHECKING:
+    import pydantic
 
 RecordT = TypeVar("RecordT")
 
@@ -52,9 +55,22 @@ def validated(path: Path, kind: type[RecordT], value: Any, place: str = "") -> R
 
     try:
         if place:  # of JSON: as strict as the kind says
-            return pydantic.TypeAdapter(kind).validate_json(json.dumps(value))
-        return pydantic.TypeAdapter(kind).validate_python(value)
+            return checker_of(kind).validate_json(json.dumps(value))
+        return checker_of(kind).validate_python(value)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, (*([place] if place else []), *first["loc"])))
         raise UserError(f"{path}: {where}: {first['msg']}") from None
+
+
+_CHECKERS: dict[Any, Any] = {}
+
+
+def checker_of(kind: type[RecordT]) -> pydantic.TypeAdapter[RecordT]:
+    """What checks values of a kind that is declared here: made once, as that takes longer than most checks."""
+    import pydantic
+
+    if kind not in _CHECKERS:
+        _CHECKERS[kind] = pydantic.TypeAdapter(kind)
+    checker: pydantic.TypeAdapter[RecordT] = _CHECKERS[kind]
+    return checker

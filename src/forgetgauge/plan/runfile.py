@@ -23,6 +23,7 @@ from forgetgauge.files import shallow, unreadable_number
 from forgetgauge.plan.game import too_many_jobs
 from forgetgauge.plan.spec import PARAMETERS, RunSpec
 from forgetgauge.probing import has
+from forgetgauge.records import checker_of
 
 DEFAULT = "digits.toml"
 DEEPEST = 30
@@ -154,16 +155,16 @@ def sweep_games(raw: Mapping[str, Any], source: str) -> list[tuple[Any, RunSpec]
 
 
 def validated(kind: type[SpecT], values: Any, source: str) -> SpecT:
-    """`values` as the dataclass `kind`, or one line on the first thing that does not fit."""
+    """`values` as the dataclass `kind`, one of ours, or one line on the first thing that does not fit."""
     try:
-        return checked_json(kind, values)
+        return checked_json(checker_of(kind), values)
     except pydantic.ValidationError as error:
         raise UserError(f"{source}: {_first_line(kind, error.errors()[0])}") from None
 
 
-def checked_json(kind: type[SpecT], values: Any) -> SpecT:
+def checked_json(checker: pydantic.TypeAdapter[SpecT], values: Any) -> SpecT:
     """Strictly typed (no "8" for 8), which pydantic allows for a dataclass from JSON text only."""
-    return pydantic.TypeAdapter(kind).validate_json(json.dumps(values, default=_as_json), strict=True)
+    return checker.validate_json(json.dumps(values, default=_as_json), strict=True)
 
 
 def _as_json(value: Any) -> Any:
@@ -208,7 +209,7 @@ def complete_params(what: str, factory: Any, params: Mapping[str, Any]) -> dict[
         if key not in names:
             raise UserError(f"{what}: " + unknown_name("key", key, names))
     try:
-        made = checked_json(factory, dict(params))
+        made: Any = checked_json(pydantic.TypeAdapter(factory), dict(params))
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -14,7 +14,7 @@ from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import APART, PRIVATE, Findings, other_experiments, private_models
 from forgetgauge.suites.frontier import Frontiers, Measured, PaperCell, joined, paper_cells, quality_of
 from forgetgauge.suites.paper import KEYS, PRINTED
-from forgetgauge.suites.ranking_claims import paper_tau, tau_of_all
+from forgetgauge.suites.ranking_claims import approximate_columns, paper_tau, tau_of_all
 from forgetgauge.suites.removal_claims import removal_shown
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.verdicts import CHANCE, MISSING, Claim, interval_of
@@ -126,8 +126,9 @@ def _rankings(found: Findings) -> str:
     for name, outline in OUTLINES.items():
         stored = private_models(found, name) if name in PRIVATE else found.fullest(name)
         tau = None if stored is None or outline.layout != "quality" else tau_of_all(stored)
-        if tau is not None:
-            told.append(f"{name.removeprefix('table')} {tau_text(tau.value)}/{tau_text(paper_tau(name))}")
+        if tau is not None and stored is not None:
+            theirs = paper_tau(name, tau.methods, list(approximate_columns(stored)))
+            told.append(f"{name.removeprefix('table')} {tau_text(tau.value)}/{tau_text(theirs)}")
     return f"**τ between columns**, all methods, ours/the paper’s: Table {', '.join(told)}." if told else ""
 
 

@@ -104,7 +104,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
     )
     if stored is None:
         return Claim(*statement, "not run")
-    table, better = stored.comparison, 0
+    table, better, n_played = stored.comparison, 0, 0
     worse: dict[str, list[str]] = {}
     idle: list[str] = []
     missing: list[str] = []
@@ -116,6 +116,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         idle += [label] if is_idle else []
         for other in others:
             pair = found.get(frozenset((method, other)))
+            n_played += pair is not None
             if pair is None and label in table.not_run:
                 missing += [] if in_column(table.variable, label) in missing else [in_column(table.variable, label)]
             elif pair is None:
@@ -132,7 +133,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         {MISSING: is_open and missing, BORROWED: stored.is_borrowed, f"our {name} does nothing": is_open and idle}
     )
     beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
-    figure = f"higher than another of the five methods in {better} of {n} comparisons"
+    figure = f"higher than another of the five methods in {better} of {n_played} comparisons"
     figure += f"; lower than {', '.join(beaten) or 'none'}"
     if idle:
         figure += f"; not above None at {in_column(table.variable, listed(idle))}, where our {name} does nothing"

@@ -13,10 +13,10 @@ from forgetgauge.results.record import TuningResult, read_result
 from forgetgauge.suites.accuracy import FullData, Trained
 from forgetgauge.suites.claims import claim_rules, claims
 from forgetgauge.suites.compare import compare_suite
+from forgetgauge.suites.data_claims import difficulty_claim
 from forgetgauge.suites.findings import Stored, read_findings
 from forgetgauge.suites.level_claims import (
     accuracy_claim,
-    difficulty_claim,
     falling_claim,
     replicates_claim,
     rival_claim,
@@ -29,6 +29,7 @@ from forgetgauge.suites.ranking_claims import (
 )
 from forgetgauge.suites.replicates import Replicates
 from forgetgauge.suites.tables import suite
+from forgetgauge.suites.verdicts import GUESSED
 from forgetgauge.wording import bracket
 from tests.suites.conftest import method, metric, result_of
 
@@ -154,6 +155,32 @@ def test_data_sets_of_different_shares_are_not_compared():
     data = stored("table7", levels(CIFAR100=0.5, MNIST=0.9), scale="small")
     sizes = stored("table1", levels(**{"1.0": 0.7}), scale="small")
     assert difficulty_claim(data, sizes).verdict == "not run"
+
+
+def test_what_small_scale_shows_of_data_sets_stands_beside_a_claim_that_was_not_run():
+    data = stored("table7", levels(CIFAR100=0.3, MNIST=0.97), scale="small")
+    shares = stored("table2", levels(**{"0.1": 0.6}), scale="small")
+    found = difficulty_claim(None, None, (data, shares))
+    assert (found.verdict, found.aside) == ("not run", "small scale agrees")
+    assert found.figure.startswith(
+        "at small scale in this order beyond intervals: 6 of 6 methods (Table 7, and Table 2 at α = 0.1 for CIFAR-10); "
+        "this decides nothing: CIFAR-10 has all of its data there and the others half"
+    )
+    turned = stored("table2", levels(**{"0.1": 0.2}), scale="small")
+    assert difficulty_claim(None, None, (data, turned)).aside == ""
+    assert difficulty_claim(None, None, (data, None)).figure == ""
+
+
+def test_a_method_that_was_never_played_is_missing_and_counts_for_no_share():
+    columns = {
+        label: {m: q for m, q in c.items() if m != "neg-grad"} for label, c in by_budget(0.9, 0.8, 0.7, 0.5).items()
+    }
+    found = falling_claim(stored("table3", columns))
+    assert (found.verdict, found.figure) == (
+        "undecided",
+        "6 of 6 methods are lower at ∞ than at 50; higher from one column to the next: none; missing: NegGrad in every "
+        "column",
+    )
 
 
 def by_budget(*values: float) -> dict[str, dict[str, float]]:
@@ -298,7 +325,7 @@ def trained(*accuracies: float, scale: str = "paper") -> FullData:
     ("record", "verdict"),
     [
         (trained(0.853, 0.854, 0.855), "confirmed"),  # 85.40 ± 0.25 %
-        (trained(0.881, 0.882, 0.883), "not confirmed"),
+        (trained(0.881, 0.882, 0.883), "undecided"),  # of a model that is our guess
         (trained(0.84, 0.86, 0.88), "undecided"),
         (trained(0.853), "undecided"),
         (trained(0.853, 0.854, 0.855, scale="small"), "undecided"),
@@ -309,6 +336,12 @@ def trained(*accuracies: float, scale: str = "paper") -> FullData:
 def test_accuracy_is_the_papers_where_its_interval_is_within_a_point(record, verdict):
     assert accuracy_claim("none", "", record).verdict == verdict
     assert accuracy_claim("flip-crop", "", record).verdict == "not run"
+
+
+def test_a_mean_outside_is_undecided_for_a_reason():
+    found = accuracy_claim("none", "", trained(0.881, 0.882, 0.883))
+    assert found.why == (GUESSED,)
+    assert found.figure.endswith(f"; {GUESSED}")
 
 
 # -- all of them -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from forgetgauge.results.record import ComparisonResult
 from forgetgauge.suites.compare import (
     cell,
     compare_suite,
+    compared_again,
     judged_cells,
     mean_tau_of_columns,
     over_none,
@@ -119,6 +120,15 @@ def test_tau_is_shown_with_and_without_retrain_and_older_records_have_only_one(c
     line = "Kendall τ of our ranking against the paper’s: 0.49"
     assert f"{line} with Retrain, −0.28 without, at η = 0.1." in remarks(moved)
     assert f"{line} at η = 0.1." in remarks(replace(moved, tau_without_retrain={}))
+
+
+def test_a_stored_table_says_of_its_scale_what_is_said_today_and_keeps_its_other_notes(compared):
+    made = suite("table1", "small")
+    columns = {"0.1": {"retrain": method(0.9, None)}, "0.4": {"retrain": method(0.9, None)}}
+    old = replace(compared, notes=["Small scale: once put otherwise.", "Strengths are another table’s."])
+    again = compared_again(old, result_of(columns))
+    assert again.notes == [made.notes[0], "Strengths are another table’s."]
+    assert compared_again(replace(old, notes=["Other."]), result_of(columns)).notes == ["Other."]
 
 
 def test_differences_have_signs_in_brackets_too(compared):

@@ -9,8 +9,9 @@ import pytest
 from forgetgauge.results.record import ComparisonResult
 from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite
+from forgetgauge.suites.data_claims import sentences_claim
 from forgetgauge.suites.findings import Stored, other_experiments, read_findings
-from forgetgauge.suites.level_claims import grounding_claim, rising_accuracy_claim, sentences_claim
+from forgetgauge.suites.level_claims import grounding_claim, rising_accuracy_claim
 from forgetgauge.suites.ranking_claims import best_claim, rival_ranking_claim, score_columns
 from forgetgauge.suites.records import Ours
 from forgetgauge.suites.removal_claims import removal_claim

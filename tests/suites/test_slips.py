@@ -48,6 +48,12 @@ def test_neg_grad_and_fisher_are_no_further_apart_on_mia_than_the_bound_on_their
     assert one["inf"].mean - other["inf"].mean < -0.02
 
 
+def test_thirty_per_cent_are_left_at_the_largest_share_only():
+    assert [round(100 / 2 / (1 + alpha), 1) for alpha in (0.1, 0.67)] == [45.5, 29.9]
+    assert "it is 45.5 %" in " ".join(slips())
+    assert "At α = 0.67, the largest of Table 2, it is 29.9 %" in " ".join(slips())
+
+
 def test_tables_1_and_2_are_apart_by_more_than_both_spreads():
     for row in ("fisher", "retrain-final"):
         one, two = paper_table("table1").rows[row]["1.0"], paper_table("table2").rows[row]["0.1"]

@@ -43,6 +43,32 @@ def test_what_is_not_the_papers_setting_says_so(name, scale):
         assert all("Embedded digits in place of" in note for note in stand_ins)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "table2",
+            "a tenth of the paper’s epochs at a higher rate, fewer pairs and shadow models than at",
+        ),
+        ("table5a", "half of the data, 10 of the paper’s 20 epochs at the paper’s rate, fewer shadow models than"),
+        ("table6", "half of the data, a tenth of the paper’s epochs at a higher rate, fewer pairs"),
+        (
+            "table7",
+            "half of the data, a tenth of the paper’s epochs at a higher rate (SST-5: as many as at",
+        ),
+    ],
+)
+def test_small_scale_says_what_is_less_than_the_papers_in_that_table(name, said):
+    made = suite(name, "small")
+    assert made.notes[0].startswith(f"Small scale: {said}")
+    halved = [column.raw["data"]["fraction"] == 0.5 for column in made.columns]
+    assert all(halved) is any(halved) is ("half of the data" in said)
+    learners = [column.raw["learner"] for column in made.columns]
+    if name == "table5a":
+        assert {learner["epochs"] for learner in learners} == {10}
+        assert {learner.get("lr", 0.01) for learner in learners} == {0.01}
+
+
 @pytest.mark.parametrize(("name", "scale"), EVERY)
 def test_games_resolve_where_their_data_are(name, scale):
     made = suite(name, scale)

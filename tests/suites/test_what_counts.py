@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.results.record import ComparisonResult
@@ -13,7 +16,8 @@ from forgetgauge.suites.claims import claims
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.findings import Stored, advantages_of, read_findings
 from forgetgauge.suites.level_claims import grounding_claim
-from forgetgauge.suites.ranking_claims import best_claim, left_out, ranking_claim, rival_ranking_claim
+from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.ranking_claims import best_claim, left_out, ranking_claim, rival_ranking_claim, score_over_none
 from forgetgauge.suites.tables import suite
 from forgetgauge.suites.verdicts import BORROWED, MISSING, TOO_FEW
 from tests.suites.conftest import method, metric, result_of
@@ -85,6 +89,54 @@ def test_a_method_that_was_never_played_does_not_count_and_is_missing():
     assert found.why == (MISSING, TOO_FEW)
 
 
+def test_a_score_above_none_within_its_interval_is_not_above_it():
+    table = played("table4a", UP, UP, UP, UP)
+    game = table.games["50"]
+    scatter = [0.3, -0.1, 0.2, -0.2, 0.4, -0.1]
+    noisy = replace(game.methods["fisher"].metrics["ic"], by_pair=[0.1 + gain for gain in scatter])
+    fisher = replace(game.methods["fisher"], metrics={"ic": noisy})
+    game = replace(game, methods={**game.methods, "fisher": fisher})
+    mean, half = np.mean(scatter), scipy.stats.t.ppf(0.975, 5) * scipy.stats.sem(scatter)
+    gain = score_over_none(game, "ic")["fisher"]
+    assert (gain.value, *gain.interval) == pytest.approx((mean, mean - half, mean + half))
+    assert left_out(replace(table, games={**table.games, "50": game}), "ic")["idle"] == ["fisher"]
+
+
+def test_the_papers_own_rankings_are_of_the_methods_and_columns_that_ours_has():
+    without = {m: q for m, q in UP.items() if m != "neg-grad"}
+    found = ranking_claim("", "", "table3", played("table3", without, without, without, only=3))
+    theirs = tau_of(paper_table("table3").rows, list(without), ["50", "150", "600"])
+    assert found.figure.endswith(f"; the paper’s own numbers: {theirs:.2f}")
+    assert ranking_claim("", "", "table3", played("table3", UP, UP, UP, UP)).figure.endswith("numbers: 0.71")
+
+
+def tau_of(rows, methods, labels) -> float:
+    """Mean τ_b between every two columns."""
+    columns = [[rows[m][label].mean for m in methods] for label in labels]
+    return float(np.mean([scipy.stats.kendalltau(one, other)[0] for one, other in combinations(columns, 2)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [
+        ("Methods rank alike at every size of the data", "0.97"),
+        ("Small data predict the ranking on all data", "0.95"),
+        ("Methods rank alike at every ε", "0.86"),
+        ("Methods rank alike in every architecture", "0.87"),
+        ("The IC score ranks methods differently at different ε", "0.97"),
+        ("The MIA score ranks methods differently at different ε", "0.85"),
+    ],
+)
+def test_the_stored_rankings_stand_beside_the_papers_of_the_same_methods(name, theirs):
+    (found,) = [claim for claim in claims(read_findings(RESULTS)) if claim.name == name]
+    assert f"the paper’s own numbers: {theirs}" in found.figure
+
+
+def test_of_the_stored_ic_scores_three_methods_are_above_none():
+    (found,) = [claim for claim in claims(read_findings(RESULTS)) if claim.name.startswith("The IC score ranks")]
+    assert found.figure.startswith("only Retr-final, Ft-final and SalUn count")
+
+
 def test_what_is_left_out_turns_no_ranking():
     """Two methods that change places, one of them damaged."""
     turned = {**UP, "ssd": 0.1}
@@ -137,11 +189,19 @@ def test_of_the_stored_claims_every_reason_that_their_figures_name_is_counted():
         assert all(why in claim.why for claim in undecided if words in claim.figure), words
 
 
-def test_rivals_rankings_leave_out_the_same_methods_and_need_the_same_strengths():
-    idle = {"50": ["neg-grad", "retrain-final", "ssd"]}
+def test_rivals_rankings_leave_out_what_is_not_above_none_by_their_own_score_and_need_the_same_strengths():
+    """None has a score of 0.1 and an order of Q that is of no concern here."""
+    idle = {"50": list(SIX)}
     turned = (UP, DOWN, UP, DOWN)
     assert rival_ranking_claim("", "", "ic", "table4a", played("table4a", *turned)).verdict == "confirmed"
-    assert rival_ranking_claim("", "", "ic", "table4a", played("table4a", *turned, idle=idle)).verdict == "undecided"
+    assert rival_ranking_claim("", "", "ic", "table4a", played("table4a", *turned, idle=idle)).verdict == "confirmed"
+    low = {**UP, "neg-grad": 0.1, "ssd": 0.05, "salun": 0.1}
+    found = rival_ranking_claim("", "", "ic", "table4a", played("table4a", low, *turned[1:]))
+    assert found.verdict == "undecided"
+    assert found.figure.startswith(
+        "only Retr-final, Ft-final and Fisher count, too few to rank; left out: NegGrad, SalUn and SSD (somewhere not "
+        "above None by the IC score beyond chance); with all that every column has τ = "
+    )
     assert rival_ranking_claim("", "", "ic", "table4a", played("table4a", *turned, tuned=False)).verdict == "undecided"
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forgetgauge.suites.findings import PRIVATE, Findings, Stored, private_models
+from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell
 from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.verdicts import APPROXIMATE
+from forgetgauge.wording import listed
 
 METHODS = "approximate methods"
 ENDS = "Retrain and None"
@@ -43,6 +45,24 @@ def agreement(found: Findings, *, published: bool = False) -> dict[str, tuple[in
         for row, cell in judged_numbers(stored, published=published):
             counts[_kind(stored, METHOD_OF.get(row, row))].append(bool(cell.inside))
     return {kind: (sum(inside), len(inside)) for kind, inside in counts.items() if inside}
+
+
+def inside_words(found: Findings, *, published: bool = False) -> str:
+    """`approximate methods of Table 1 (paper scale) 0 of 24; Retrain there 1 of 4; …`."""
+    tables: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
+    rows: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
+    for stored in judged_tables(found):
+        for row, _ in judged_numbers(stored, published=published):
+            kind = _kind(stored, METHOD_OF.get(row, row))
+            tables[kind][stored.comparison.label] = None
+            rows[kind][PRINTED.get(row, row)] = None
+    names = {
+        METHODS: f"{METHODS} of {listed(list(tables[METHODS]))} (paper scale)",
+        ENDS: f"{listed(list(rows[ENDS]))} "
+        + ("there" if tables[ENDS] == tables[METHODS] else f"of {listed(list(tables[ENDS]))} (paper scale)"),
+    }
+    counts = agreement(found, published=published)
+    return "; ".join(f"{names.get(kind, kind)} {inside} of {n}" for kind, (inside, n) in counts.items())
 
 
 def _kind(stored: Stored, row: str) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forgetgauge.results.utility import unseen_accuracy
-from forgetgauge.suites.agreement import agreement, judged_numbers, judged_tables
+from forgetgauge.suites.agreement import inside_words, judged_numbers, judged_tables
 from forgetgauge.suites.compare import difference_text
 from forgetgauge.suites.evidence import named_evidence
 from forgetgauge.suites.findings import Findings, Stored, other_experiments
-from forgetgauge.suites.paper import PRINTED, in_column, text_values
+from forgetgauge.suites.paper import PRINTED, in_column, paper_table, text_values
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.splits_page import splitting_setting, spread_words
 from forgetgauge.suites.strengths import PUBLISHED
-from forgetgauge.suites.summary import by_reason, inside_words, point_words, ranges, spent_words
+from forgetgauge.suites.summary import by_reason, point_words, ranges, spent_words
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.verdicts import APPROXIMATE, Claim, source_of
 from forgetgauge.wording import listed, plain
@@ -82,16 +82,16 @@ def _names(every: Sequence[Claim]) -> str:
 def _numbers(found: Findings) -> list[str]:
     """How many cells agree, and which way the others are off; each table counts once."""
     shown = judged_tables(found)
-    counts = agreement(found)
-    if not counts:
+    words = inside_words(found)
+    if not words:
         return []
     quality = [cell for s in shown for cell in _of_quality(s)]
     below = [cell for cell in quality if cell.as_paper and cell.paper and cell.as_paper.value < cell.paper]
     which = listed([_which(stored) for stored in shown if any(judged_numbers(stored))])
-    as_published = inside_words(agreement(found, published=True))
+    as_published = inside_words(found, published=True)
     apart = f" With published settings, which are counted apart: {as_published}." if as_published else ""
     return [
-        f"**The numbers themselves**: computed as we read the paper, inside its ± lie, of {inside_words(counts)}: "
+        f"**The numbers themselves**: computed as we read the paper, inside its ± lie, of {words}: "
         "those of its own rows, each table once, as statements are judged, without columns that count for none "
         f"({which}).{apart} Of the {len(quality)} outside it that are the Q of an approximate method, {len(below)} are "
         "lower than the paper’s."
@@ -121,8 +121,28 @@ def _strengths(found: Findings) -> list[str]:
         "**Strengths**: the paper does not say how strongly its methods were applied, and Q depends on that. On the "
         f"same models (Table 1, η = 1.0) the strengths that we tried and those published give {listed(every)}, "
         f"accuracy in brackets; None has {point_words(curves.none)}.{_published(found)} No strength of ours was "
-        "chosen by looking at Q."
+        f"chosen by looking at Q.{_without_strength(found)}"
     ]
+
+
+def _without_strength(found: Findings) -> str:
+    """The methods of the last layer have no strength: whatever sets them off from the paper's is something else."""
+    stored = next((s for s in (*found.shown("table1"), *found.besides("table1")) if s.by_price), None)
+    printed = paper_table("table2").rows
+    off: list[str] = []
+    inside: list[bool] = []
+    for row in ("retrain-final", "ft-final"):
+        cell = None if stored is None else stored.comparison.rows[row].get("1.0")
+        if cell is None or cell.as_paper is None or cell.paper is None:
+            return ""
+        other = printed[row]["0.1"]
+        off.append(f"{plain(abs(cell.as_paper.value - cell.paper))}")
+        inside.append(abs(cell.as_paper.value - other.mean) <= (other.spread or 0.0))
+    met = " yet inside the ± of its Table 2 (α = 0.1), which we take for the same setting" if all(inside) else ""
+    return (
+        f" Strengths are not all of it: Retr-final and Ft-final have none and are {listed(off)} off the paper’s Table "
+        f"1 at η = 1.0{met}."
+    )
 
 
 def _published(found: Findings) -> str:
@@ -153,8 +173,9 @@ def _memorised(found: Findings) -> list[str]:
     """Columns in which our models are not the paper's."""
     return [
         f"**Table 3 at {in_column('ε', label)}** is another experiment, and so are Tables 4 and 5 there: we failed to "
-        f"make the paper’s models: Q of None, the lower the more they remember, is {plain(cell.ours.value)} with ours, "
-        f"{plain(cell.paper or 0)} with the paper’s. These columns count for none of the statements above."
+        "make the paper’s models: Q of None, the lower the more they remember, is "
+        f"{plain((cell.as_paper or cell.ours).value)} with ours, computed as the paper’s, and {plain(cell.paper or 0)} "
+        "with the paper’s. These columns count for none of the statements above."
         for label, cell in other_experiments(found).items()
         if cell.ours is not None
     ]

@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from forgetgauge.suites.data_claims import difficulty_claim, sentences_claim
 from forgetgauge.suites.findings import PRIVATE, Findings, Stored, private_models
 from forgetgauge.suites.level_claims import (
     accuracy_claim,
-    difficulty_claim,
     falling_claim,
     grounding_claim,
     replicates_claim,
     rising_accuracy_claim,
     rival_claim,
-    sentences_claim,
 )
 from forgetgauge.suites.ranking_claims import (
     best_claim,
@@ -93,7 +92,11 @@ def claims(found: Findings) -> list[Claim]:
         *(ranked(table, statement) for table, statement in RANKINGS.items()),
         _either(found, "table1", small_predicts_large),
         best_claim("ssd", BEST, private["table3"]),
-        difficulty_claim(*(found.stored.get((table, "paper")) for table in ("table7", "table1"))),
+        difficulty_claim(
+            found.stored.get(("table7", "paper")),
+            found.stored.get(("table1", "paper")),
+            (found.stored.get(("table7", "small")), found.stored.get(("table2", "small"))),
+        ),
         _either(found, "table7", sentences_claim),
         falling_claim(private["table3"]),
         *(rival_claim(*statement, private[table]) for table, statement in RIVALS.items()),

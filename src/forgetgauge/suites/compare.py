@@ -23,7 +23,7 @@ from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.strengths import METHOD_OF
-from forgetgauge.suites.tables import OUTLINES, Suite, TableColumn, suite
+from forgetgauge.suites.tables import OUTLINES, SCALE_NOTE, Suite, TableColumn, suite
 from forgetgauge.wording import bracket, counted, listed, plain, seconds, signed, signed_bracket, tau_text
 
 Values = Mapping[str, float]
@@ -108,7 +108,14 @@ def compared_again(found: TableComparison, result: Result) -> TableComparison:
             raise UserError(f"{found.name}: {unknown_name('column', str(game.value), columns)}")
     shown = [columns[str(game.value)] for game in result.games]
     again = compare_suite(made, shown, result, found.not_run, found.invocations)
-    return replace(again, title=found.title, notes=found.notes)
+    return replace(again, title=found.title, notes=_notes_again(found, made))
+
+
+def _notes_again(found: TableComparison, made: Suite) -> list[str]:
+    """The notes of the record, but for what the suite itself says of its scale: that is in the words of today."""
+    head = SCALE_NOTE.format(found.scale.capitalize())
+    today = next((note for note in made.notes if note.startswith(head)), "")
+    return [today if note.startswith(head) and today else note for note in found.notes]
 
 
 def over_none(game: GameResult) -> dict[str, Ours]:

@@ -166,7 +166,7 @@ def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) 
     """From the result of the game of `frontier_game`."""
     (game,), size = result.games, SCALES[scale]
     looked_at = unseen_part(game.methods["none"].utility) or "unseen"
-    notes = (*size.notes_for(size.pairs), size.stand_in("cifar10"), remark(size.tuning_shadows))
+    notes = (*size.notes_for([frontier_game(size)]), size.stand_in("cifar10"), remark(size.tuning_shadows))
     curves = {}
     for method, curve in along(game).items():
         chosen = next(at.value for at in curve if at.remark)

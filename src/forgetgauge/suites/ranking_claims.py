@@ -1,22 +1,26 @@
 """Claims about rankings: which method is best, and whether methods stand in the same order everywhere.
 
-A method takes part in a ranking only where it did something in every column: its Q is above None's beyond chance, no
-column's models are damaged by it, and its strength kept the price. What is at None in one column and above it in
-another, or ruins its models in one of them, changes its place by its strength, which is nobody's claim.
+A method takes part in a ranking only where it did something in every column: what is ranked, Q or a rival score, is
+above None's beyond chance, no column's models are damaged by it, and its strength kept the price. What is at None in
+one column and above it in another, or ruins its models in one of them, changes its place by its strength, which is
+nobody's claim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forgetgauge.metrics.scores import over_pairs
+from forgetgauge.results.record import GameResult
 from forgetgauge.results.utility import lost_accuracy
 from forgetgauge.suites.compare import beyond_price, mean_tau_of_columns, over_none
 from forgetgauge.suites.findings import Stored
 from forgetgauge.suites.paper import PRINTED, in_column, paper_table
 from forgetgauge.suites.rankings import ByMethod, Couples, Tau, bootstrap_tau, every_two
+from forgetgauge.suites.records import Ours
 from forgetgauge.suites.verdicts import (
     APPROXIMATE,
     BORROWED,
@@ -53,8 +57,8 @@ def ranking_claim(name: str, words: str, table: str, stored: Stored | None, larg
     statement = (name, words, _SAME.format("every two columns"))
     if stored is None:
         return Claim(*statement, "not run")
-    beside = _disagreement(stored, larger) + _paper_tau(table, every_two)
-    return _by_tau(statement, stored, approximate_columns(stored), every_two, beside)
+    beside = _disagreement(stored, larger)
+    return _by_tau(statement, stored, _Ranked(approximate_columns(stored), every_two, table), beside)
 
 
 def rival_ranking_claim(name: str, words: str, metric: str, table: str, stored: Stored | None) -> Claim:
@@ -63,11 +67,12 @@ def rival_ranking_claim(name: str, words: str, metric: str, table: str, stored: 
         name,
         words,
         f"mean Kendall τ of every two columns is below {SAME_ORDER}: {_WHO}, at strengths chosen for each column; and "
-        "two methods change places, each order beyond chance; not confirmed where τ is at least that",
+        "two methods change places, each order beyond chance; not confirmed where τ is at least that; what is above "
+        "None is told by that score, pair by pair (Student’s t)",
     )
     if stored is None:
         return Claim(*statement, "not run")
-    alike = _by_tau(statement, stored, score_columns(stored, metric), every_two, _paper_tau(table, every_two))
+    alike = _by_tau(statement, stored, _Ranked(score_columns(stored, metric), every_two, table, metric))
     return replace(alike, verdict=OPPOSITE.get(alike.verdict, alike.verdict))
 
 
@@ -99,7 +104,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
     )
     if stored is None:
         return Claim(*statement, "not run")
-    table, better = stored.comparison, 0
+    table, better, n_played = stored.comparison, 0, 0
     worse: dict[str, list[str]] = {}
     idle: list[str] = []
     missing: list[str] = []
@@ -111,6 +116,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         idle += [label] if is_idle else []
         for other in others:
             pair = found.get(frozenset((method, other)))
+            n_played += pair is not None
             if pair is None and label in table.not_run:
                 missing += [] if in_column(table.variable, label) in missing else [in_column(table.variable, label)]
             elif pair is None:
@@ -127,7 +133,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         {MISSING: is_open and missing, BORROWED: stored.is_borrowed, f"our {name} does nothing": is_open and idle}
     )
     beaten = [f"{other} at {in_column(table.variable, listed(labels))}" for other, labels in worse.items()]
-    figure = f"higher than another of the five methods in {better} of {n} comparisons"
+    figure = f"higher than another of the five methods in {better} of {n_played} comparisons"
     figure += f"; lower than {', '.join(beaten) or 'none'}"
     if idle:
         figure += f"; not above None at {in_column(table.variable, listed(idle))}, where our {name} does nothing"
@@ -147,7 +153,7 @@ def small_predicts_large(stored: Stored | None) -> Claim:
     columns = approximate_columns(stored)
     if columns and "1.0" not in columns:
         return Claim(*statement, "not run", "η = 1.0 is missing", source_of(stored))
-    return _by_tau(statement, stored, columns, _with_last, _paper_tau("table1", _with_last))
+    return _by_tau(statement, stored, _Ranked(columns, _with_last, "table1"))
 
 
 def approximate_columns(stored: Stored) -> dict[str, ByMethod]:
@@ -156,18 +162,37 @@ def approximate_columns(stored: Stored) -> dict[str, ByMethod]:
     return {label: {m: found for m, found in c.items() if m in APPROXIMATE} for label, c in columns.items()}
 
 
-def left_out(stored: Stored) -> dict[str, list[str]]:
-    """Why -> methods that take no part in a ranking of the table, because of one column or more."""
+def left_out(stored: Stored, metric: str = "") -> dict[str, list[str]]:
+    """Why -> methods that take no part in a ranking of the table, because of one column or more; by Q, or by a rival
+    metric where it is what ranks."""
     games = stored.games.values()
-    idle = {name for game in games for name, gain in over_none(game).items() if gain.interval and gain.interval[0] <= 0}
+    gains = (score_over_none(game, metric) if metric else over_none(game) for game in games)
+    idle = {name for found in gains for name, gain in found.items() if _not_above(gain)}
     damaged = {name for game in games for name in lost_accuracy(game)}
     beyond = {name for game in games for name in beyond_price(game)}
     each = {"idle": idle, "damaged": damaged, "beyond the price": beyond}
     return {why: [m for m in APPROXIMATE if m in those] for why, those in each.items()}
 
 
+def score_over_none(game: GameResult, metric: str) -> dict[str, Ours]:
+    """Method -> its rival score less None's, pair by pair; of methods that have as many pairs."""
+    scores = {name: one.metrics[metric].by_pair for name, one in game.methods.items() if metric in one.metrics}
+    none = scores.pop("none", [])
+    gains = {
+        name: over_pairs((np.array(scores[name]) - np.array(none)).tolist(), game.spec["level"])
+        for name in APPROXIMATE
+        if none and len(scores.get(name, [])) == len(none)
+    }
+    return {name: Ours(gain.value, gain.interval) for name, gain in gains.items()}
+
+
+def _not_above(gain: Ours) -> bool:
+    """No interval has a difference that is the same in every pair, or is of few."""
+    return gain.value <= 0 if gain.interval is None else gain.interval[0] <= 0
+
+
 _LEFT = {
-    "idle": "{} (somewhere not above None beyond chance)",
+    "idle": "{} (somewhere not above None{} beyond chance)",
     "damaged": "{} (models damaged somewhere)",
     "beyond the price": "{} (somewhere no strength kept the price)",
 }
@@ -177,15 +202,12 @@ def _with_last(n_columns: int) -> Couples:
     return [(i, n_columns - 1) for i in range(n_columns - 1)]
 
 
-def _paper_tau(table: str, couples: Callable[[int], Couples]) -> str:
-    return f"; the paper’s own numbers: {tau_text(paper_tau(table, couples))}"
-
-
-def paper_tau(table: str, couples: Callable[[int], Couples] = every_two) -> float | None:
-    """Mean τ of the paper's columns, whose numbers have no pairs."""
-    printed = paper_table(table)
-    rows = {row: cells for row, cells in printed.rows.items() if row in APPROXIMATE}
-    columns = [{row: cells[label].mean for row, cells in rows.items()} for label in printed.columns]
+def paper_tau(
+    table: str, methods: Sequence[str], labels: Sequence[str], couples: Callable[[int], Couples] = every_two
+) -> float | None:
+    """Mean τ of the paper's numbers, which have no pairs, over these methods and columns: those that ours has."""
+    rows = paper_table(table).rows
+    columns = [{row: rows[row][label].mean for row in methods} for label in labels]
     return mean_tau_of_columns(columns, couples(len(columns)))
 
 
@@ -214,14 +236,34 @@ def _tau_of(columns: Sequence[ByMethod], couples: Callable[[int], Couples]) -> T
     return bootstrap_tau(columns, couples(len(columns)))
 
 
-def _by_tau(
-    statement: Statement,
-    stored: Stored,
-    columns: Mapping[str, ByMethod],
-    couples: Callable[[int], Couples],
-    beside: str,
-) -> Claim:
+@dataclass(frozen=True)
+class _Ranked:
+    """What a claim about rankings compares."""
+
+    columns: Mapping[str, ByMethod]
+    couples: Callable[[int], Couples]
+    printed: str
+    """The paper's table of it."""
+    metric: str = ""
+    """Which rival score; empty: Q."""
+
+    @property
+    def every(self) -> Tau | None:
+        """Over all methods that every column has."""
+        return _tau_of(list(self.columns.values()), self.couples)
+
+    @property
+    def papers(self) -> str:
+        """`; the paper’s own numbers: 0.97`: over the same methods and columns as `every`; where these are too few,
+        over all methods."""
+        every = self.every
+        tau = paper_tau(self.printed, APPROXIMATE if every is None else every.methods, list(self.columns), self.couples)
+        return f"; the paper’s own numbers: {tau_text(tau)}"
+
+
+def _by_tau(statement: Statement, stored: Stored, ranked_by: _Ranked, beside: str = "") -> Claim:
     """`beside` is what stands behind the figure, whatever it is."""
+    columns, couples = ranked_by.columns, ranked_by.couples
     table, labels = stored.comparison, list(columns)
     if len(labels) < 2:
         n_run = len(table.columns) - len(table.not_run)
@@ -229,7 +271,7 @@ def _by_tau(
             return Claim(*statement, "not run", f"{counted(n_run, 'column')}: nothing to compare", source_of(stored))
         none = "no result.json with advantages by pair is stored"
         return Claim(*statement, "undecided", none, source_of(stored), (MISSING,))
-    out = left_out(stored)
+    out = left_out(stored, ranked_by.metric)
     played = [m for m in APPROXIMATE if any(m in column for column in columns.values())]
     counting = [m for m in played if not any(m in those for those in out.values())]
     tau = _tau_of([{m: a for m, a in column.items() if m in counting} for column in columns.values()], couples)
@@ -243,9 +285,10 @@ def _by_tau(
     figure = _too_few(counting) if is_few else _tau_words(tau)
     if len(counting) < len(APPROXIMATE):
         figure += "" if is_few or tau is None else f" over {named(tau.methods)}"
-        left = [_LEFT[why].format(named(those)) for why, those in out.items() if those]
+        by = f" by the {ranked_by.metric.upper()} score" if ranked_by.metric else ""
+        left = [_LEFT[why].format(named(those), by) for why, those in out.items() if those]
         figure += f"; left out: {', '.join(left)}" if left else ""
-        figure += f"; with all that every column has {_tau_words(_tau_of(list(columns.values()), couples))}"
+        figure += f"; with all that every column has {_tau_words(ranked_by.every)}"
     verdict: Verdict = "undecided"
     if not is_few and tau is not None and tau.interval is not None:
         verdict = judged(*tau.interval, SAME_ORDER)
@@ -257,7 +300,7 @@ def _by_tau(
     if why:
         verdict = "undecided"
     source = f"{source_of(stored)}, {in_column(table.variable, listed(labels))}"
-    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}{beside}", source, why)
+    return Claim(*statement, verdict, f"{figure}{incomplete(missing)}{beside}{ranked_by.papers}", source, why)
 
 
 def _too_few(counting: Sequence[str]) -> str:

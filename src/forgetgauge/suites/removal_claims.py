@@ -61,7 +61,8 @@ def removal_shown(table: TableComparison) -> str:
         return ""
     trend = trend_of(table, budgets)
     left = max(known[label].value for label in budgets)
-    return f"removal takes None’s advantage of {plain(known['None'].value)} to at most {plain(left)}; {_course(trend)}"
+    shown = plain(known["None"].value)
+    return f"certified removal cuts None’s advantage of {shown} to at most {plain(left)}; {_course(trend)}"
 
 
 def _course(trend: Trend) -> str:

@@ -7,14 +7,14 @@ that it changes when a table is run again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from forgetgauge.suites.agreement import agreement
+from forgetgauge.suites.agreement import inside_words
 from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import APART, PRIVATE, Findings, other_experiments, private_models
 from forgetgauge.suites.frontier import Frontiers, Measured, PaperCell, joined, paper_cells, quality_of
 from forgetgauge.suites.paper import KEYS, PRINTED
-from forgetgauge.suites.ranking_claims import paper_tau, tau_of_all
+from forgetgauge.suites.ranking_claims import approximate_columns, paper_tau, tau_of_all
 from forgetgauge.suites.removal_claims import removal_shown
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.verdicts import CHANCE, MISSING, Claim, interval_of
@@ -29,8 +29,7 @@ def in_a_minute(found: Findings, judged: Sequence[Claim]) -> list[str]:
     every = [
         *_verdicts(found, judged),
         _not_whole(found),
-        _rankings(found),
-        _none_falls(found),
+        *_side_by_side(found),
         _removal(found),
         *_why_numbers_differ(found),
         _inside(found),
@@ -46,16 +45,16 @@ def _verdicts(found: Findings, judged: Sequence[Claim]) -> list[str]:
     rankings = [claim for claim in judged if "rank" in claim.name]
     reasons = []
     for why, claims in by_reason(by["undecided"]).items():
-        every = ", all rankings" if rankings and all(one in claims for one in rankings) else ""
-        reasons.append(f"{why} ({len(claims)}{every})")
-    away = [f"mostly ε = {label.replace('inf', '∞')}, where models differ" for label in other_experiments(found)]
+        every = bool(rankings) and len(claims) == len(rankings) and all(one in claims for one in rankings)
+        reasons.append(f"{why} ({f'all {len(claims)} rankings' if every else len(claims)})")
+    away = [f"mostly ε = {label.replace('inf', '∞')}, where ours {how}" for label, how in _how_others_differ(found)]
     reasons = [f"{reason}, {', '.join(away)}" if reason.startswith(MISSING) and away else reason for reason in reasons]
     several = "; reasons overlap" if any(len(claim.why) > 1 for claim in by["undecided"]) else ""
     said = {
         "confirmed": _with_findings(by["confirmed"]),
         "not confirmed": _with_findings(by["not confirmed"]),
         "undecided": "; ".join(reasons),
-        "not run": "; ".join(claim.name for claim in by["not run"]),
+        "not run": "; ".join(f"{one.name}{f' ({one.aside})' if one.aside else ''}" for one in by["not run"]),
     }
     lines: list[str] = []
     for verdict, words in said.items():
@@ -64,6 +63,15 @@ def _verdicts(found: Findings, judged: Sequence[Claim]) -> list[str]:
             of += several if verdict == "undecided" else ""
             lines.append(f"{_CALLED[verdict]} ({len(by[verdict])}{of}): {words}.")
     return lines
+
+
+def _how_others_differ(found: Findings) -> list[tuple[str, str]]:
+    """`inf, remember less` of columns in which our models are not the paper's."""
+    return [
+        (label, "remember less" if cell.ours.value > cell.paper else "remember more")
+        for label, cell in other_experiments(found).items()
+        if cell.ours is not None and cell.paper is not None
+    ]
 
 
 _CALLED = {
@@ -120,32 +128,43 @@ def _in_short(source: str) -> str:
     return listed(bare)
 
 
-def _rankings(found: Findings) -> str:
+def _side_by_side(found: Findings) -> list[str]:
+    """What is given as ours/the paper's; the first of the lines says so for both."""
+    rankings, falls = _rankings(found), _none_falls(found)
+    if not rankings:
+        return [f"{falls[0]} (ours/the paper’s){falls[1]}" if falls else ""]
+    below = ", also below" if falls else ""
+    return [f"{rankings[0]} (ours/the paper’s{below}){rankings[1]}", "".join(falls)]
+
+
+def _rankings(found: Findings) -> tuple[str, str] | tuple[()]:
     """What runs show of rankings, though no claim is decided by it: all methods are in, idle and damaged ones too."""
     told: list[str] = []
     for name, outline in OUTLINES.items():
         stored = private_models(found, name) if name in PRIVATE else found.fullest(name)
         tau = None if stored is None or outline.layout != "quality" else tau_of_all(stored)
-        if tau is not None:
-            told.append(f"{name.removeprefix('table')} {tau_text(tau.value)}/{tau_text(paper_tau(name))}")
-    return f"**τ between columns**, all methods, ours/the paper’s: Table {', '.join(told)}." if told else ""
+        if tau is not None and stored is not None:
+            theirs = paper_tau(name, tau.methods, list(approximate_columns(stored)))
+            told.append(f"{name.removeprefix('table')} {tau_text(tau.value)}/{tau_text(theirs)}")
+    return ("**τ between columns**", f", methods in every column: Table {', '.join(told)}.") if told else ()
 
 
-def _none_falls(found: Findings) -> str:
-    """Q of None along ε, beside the paper's, other experiments included; that it falls only where the intervals of both
-    ends say so."""
+def _none_falls(found: Findings) -> tuple[str, str] | tuple[()]:
+    """Q of None along ε, in the paper's form, beside the paper's, other experiments included; that it falls only where
+    the intervals of both ends say so."""
     stored = found.fullest("table3")
     if stored is None:
-        return ""
+        return ()
     table = stored.comparison
     cells = {at: cell for at, cell in table.rows.get("none", {}).items() if at not in table.not_run}
-    known = {at: (cell.ours.value, cell.paper) for at, cell in cells.items() if cell.ours and cell.paper is not None}
+    both = {at: (cell.as_paper, cell.paper) for at, cell in cells.items()}
+    known = {at: (ours.value, theirs) for at, (ours, theirs) in both.items() if ours and theirs is not None}
     if len(known) < 2:
-        return ""
+        return ()
     first, last = (interval_of(table, "none", at) for at in (next(iter(known)), list(known)[-1]))
     falls = " falls" if first and last and first[0] > last[1] else ""
     each = ", ".join(f"{plain(ours)}/{plain(theirs)}" for ours, theirs in known.values())
-    return f"**Q of None{falls}** at ε = {', '.join(known).replace('inf', '∞')}: {each}."
+    return f"**Q of None{falls}**", f" at ε = {', '.join(known).replace('inf', '∞')}: {each}."
 
 
 def _removal(found: Findings) -> str:
@@ -172,9 +191,9 @@ def _why_numbers_differ(found: Findings) -> list[str]:
         if cell.how == "not met" and cell.ours is not None
     ]
     said = [f"reached by {listed(reached)} points"] if reached else []
-    said += [f"at none played by {listed(not_met)}"] if not_met else []
-    at = f" At η = 1.0 of Table 1 its Q is {', '.join(said)}." if said else ""
-    return [f"**Why numbers differ**: strengths, which the paper omits.{at}"]
+    said += [f"not by {listed(not_met)}"] if not_met else []
+    at = f" At η = 1.0 of Table 1 the paper’s Q is {', '.join(said)}." if said else ""
+    return [f"**Why numbers differ**: partly strengths, which the paper omits.{at}"]
 
 
 def _end(cell: PaperCell) -> str:
@@ -190,13 +209,8 @@ def _lost_there(curves: Frontiers, cell: PaperCell) -> float | None:
 
 def _inside(found: Findings) -> str:
     """How many numbers agree, by what they are."""
-    words = inside_words(agreement(found))
+    words = inside_words(found)
     return f"**Inside the paper’s ±**: {words}." if words else ""
-
-
-def inside_words(counts: Mapping[str, tuple[int, int]]) -> str:
-    """`approximate methods 0 of 42, Retrain and None 1 of 10, …`."""
-    return ", ".join(f"{kind} {inside} of {n}" for kind, (inside, n) in counts.items())
 
 
 def _unverifiable(found: Findings) -> str:

@@ -7,7 +7,7 @@ that two tables share are written once, so their jobs have equal keys and no mod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -44,7 +44,6 @@ class SuiteScale:
     shadows: int
     fraction: float
     """Of the data, where the table itself does not vary it."""
-    notes: tuple[str, ...]
     embedded: bool = False
     """Whether images come with the package: no download."""
     repetitions: int = 20
@@ -60,13 +59,34 @@ class SuiteScale:
     dp_pairs: int = 5
     """Of ResNet-18s trained by DP-SGD: as few as an interval over pairs can be had from."""
 
-    def notes_for(self, pairs: int, replicates: int = 1) -> tuple[str, ...]:
-        """`notes` of a table whose games have so many pairs, each side of which is trained so many times."""
+    def notes_for(self, games: Sequence[Raw], replicates: int = 1) -> tuple[str, ...]:
+        """What is to be said of a table with these games, each side of whose pairs is trained so many times."""
+        pairs = games[0]["game"]["pairs"]
         theirs = text_values()["models_averaged_per_split"]
         count = {5: "Five", 6: "Six"}.get(pairs, pairs)
         how = "one training" if replicates == 1 else f"{replicates} trainings"
         as_paper = "as in the paper" if replicates == theirs else "where the paper averages three trainings of a split"
-        return (*self.notes, f"{count} swap pairs of {how} each, {as_paper}.")
+        return (*filter(None, [self.length_note(games)]), f"{count} swap pairs of {how} each, {as_paper}.")
+
+    def length_note(self, games: Sequence[Raw]) -> str:
+        """How much less than the paper's the models of these games learn; empty at its own scale."""
+        if self.name == "paper":
+            return ""
+        if self.embedded:
+            tiny = "tiny models, two epochs. It shows that the suite runs; agreement means nothing."
+            return f"{SCALE_NOTE.format('Smoke')}{tiny}"
+        learners = [game["learner"] for game in games]
+        fewer = "fewer pairs and shadow models"
+        if any(learner.get("name") == "dp-sgd" for learner in learners):
+            epochs = f"{SHORT_DP['epochs']} of the paper’s {DP['epochs']} epochs at the paper’s rate"
+            fewer = "fewer shadow models"
+        else:
+            epochs = "a tenth of the paper’s epochs at a higher rate"
+            if any(learner.get("preset") == "bert" for learner in learners):
+                epochs += " (SST-5: as many as at paper scale)"
+        shares = {game["data"]["fraction"] for game in games}
+        share = "half of the data, " if shares == {self.fraction} == {0.5} else ""
+        return f"{SCALE_NOTE.format('Small')}{share}{epochs}, {fewer} than at paper scale."
 
     def linear_notes(self, layout: Layout, replicates: int) -> tuple[str, ...]:
         """What is to be said of Table 8, and of the table beside it, in place of `notes`."""
@@ -84,16 +104,16 @@ class SuiteScale:
 SCALES = {
     "smoke": SuiteScale(
         "smoke", 2, 2, 0.25, embedded=True, repetitions=4, certified_pairs=6, visible_pairs=6,
-        notes=("Smoke scale: tiny models, two epochs. It shows that the suite runs; agreement means nothing.",),
     ),
     "small": SuiteScale(
         "small", 5, 2, 0.5, repetitions=12, certified_pairs=6, visible_pairs=40,
-        notes=("Small scale: a tenth of the paper’s epochs at a higher rate, fewer pairs and shadow models.",),
     ),
     "paper": SuiteScale(
-        "paper", 6, 4, 1.0, notes=(),
+        "paper", 6, 4, 1.0,
     ),
 }  # fmt: skip
+SCALE_NOTE = "{} scale: "
+"""What the note on the length of training begins with, in stored records too."""
 
 
 def image_game(
@@ -165,10 +185,12 @@ def _without_dp(scale: SuiteScale) -> Raw:
     if scale.embedded:
         return {"model": "small-cnn", "epochs": 2, "batch_size": 64, **steps, "lr": 1e-3}
     network = {"model": "resnet18", "model_params": {"norm": "batch", "stem": "imagenet"}}
-    length = {"epochs": 20, "batch_size": 512} if scale.name == "paper" else SHORT_DP
+    length = DP if scale.name == "paper" else SHORT_DP
     return {**network, **steps, **length, "precision": "tf32"}
 
 
+DP = {"epochs": 20, "batch_size": 512}
+"""At paper scale; the batch size is ours."""
 SHORT_DP = {"epochs": 10, "batch_size": 128}
 """At small scale, on half of the data: about as many steps as at paper scale, a quarter of its examples. One model at
 ε = 50 has an accuracy of 0.40 then; with 5 epochs in batches of 512 four models had 0.16 at the best of six clip norms,
@@ -342,9 +364,8 @@ def suite(name: str, scale: str, replicates: int = 1, *, published: bool = False
     if outline.layout in LINEAR:
         notes = chosen.linear_notes(outline.layout, replicates)
     else:
-        pairs = columns[0].raw["game"]["pairs"]
         strengths = PUBLISHED_REMARK if published else remark(chosen.tuning_shadows)
-        notes = (*chosen.notes_for(pairs, replicates), strengths)
+        notes = (*chosen.notes_for([column.raw for column in columns], replicates), strengths)
         if any(column.raw["learner"].get("name") == "dp-sgd" for column in columns):
             notes = (*notes, *(clip_remark(family) for family in families))
     table = Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)

@@ -37,6 +37,8 @@ class Claim:
     why: tuple[str, ...] = ()
     """All that leaves it undecided, chance apart: what was never played first. Empty where it is chance alone, or where
     it is decided."""
+    aside: str = ""
+    """What stands beside its name where there is room for a few words only."""
 
 
 MISSING = "a column or number is missing"
@@ -44,6 +46,7 @@ BORROWED = "strengths were not chosen for each column"
 TOO_FEW = "too few methods forget without damage"
 SAME_MODELS = "Table 8’s columns share models"
 ANOTHER = "trained by another recipe than the paper’s"
+GUESSED = "model and batch size are guessed"
 CHANCE = "too few runs"
 """What leaves a claim undecided. Of columns that have the same models no number of runs would tell more."""
 

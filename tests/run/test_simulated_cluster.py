@@ -66,6 +66,6 @@ def test_what_is_lost_is_done_again():
 
 def test_a_stored_run_took_on_one_worker_what_the_simulation_says(monkeypatch):
     monkeypatch.undo()
-    stored = cluster_plans.Stored.at("paper-scale")
+    stored = cluster_plans.Stored.at("paper-scale", "timing.json")
     one = replayed(Plan.joined("", stored.plans), 1, Cluster())
     assert one.wall_s == pytest.approx(249, rel=0.02)  # results/paper-scale/README.md

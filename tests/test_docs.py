@@ -75,3 +75,11 @@ def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         if not target.startswith("http"):
             assert ((ROOT / document).parent / target).exists(), target
+
+
+def test_every_page_stands_in_the_sites_contents():
+    """The strict build refuses what does not, minutes later."""
+    docs = ROOT / "docs"
+    contents = (ROOT / "mkdocs.yml").read_text("utf-8")
+    pages = [path.relative_to(docs).as_posix() for path in (*docs.glob("*.md"), *docs.glob("decisions/*.md"))]
+    assert [page for page in pages if not re.search(rf"[ :]{re.escape(page)}$", contents, re.MULTILINE)] == []

@@ -148,6 +148,31 @@ def test_a_swept_key_that_is_set_is_swept_no_more(setting, games):
     assert [(value, spec.game.alpha) for value, spec in sweep_games(raw, "x")] == games
 
 
+@pytest.mark.parametrize(
+    ("swept", "settings"),
+    [
+        ("game.alpha", ["game={alpha = 0.3}"]),
+        ("unlearners.neg-grad.lr", ["unlearners.neg-grad={lr = 0.7}"]),
+        ("unlearners.neg-grad.lr", ['unlearners=["none", "retrain"]']),
+    ],
+)
+def test_a_key_of_a_table_that_is_set_is_swept_no_more(swept, settings):
+    assert "sweep" not in apply_settings({"sweep": {"key": swept, "values": [0.1, 0.2]}}, settings)
+
+
+@pytest.mark.parametrize(
+    ("swept", "settings"),
+    [
+        ("seed", ["game.alpha=0.3", "sweep.key=game.alpha", "sweep.values=[0.4, 0.5]"]),
+        ("seed", ["game.alpha=0.3", "sweep={key = 'game.alpha', values = [0.4, 0.5]}"]),
+        ("unlearners.neg-grad", ["unlearners.neg-grad.lr=0.7"]),
+    ],
+)
+def test_what_is_set_and_swept_at_once_is_refused(swept, settings):
+    with pytest.raises(UserError, match=r"is swept, so that it would have no effect; set one of the two"):
+        apply_settings({"sweep": {"key": swept, "values": [{"lr": 0.1}]}}, settings)
+
+
 def test_settings_may_name_a_sweep_of_their_own():
     raw = {"sweep": {"key": "game.alpha", "values": [0.1, 0.2]}}
     changed = apply_settings(raw, ["game.alpha=0.2", "sweep.key=seed", "sweep.values=[1, 2]"])

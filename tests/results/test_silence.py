@@ -11,6 +11,8 @@ from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.permutation import noise_floors
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
+from forgetgauge.results import doubts
+from forgetgauge.results.doubts import MarginEvidence
 from forgetgauge.results.game import judge, judged_again, rules_of
 from forgetgauge.results.record import Result
 from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, resolution_on, verdict
@@ -64,7 +66,7 @@ class Played:
     def doubts(self, methods):
         return []
 
-    def told_apart(self, method):
+    def told_apart(self, method, level):
         return self.apart.get(method, [])
 
     def diagnostics(self, method, adversary):
@@ -101,12 +103,47 @@ def test_retrained_models_of_which_all_attacks_say_unseen_have_a_q_of_one_with_r
     assert retrain.interval == pytest.approx((1 - 0.1425, 1), abs=1e-3)
     assert retrain.verdict == LIKE_RETRAIN
     assert found.methods["none"].interval[1] < 0.5
-    assert found.warnings == game({"none": seen}).warnings  # Retrain's silence is no warning
+    (said,) = set(found.warnings) - set(game({"none": seen}).warnings)
+    assert said.startswith("retrain: loss and min-k call every point of every model unseen, which counts")
+    assert "on another scale" in said  # nobody knows what they are worth
     said = "call every point of retrain’s models unseen, and None’s forgotten points seen"
     result = Result({}, {"data": "0", "decisions": "0"}, [found])
     assert said in render_table(result)
     assert said in render_report(result)
     assert any("so its Q should be 1: its interval" in line for line in verdict(found).remarks)
+
+
+def test_the_silence_of_sound_retrained_models_is_no_warning_and_that_of_ruined_ones_measures_nothing():
+    known = {"retrain": {**FINE, "retain": [0.6, 0.62, 0.58]}, "none": FINE}  # it had fewer points to learn from
+    sound = game({"retrain": never, "none": seen}, utility=known)
+    assert sound.methods["retrain"].quality == 1
+    assert not any(line.startswith("retrain:") for line in sound.warnings)
+    ruined = game({"retrain": never, "none": seen}, utility={**known, "retrain": RUINED})
+    assert (ruined.methods["retrain"].quality, ruined.methods["retrain"].silence_counts) == (None, [])
+
+
+def test_a_method_is_not_sound_for_being_no_worse_than_ruined_retrained_models():
+    for retrained in (RUINED, {**RUINED, "retain": [0.5, 0.5, 0.5]}):
+        known = {"utility": {"mine": RUINED, "retrain": retrained, "none": FINE}}
+        mine = game({"mine": never, "retrain": never, "none": seen}, **known).methods["mine"]
+        assert (mine.quality, mine.silence_counts) == (None, [])
+
+
+def test_what_is_small_is_lost_by_a_tenth_and_not_by_two_points():
+    low = {"retain": [0.018] * 3, "unseen": [0.012] * 3}
+    for own, counts in (({"retain": [1e-4] * 3, "unseen": [1e-4] * 3}, False), (low, True)):
+        known = {"utility": {"mine": own, "retrain": low, "none": low}}
+        mine = game({"mine": never, "retrain": never, "none": seen}, **known).methods["mine"]
+        assert (mine.quality == 1) is counts
+
+
+def test_scores_tell_f_apart_by_the_bar_that_none_is_seen_by(monkeypatch):
+    """Every score right of two people in each of two pairs is far below three standard deviations of chance."""
+    evidence = MarginEvidence(NAMES, [], [], [], [None, None])
+    monkeypatch.setattr(doubts, "z_over_pairs", lambda _: np.array([2.4, -2.1]))
+    assert doubts.told_apart(evidence, 0.95) == [NAMES[0]]  # 2.24 of two adversaries, two-sided
+    monkeypatch.setattr(doubts, "z_over_pairs", lambda _: np.array([2.1, -2.4]))
+    assert doubts.told_apart(evidence, 0.95) == [NAMES[1]]
 
 
 def test_over_pairs_the_interval_of_silence_is_the_one_without_a_distribution():

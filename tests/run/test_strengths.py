@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +13,13 @@ import pytest
 from forgetgauge import evaluate
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import TrainJob
+from forgetgauge.plan.runfile import value_set
 from forgetgauge.plan.strength import Strength
 from forgetgauge.progress import Progress
 from forgetgauge.report.strengths import along, frontier_rows, gap_lines
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.frontier import resolve_frontier
+from forgetgauge.run.frontier import _on_command_line, resolve_frontier
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -393,6 +396,16 @@ def test_the_commands_know_it(finished, tmp_path, call):
         code, _, err = call("frontier", tmp_path / "a.toml", "--out", tmp_path / "run", *wrong)
         assert code == 2
         assert said in err
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["group", "true", "0.5", "[1]", "", "a b", 'a "b"', 3, 0.1, math.inf, True, [1, "x"], {"lr": 0.1, "a b": []}],
+)
+def test_a_value_that_a_message_proposes_is_set_to_just_that(value):
+    (text,) = shlex.split(_on_command_line(value))
+    assert value_set(text) == value
+    assert type(value_set(text)) is type(value)
 
 
 def bump(model, retain, forget, context, *, by):

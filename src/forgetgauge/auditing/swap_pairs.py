@@ -158,9 +158,9 @@ class _SwapPairAudit:
         """What ranks of margins show, where there are margins."""
         return doubts({method: self._evidence(method) for method in methods})
 
-    def told_apart(self, method: str) -> list[str]:
+    def told_apart(self, method: str, level: float) -> list[str]:
         """Whose scores tell F from T, where there are scores."""
-        return told_apart(self._evidence(method))
+        return told_apart(self._evidence(method), level)
 
     def _evidence(self, method: str) -> MarginEvidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]

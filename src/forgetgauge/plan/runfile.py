@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,7 +48,7 @@ def read_run_file(path: Path | None) -> tuple[dict[str, Any], str]:
 
 
 def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """`game.alpha=0.25` sets that key, which is swept no more; values are TOML, or else a bare string."""
+    """`game.alpha=0.25` sets that key; values are TOML, or else a bare string. What is set is swept no more."""
     changed = copy.deepcopy(dict(raw))
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -56,12 +56,23 @@ def apply_settings(raw: Mapping[str, Any], settings: Sequence[str]) -> dict[str,
             raise UserError(f"--set {setting}: write key=value, e.g. --set game.alpha=0.25")
         if key.count(".") > DEEPEST:
             raise UserError(f"--set {setting[:40]}…: tables in more than {DEEPEST} tables")
-        set_key(changed, key.strip(), _toml_value(text.strip()))
-    keys = {setting.partition("=")[0].strip() for setting in settings}
-    sweep = changed.get("sweep")
-    if isinstance(sweep, dict) and isinstance(sweep.get("key"), str) and sweep["key"] in keys:
-        del changed["sweep"]
+        set_key(changed, key.strip(), value_set(text.strip()))
+    _leave_out_a_sweep_that_is_set(changed, {setting.partition("=")[0].strip() for setting in settings})
     return changed
+
+
+def _leave_out_a_sweep_that_is_set(raw: dict[str, Any], keys: Set[str]) -> None:
+    """Else the sweep would win over what was set, without a word."""
+    sweep = raw.get("sweep")
+    swept = sweep.get("key") if isinstance(sweep, dict) else None
+    if not isinstance(swept, str):
+        return
+    for key in sorted(keys):
+        is_same = swept == key or swept.startswith(f"{key}.")
+        if (is_same and {"sweep", "sweep.key"} & keys) or key.startswith(f"{swept}."):
+            raise UserError(f"--set {key}: {swept} is swept, so that it would have no effect; set one of the two")
+        if is_same:
+            raw.pop("sweep", None)
 
 
 def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
@@ -77,7 +88,8 @@ def set_key(raw: dict[str, Any], path: str, value: Any) -> None:
     place[last] = value
 
 
-def _toml_value(text: str) -> Any:
+def value_set(text: str) -> Any:
+    """What `--set key=text` sets the key to."""
     try:
         return shallow(tomllib.loads(f"value = {text}"), DEEPEST)["value"]
     except (ValueError, RecursionError):

@@ -193,6 +193,12 @@ def mean_of_each(records: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: mean(values) for name, values in columns.items()}
 
 
+def mean_of_all(records: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """By name, of what every record has: a mean over those that have it would leave out the models that blew up."""
+    shared = set.intersection(*map(set, records)) if records else set()
+    return {name: value for name, value in mean_of_each(records).items() if name in shared}
+
+
 def means_by_group(records: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, list[float]]:
     """Name -> the mean of each group that has it, in the order of the groups."""
     groups: dict[int, list[Mapping[str, float]]] = defaultdict(list)

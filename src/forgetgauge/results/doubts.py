@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
-from forgetgauge.game.direction import DECIDED, Lean, rarer_than, z_by_pair, z_over_pairs
+from forgetgauge.game.direction import Lean, rarer_than, z_by_pair, z_over_pairs
 from forgetgauge.game.likeness import is_one_model
 from forgetgauge.wording import listed, plain, signed
 
@@ -69,9 +69,10 @@ def doubts(methods: Mapping[str, MarginEvidence]) -> list[str]:
     ]
 
 
-def told_apart(evidence: MarginEvidence) -> list[str]:
-    """The adversaries whose scores tell F from T beyond chance, whatever their thresholds make of it."""
-    clear = np.abs(z_over_pairs(evidence.ranked)) > DECIDED
+def told_apart(evidence: MarginEvidence, level: float) -> list[str]:
+    """The adversaries whose scores tell F from T beyond chance, whatever their thresholds make of it: one in so many
+    games by chance alone, as None is held to be seen."""
+    clear = np.abs(z_over_pairs(evidence.ranked)) > rarer_than((1 - level) / 2 / len(evidence.adversaries))
     return [name for name, one in zip(evidence.adversaries, clear, strict=True) if one]
 
 

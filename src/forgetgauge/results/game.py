@@ -96,7 +96,7 @@ class Played(Protocol):
         """What may make a number untrue, as scores and margins show it."""
         ...
 
-    def told_apart(self, method: str) -> Collection[str]:
+    def told_apart(self, method: str, level: float) -> Collection[str]:
         """The adversaries whose margins tell F from T beyond chance, whatever they decided."""
         ...
 
@@ -193,7 +193,7 @@ def _unlike(judged: Mapping[str, Assessment]) -> list[str]:
 def _silences(played: Played, heard: Heard) -> dict[str, Silence]:
     """Margins are looked at where it depends on them, which is seldom."""
     found = silences(heard, {})
-    told = {method: played.told_apart(method) for method, own in found.items() if own.counted}
+    told = {method: played.told_apart(method, heard.level) for method, own in found.items() if own.counted}
     return silences(heard, told) if told else found
 
 
@@ -286,7 +286,7 @@ class _StoredGame:
     def doubts(self, methods: Sequence[str]) -> list[str]:
         return []  # of margins, which no result carries
 
-    def told_apart(self, method: str) -> Collection[str]:
+    def told_apart(self, method: str, level: float) -> Collection[str]:
         return self._methods[method].decided_nothing  # what margins said of those whose silence could have counted
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:

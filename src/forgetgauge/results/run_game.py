@@ -10,7 +10,7 @@ import numpy as np
 from forgetgauge.game.parts import Codes
 from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.game import Game, game_to_json
-from forgetgauge.results.assessed import diagnostic_result, mean, mean_of_each, means_by_group
+from forgetgauge.results.assessed import diagnostic_result, mean, mean_of_all, mean_of_each, means_by_group
 from forgetgauge.results.doubts import MarginEvidence, doubts, told_apart
 from forgetgauge.results.game import judge, rules_of
 from forgetgauge.results.record import DiagnosticResult, GameResult, StrongResult
@@ -72,8 +72,8 @@ class _RunGame:
     def doubts(self, methods: Sequence[str]) -> list[str]:
         return doubts({method: self._evidence(method) for method in methods})
 
-    def told_apart(self, method: str) -> Collection[str]:
-        return told_apart(self._evidence(method))
+    def told_apart(self, method: str, level: float) -> Collection[str]:
+        return told_apart(self._evidence(method), level)
 
     def _evidence(self, method: str) -> MarginEvidence:
         if method not in self._found:
@@ -111,7 +111,7 @@ class _RunGame:
             "utility_by_pair": means_by_group((cell.pair, fact["utility"]) for cell, fact in known.items()),
             "n_gradients": mean([fact["n_gradients"] for fact in facts]) if facts else None,
             "seconds": round(mean(seconds), 6) if seconds else None,
-            "facts": mean_of_each([fact.get("stated", {}) for fact in facts]),
+            "facts": mean_of_all([fact.get("stated", {}) for fact in facts]),
             "metrics": self._rivals.of(method, list(self.outcomes[method]), retrained),
             "tuning": tuning_result(self.view, method),
         }

@@ -23,7 +23,7 @@ from forgetgauge.game.direction import decides_nothing, rarer_than, z_over_pairs
 from forgetgauge.game.intervals import unseen_share
 from forgetgauge.results.assessed import assessed_fields
 from forgetgauge.results.record import GameResult, MethodResult, role_of
-from forgetgauge.results.utility import is_shown_undamaged
+from forgetgauge.results.utility import is_shown_undamaged, knows_half_as_much
 from forgetgauge.wording import listed
 
 POWER = 0.8
@@ -95,8 +95,8 @@ def silences(heard: Heard, told_apart: Mapping[str, Collection[str]]) -> dict[st
 
     It counts of an adversary that calls every point of every model unseen, that sees every None, and whose scores do
     not tell F from T where its answers do not (``told_apart``: method -> those that do). Of a method under test it must
-    say the same of every Retrain, and the method is shown to be as useful as a reference, on R as well: models that are
-    damaged answer on another scale.
+    say the same of every Retrain, and the method is shown to be as useful as the references, on R as well: models that
+    are damaged answer on another scale. So do retrained models that know less than half of what None knows of R.
     """
     alike = {method: heard.of_silence(method) for method in heard.outcomes}
     game = heard.unjudged
@@ -107,7 +107,9 @@ def silences(heard: Heard, told_apart: Mapping[str, Collection[str]]) -> dict[st
     for method, (silent, never) in alike.items():
         role = role_of(game, method)
         counted = (never & able) - set(told_apart.get(method, ()))
-        if role == "none" or not heard.is_whole(method) or (role == "tested" and not is_shown_undamaged(game, method)):
+        known = is_shown_undamaged if role == "tested" else knows_half_as_much
+        is_sound = known(game, method) is not False
+        if role == "none" or not heard.is_whole(method) or not is_sound:
             counted = set()
         elif role == "tested":
             counted &= usual
@@ -158,13 +160,16 @@ def silence_lines(game: GameResult) -> list[str]:
 
 
 def silence_doubts(silent: Mapping[str, Silence], game: GameResult) -> list[str]:
-    """On methods under test of which Q rests on silence that counts."""
+    """On methods under test of which Q rests on silence that counts, and on retrained models whose utility nobody
+    knows."""
+
+    as_usual = {"tested": ", as they do of Retrain’s", "retrain": ""}
     return [
-        f"{name}: {listed(found.counted)} {_verb(found.counted)} every point of every model unseen, as they do of "
-        "Retrain’s, which counts as an advantage of 0. If outputs of these models are on another scale than those of "
-        "the shadow models, it says nothing."
+        f"{name}: {listed(found.counted)} {_verb(found.counted)} every point of every model unseen"
+        f"{as_usual[role_of(game, name)]}, which counts as an advantage of 0. If outputs of these models are on "
+        "another scale than those of the shadow models, it says nothing."
         for name, found in silent.items()
-        if found.counted and role_of(game, name) == "tested"
+        if found.counted and (role_of(game, name) == "tested" or knows_half_as_much(game, name) is None)
     ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from statistics import median, stdev
+from statistics import fmean, median, stdev
 
 from forgetgauge.results.price import loss_and_reach
 from forgetgauge.results.record import GameResult, MethodResult, role_of
@@ -53,19 +53,35 @@ def accuracy_below(game: GameResult) -> dict[str, float]:
 
 
 def is_shown_undamaged(game: GameResult, method: str) -> bool:
-    """Whether a method is shown to lose no more than two points beside a reference, on R and on points nobody learnt.
+    """Whether a method is shown to lose no more than two points, or a tenth, beside every reference on R, which all of
+    them learnt, and beside one of them on points nobody learnt.
 
     That no damage is noticed shows no such thing: of few pairs little is. It takes utility by pair.
     """
     part = unseen_part(game.methods[method].utility_by_pair)
-    return part is not None and all(
-        any(
-            lost is not None and sum(lost) <= KEPT
-            for usual in _references(game)
-            for lost in [_loss_by_pair(game, method, usual, where)]
-        )
-        for where in ("retain", part)
+    if part is None or not _references(game):
+        return False
+    on_retain, elsewhere = (
+        [_keeps_up(game, method, usual, where) for usual in _references(game)] for where in ("retain", part)
     )
+    return all(on_retain) and any(elsewhere)
+
+
+def _keeps_up(game: GameResult, method: str, usual: str, part: str) -> bool:
+    lost = _loss_by_pair(game, method, usual, part)
+    theirs = game.methods[usual].utility_by_pair.get(part, [])
+    return lost is not None and sum(lost) <= min(KEPT, 0.1 * fmean(theirs))
+
+
+def knows_half_as_much(game: GameResult, method: str) -> bool | None:
+    """Whether a reference is at least half as good on R as every None, which learnt it too; None where nobody knows."""
+    own = game.methods[method].utility.get("retain")
+    theirs = [
+        one.utility["retain"]
+        for name, one in game.methods.items()
+        if role_of(game, name) == "none" and "retain" in one.utility
+    ]
+    return None if own is None or not theirs else own >= 0.5 * max(theirs)
 
 
 def _loss_by_pair(game: GameResult, method: str, usual: str, part: str) -> tuple[float, float] | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.plan.runfile import value_set
 from forgetgauge.plan.strength import AUTO, PUBLISHED, Published, Strength, Variant
 from forgetgauge.run.assignments import Resolved
 from forgetgauge.run.choices import strength_of
@@ -64,7 +65,15 @@ def resolve_frontier(raw: Mapping[str, Any], source: str, methods: Sequence[str]
 
 def _on_command_line(value: Any) -> str:
     """A value as `--set` takes it: a bare word, or TOML, in the shell's quotes where it needs them."""
-    return shlex.quote(value if isinstance(value, str) else json.dumps(value))
+    return shlex.quote(value if isinstance(value, str) and value_set(value) == value else _toml(value))
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{json.dumps(key)} = {_toml(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return repr(value) if isinstance(value, float) else json.dumps(value)
 
 
 def _preset(raw: Mapping[str, Any]) -> Any:

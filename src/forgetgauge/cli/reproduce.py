@@ -113,10 +113,7 @@ def reproduce(
     if column:
         _refuse_columns(wanted, column, scale.value)
     of_tables = {"--replicates": replicates > 1, "--published": published, "--missing": missing, "--together": together}
-    for option in (option for option, is_given in of_tables.items() if is_given):
-        _refuse_others_than_tables(wanted, option)
-    if published:
-        _refuse_without_strengths(wanted, scale.value)
+    _refuse_what_does_not_fit(wanted, scale.value, [option for option, is_given in of_tables.items() if is_given])
     if run is not None and wanted != [REPLICATES]:
         raise UserError("--run goes with replicates alone: reproduce replicates --run DIR")
     if results is not None and not next(path for path in (results, *results.parents) if path.exists()).is_dir():
@@ -193,11 +190,13 @@ def _refuse_others_than_tables(wanted: list[str], option: str, *also: str) -> No
             raise UserError(f"{option} goes with {' and '.join(['tables', *also])}, not with {name}")
 
 
-def _refuse_without_strengths(wanted: list[str], scale: str) -> None:
-    """UserError before anything is played."""
+def _refuse_what_does_not_fit(wanted: list[str], scale: str, given: list[str]) -> None:
+    """UserError, before anything is played, where an option of tables would have no effect."""
     from forgetgauge.suites.tables import suite
 
-    for name in wanted:
+    for option in given:
+        _refuse_others_than_tables(wanted, option)
+    for name in wanted if "--published" in given else ():
         suite(name, scale, published=True)
 
 

@@ -34,6 +34,10 @@ def test_every_stored_result_is_what_its_decisions_say(path):
 EVIDENCE = sorted(RESULTS.rglob("evidence.json"))
 
 
+def test_there_is_evidence_to_read():
+    assert EVIDENCE
+
+
 @pytest.mark.parametrize("path", EVIDENCE, ids=lambda path: path.parent.name)
 def test_every_stored_piece_of_evidence_is_what_its_tests_say(path):
     found = verify_evidence(path)

@@ -161,11 +161,18 @@ def test_what_small_scale_shows_of_data_sets_stands_beside_a_claim_that_was_not_
     data = stored("table7", levels(CIFAR100=0.3, MNIST=0.97), scale="small")
     shares = stored("table2", levels(**{"0.1": 0.6}), scale="small")
     found = difficulty_claim(None, None, (data, shares))
-    assert (found.verdict, found.aside) == ("not run", "small scale agrees")
+    assert (found.verdict, found.aside) == ("not run", "small scale: same order, other shares of data")
     assert found.figure.startswith(
         "at small scale in this order beyond intervals: 6 of 6 methods (Table 7, and Table 2 at α = 0.1 for CIFAR-10); "
         "this decides nothing: CIFAR-10 has all of its data there and the others half"
     )
+    harmed = replace(shares.comparison, lost_accuracy={"0.1": {"ssd": 0.1, "fisher": 0.1}})
+    fewer = difficulty_claim(None, None, (data, replace(shares, comparison=harmed)))
+    assert fewer.aside == found.aside
+    assert fewer.figure.startswith("at small scale in this order beyond intervals: 4 of 4 methods (")
+    assert "; not counted, since models are damaged in one of them: Fisher and SSD); " in fewer.figure
+    harmed = replace(harmed, lost_accuracy={"0.1": {"ssd": 0.1, "fisher": 0.1, "salun": 0.1}})
+    assert difficulty_claim(None, None, (data, replace(shares, comparison=harmed))).aside == ""
     turned = stored("table2", levels(**{"0.1": 0.2}), scale="small")
     assert difficulty_claim(None, None, (data, turned)).aside == ""
     assert difficulty_claim(None, None, (data, None)).figure == ""

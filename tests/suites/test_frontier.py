@@ -282,6 +282,7 @@ def test_by_which_rule_the_marked_strengths_were_chosen_and_what_they_cost_is_sa
     few = replace(ssd, points=[replace(p, accuracy=None, quality=None, pairs=4) for p in ssd.points])
     assert marked_words(replace(curves, curves={"ssd": few})).endswith("None: SSD unknown (4 of 6 pairs).")
     stored = read_findings(RESULTS).frontiers
+    assert marked_words(stored)
     assert marked_words(stored) in render_markdown(read_findings(RESULTS))
 
 

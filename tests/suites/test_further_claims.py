@@ -13,8 +13,8 @@ from forgetgauge.suites.data_claims import sentences_claim
 from forgetgauge.suites.findings import Stored, other_experiments, read_findings
 from forgetgauge.suites.level_claims import grounding_claim, rising_accuracy_claim
 from forgetgauge.suites.ranking_claims import best_claim, rival_ranking_claim, score_columns
-from forgetgauge.suites.records import Ours
-from forgetgauge.suites.removal_claims import removal_claim
+from forgetgauge.suites.records import Ours, TableComparison
+from forgetgauge.suites.removal_claims import removal_claim, removal_shown
 from forgetgauge.suites.tables import suite
 from forgetgauge.suites.verdicts import SAME_MODELS
 from tests.suites.conftest import method, metric, result_of
@@ -150,13 +150,57 @@ def test_columns_with_the_same_models_are_told_apart_by_no_number_of_runs():
     assert found.figure.endswith("; the models at ε = 0.8, 0.6 and 0.4 are the same; at ε = 0.3 every one is retrained")
 
 
+def visibly(*advantages: tuple[float, float] | None, none: tuple[float, float] = (0.05, 0.09)) -> TableComparison:
+    """The table beside Table 8: intervals of the advantage of None, of each ε from the largest, and of Retrain."""
+    made = suite("table8-visible", "paper")
+    known = [
+        (column, ends)
+        for column, ends in zip(made.columns, (none, *advantages, (0.0, 0.02)), strict=True)
+        if ends is not None
+    ]
+    methods = {column.method: method(1 - sum(ends) / 2, (1 - ends[1], 1 - ends[0])) for column, ends in known}
+    result = result_of({column.label: methods for column, _ in known})
+    run = [column for column, _ in known]
+    missing = {column.label: "not asked for" for column in made.columns if column not in run}
+    return compare_suite(made, run, result, missing, [])
+
+
+@pytest.mark.parametrize(
+    ("intervals", "most", "course"),
+    [
+        (((0.0, 0.02), (0.0, 0.0281), (0.0, 0.02)), "0.029", "no fall with ε"),
+        (((0.03, 0.04), (0.0, 0.04), (0.0, 0.02)), "0.040", "it falls with ε"),
+        (((0.0, 0.01), (0.02, 0.04), (0.0, 0.04)), "0.040", "it rises as ε falls"),
+        (((0.03, 0.04), (0.0, 0.04), None), "0.040", "whether it falls with ε is unknown"),
+    ],
+)
+def test_removal_cuts_the_advantage_to_the_largest_end_of_an_interval(intervals, most, course):
+    said = f"certified removal cuts None’s advantage of 0.070 to at most {most}; {course}"
+    assert removal_shown(visibly(*intervals)) == said
+
+
+def test_removal_is_not_said_to_cut_what_its_intervals_do_not_show():
+    low = (0.0, 0.02)
+    assert removal_shown(visibly(low, (0.01, 0.05), low)) == ""
+    assert removal_shown(visibly(None, None, None)) == ""
+    table = visibly(low, low, low)
+    assert removal_shown(replace(table, basis=["the models at hand"])) == ""
+    cells = table.rows["advantage"]
+    bare = {**cells, "2.0": replace(cells["2.0"], ours=Ours(0.01, None))}
+    assert removal_shown(replace(table, rows={"advantage": bare})) == ""
+    assert removal_shown(replace(table, rows={})) == ""
+
+
 def test_a_method_that_does_nothing_is_not_called_beaten():
     table = fought({("50", "salun"): "salun"})
     idle = ComparisonResult("none", "ssd", 0.0, (-0.01, 0.01), None)
     games = {**table.games, "50": replace(table.games["50"], comparisons=[*table.games["50"].comparisons, idle])}
     found = best_claim("ssd", "", replace(table, games=games))
     assert found.verdict == "undecided"
-    assert found.figure.endswith("; lower than none; not above None at ε = 50, where our SSD does nothing")
+    assert found.figure.endswith("; lower than SalUn at ε = 50; not above None at ε = 50, where our SSD does nothing")
+    games["50"] = replace(games["50"], comparisons=[pair for pair in games["50"].comparisons if pair.first != "salun"])
+    unbeaten = best_claim("ssd", "", replace(table, games=games))
+    assert "; lower than none; not above None at ε = 50" in unbeaten.figure
 
 
 def test_a_column_of_other_models_counts_for_no_claim(tmp_path):

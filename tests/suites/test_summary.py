@@ -70,14 +70,30 @@ def test_every_claim_stands_once_under_its_verdict(nothing):
     ]
 
 
+@pytest.mark.parametrize(
+    ("source", "short"),
+    [
+        ("Table 1, paper scale, strengths by price, η = 0.1 and 1.0", "Table 1"),
+        ("Table 1, small scale and Table 3, small scale, one strength for all columns", "Tables 1 and 3, small scale"),
+        (
+            "Table 1, paper scale, strengths by price and Table 3, small scale, published settings alone",
+            "Table 1, paper scale, and Table 3, small scale",
+        ),
+    ],
+)
+def test_scales_that_differ_are_all_named(nothing, source, short):
+    (line,) = in_a_minute(nothing, [claim("A", "confirmed", "0.97", source)])
+    assert line.endswith(f": A (0.97; {short}).")
+
+
 def test_the_stored_summary_is_read_within_a_minute_and_leads_with_the_verdicts():
     found = read_findings(RESULTS)
     judged = claims(found)
     lines = in_a_minute(found, judged)
     assert sum(len(line.split()) for line in lines) <= WORDS
-    heads = [line[2:].split("**")[0] for line in lines]
+    heads = [line[2:].split("**")[0].removesuffix(" falls") for line in lines]
     order = ["Confirmed", "Not confirmed", "Undecided", "Not run", "Not whole at paper scale"]
-    order += ["τ between columns", "Q of None falls"]
+    order += ["τ between columns", "Q of None"]
     order += ["Beside Table 8", "Why numbers differ", "Inside the paper’s ±", "Cannot be verified", "Time"]
     assert heads == [head for head in order if head in heads]
     assert {order[0], order[2], *order[5:10], "Time"} <= set(heads)
@@ -226,18 +242,26 @@ def test_q_of_none_falls_in_words_where_the_intervals_of_both_ends_are_apart(not
         return found
 
     assert line(0.95, 0.93, 0.91, 0.95) == (
-        "**Q of None** (ours/the paper’s) at ε = 50, 150, 600, ∞: 0.950/0.972, 0.930/0.960, 0.910/0.932, 0.950/0.587."
+        "**Q of None falls** (ours/the paper’s) at ε = 50, 150, 600, ∞: 0.950/0.972, 0.930/0.960, 0.910/0.932, "
+        "0.950/0.587 (ours: another experiment)."
     )
-    assert line(0.95, 0.93, 0.945, 0.6).startswith("**Q of None falls** (ours/the paper’s) at ε = 50, 150, 600, ∞: ")
+    assert line(0.95, 0.93, 0.945, 0.6) == (
+        "**Q of None falls** (ours/the paper’s) at ε = 50, 150, 600, ∞: 0.950/0.972, 0.930/0.960, 0.945/0.932, "
+        "0.600/0.587."
+    )
+    alone = line(0.95, 0.94, 0.945, 0.8)  # below all the others, but another experiment
+    assert alone.startswith("**Q of None** (ours/the paper’s) at ε = 50, 150, 600, ∞: ")
+    assert alone.endswith(" 0.800/0.587 (ours: another experiment).")
 
 
 def test_q_of_none_stands_in_the_papers_form_beside_the_papers_and_what_the_slash_means_is_said_once():
     found = read_findings(RESULTS)
     lines = in_a_minute(found, claims(found))
     assert sum("ours/the paper’s" in line for line in lines) == 1
-    (line,) = [line for line in lines if line.startswith("**Q of None falls**")]
+    (line,) = [line for line in lines if line.startswith("**Q of None")]
     cells = found.fullest("table3").comparison.rows["none"].values()
-    assert line.endswith(f": {', '.join(f'{cell.as_paper.value:.3f}/{cell.paper:.3f}' for cell in cells)}.")
+    each = ", ".join(f"{cell.as_paper.value:.3f}/{cell.paper:.3f}" for cell in cells)
+    assert line.replace(" (ours: another experiment)", "").endswith(f": {each}.")
     assert "0.960/0.972" in line
     (line,) = [line for line in lines if line.startswith("**τ between columns**")]
     assert line.endswith(

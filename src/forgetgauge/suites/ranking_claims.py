@@ -106,6 +106,7 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
         return Claim(*statement, "not run")
     table, better, n_played = stored.comparison, 0, 0
     worse: dict[str, list[str]] = {}
+    is_beaten = False
     idle: list[str] = []
     missing: list[str] = []
     for label in table.columns:
@@ -123,10 +124,11 @@ def best_claim(method: str, words: str, stored: Stored | None) -> Claim:
                 missing.append(f"{PRINTED[other]} at {in_column(table.variable, label)}")
             elif pair.better == method:
                 better += 1
-            elif pair.better == other and not is_idle:
+            elif pair.better == other:
                 worse.setdefault(PRINTED[other], []).append(label)
+                is_beaten = is_beaten or not is_idle
     n = len(table.columns) * len(others)
-    verdict: Verdict = "not confirmed" if worse else "confirmed" if better == n else "undecided"
+    verdict: Verdict = "not confirmed" if is_beaten else "confirmed" if better == n else "undecided"
     verdict = "undecided" if stored.is_borrowed else verdict
     is_open = verdict == "undecided"
     why = reasons(

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from forgetgauge.suites.findings import Stored
 from forgetgauge.suites.level_claims import Trend, trend_of
 from forgetgauge.suites.records import TableComparison
 from forgetgauge.suites.tables import suite
-from forgetgauge.suites.verdicts import MISSING, SAME_MODELS, Claim, Verdict, incomplete, reasons, source_of
+from forgetgauge.suites.verdicts import (
+    MISSING,
+    SAME_MODELS,
+    Claim,
+    Verdict,
+    incomplete,
+    interval_of,
+    reasons,
+    source_of,
+)
 from forgetgauge.wording import bracket, listed, plain
 
 
@@ -53,17 +65,25 @@ def same_models(stored: Stored) -> tuple[list[str], list[str]]:
 
 
 def removal_shown(table: TableComparison) -> str:
-    """What the table beside Table 8 shows: what None gives away, what is left after removal, and whether it falls."""
-    cells = table.rows.get("advantage", {})
-    known = {label: cell.ours for label, cell in cells.items() if cell.ours is not None}
-    budgets = [label for label in known if label not in ("None", "Retrain")]
-    if not {"None", "Retrain"} <= set(known) or not budgets:
+    """What the table beside Table 8 shows: what None gives away, the most that may be left after removal, and whether
+    it falls. Empty unless every interval of what is left lies below None's."""
+    none = interval_of(table, "advantage", "None")
+    budgets = [label for label in table.columns if label not in ("None", "Retrain")]
+    intervals = {label: interval_of(table, "advantage", label) for label in budgets if label not in table.not_run}
+    left = [interval[1] for interval in intervals.values() if interval is not None]
+    before = table.rows["advantage"]["None"].ours if none else None
+    if none is None or before is None or not left or len(left) < len(intervals) or max(left) >= none[0]:
         return ""
-    trend = trend_of(table, budgets)
-    left = max(known[label].value for label in budgets)
-    shown = plain(known["None"].value)
-    return f"certified removal cuts None’s advantage of {shown} to at most {plain(left)}; {_course(trend)}"
+    trend = trend_of(replace(table, rows={"advantage": table.rows["advantage"]}), budgets)
+    most = math.ceil(1000 * max(left) - 1e-9) / 1000
+    return (
+        f"certified removal cuts None’s advantage of {plain(before.value)} to at most {plain(most)}; {_course(trend)}"
+    )
 
 
 def _course(trend: Trend) -> str:
-    return "it rises as ε falls" if trend.rising else "it falls with ε" if trend.falling else "no fall with ε"
+    if trend.rising:
+        return "it rises as ε falls"
+    if trend.missing or trend.n_columns < 2:
+        return "whether it falls with ε is unknown"
+    return "it falls with ε" if trend.falling else "no fall with ε"

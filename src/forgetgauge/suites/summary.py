@@ -17,7 +17,7 @@ from forgetgauge.suites.paper import KEYS, PRINTED
 from forgetgauge.suites.ranking_claims import approximate_columns, paper_tau, tau_of_all
 from forgetgauge.suites.removal_claims import removal_shown
 from forgetgauge.suites.tables import OUTLINES
-from forgetgauge.suites.verdicts import CHANCE, MISSING, Claim, interval_of
+from forgetgauge.suites.verdicts import CHANCE, Claim, interval_of
 from forgetgauge.wording import listed, plain, tau_text
 
 WORDS = 260
@@ -47,8 +47,6 @@ def _verdicts(found: Findings, judged: Sequence[Claim]) -> list[str]:
     for why, claims in by_reason(by["undecided"]).items():
         every = bool(rankings) and len(claims) == len(rankings) and all(one in claims for one in rankings)
         reasons.append(f"{why} ({f'all {len(claims)} rankings' if every else len(claims)})")
-    away = [f"mostly ε = {label.replace('inf', '∞')}, where ours {how}" for label, how in _how_others_differ(found)]
-    reasons = [f"{reason}, {', '.join(away)}" if reason.startswith(MISSING) and away else reason for reason in reasons]
     several = "; reasons overlap" if any(len(claim.why) > 1 for claim in by["undecided"]) else ""
     said = {
         "confirmed": _with_findings(by["confirmed"]),
@@ -63,15 +61,6 @@ def _verdicts(found: Findings, judged: Sequence[Claim]) -> list[str]:
             of += several if verdict == "undecided" else ""
             lines.append(f"{_CALLED[verdict]} ({len(by[verdict])}{of}): {words}.")
     return lines
-
-
-def _how_others_differ(found: Findings) -> list[tuple[str, str]]:
-    """`inf, remember less` of columns in which our models are not the paper's."""
-    return [
-        (label, "remember less" if cell.ours.value > cell.paper else "remember more")
-        for label, cell in other_experiments(found).items()
-        if cell.ours is not None and cell.paper is not None
-    ]
 
 
 _CALLED = {
@@ -120,12 +109,18 @@ def _finding(claim: Claim) -> str:
 
 def _in_short(source: str) -> str:
     """`Tables 1 and 3` of two sources that name strengths and columns too: each is stripped by itself. Paper
-    scale goes without saying."""
+    scale goes without saying, but not beside another: `Table 1, paper scale, and Table 3, small scale`."""
     each = re.split(r"(?:, | and )(?=Table )", source)
-    bare = [re.sub(r", (paper scale|strengths|one strength|published settings|[^,=]+ = ).*", "", one) for one in each]
-    if len(bare) > 1 and not any("," in one for one in bare):
-        return f"Tables {listed([name.removeprefix('Table ') for name in bare])}"
-    return listed(bare)
+    bare = [re.sub(r", (strengths|one strength|published settings|[^,=]+ = ).*", "", one) for one in each]
+    named = [re.sub(r", [a-z]+ scale\b.*", "", one) for one in bare]
+    scales = {one.removeprefix(name) for one, name in zip(bare, named, strict=True)}
+    if len(scales) > 1:
+        return f"{'; '.join(bare[:-1])}, and {bare[-1]}"
+    (scale,) = scales
+    scale = "" if scale.startswith(", paper scale") else scale
+    if len(named) > 1:
+        return f"Tables {listed([name.removeprefix('Table ') for name in named])}{scale}"
+    return f"{named[0]}{scale}"
 
 
 def _side_by_side(found: Findings) -> list[str]:
@@ -150,8 +145,8 @@ def _rankings(found: Findings) -> tuple[str, str] | tuple[()]:
 
 
 def _none_falls(found: Findings) -> tuple[str, str] | tuple[()]:
-    """Q of None along ε, in the paper's form, beside the paper's, other experiments included; that it falls only where
-    the intervals of both ends say so."""
+    """Q of None along ε, in the paper's form, beside the paper's. That it falls only where the intervals of both ends
+    say so; other experiments are no ends, and are called what they are."""
     stored = found.fullest("table3")
     if stored is None:
         return ()
@@ -161,9 +156,12 @@ def _none_falls(found: Findings) -> tuple[str, str] | tuple[()]:
     known = {at: (ours.value, theirs) for at, (ours, theirs) in both.items() if ours and theirs is not None}
     if len(known) < 2:
         return ()
-    first, last = (interval_of(table, "none", at) for at in (next(iter(known)), list(known)[-1]))
+    others = other_experiments(found)
+    ends = [interval_of(table, "none", at) for at in known if at not in others]
+    first, last = (ends[0], ends[-1]) if ends else (None, None)
     falls = " falls" if first and last and first[0] > last[1] else ""
-    each = ", ".join(f"{plain(ours)}/{plain(theirs)}" for ours, theirs in known.values())
+    apart = {at: " (ours: another experiment)" if at in others else "" for at in known}
+    each = ", ".join(f"{plain(ours)}/{plain(theirs)}{apart[at]}" for at, (ours, theirs) in known.items())
     return f"**Q of None{falls}**", f" at ε = {', '.join(known).replace('inf', '∞')}: {each}."
 
 

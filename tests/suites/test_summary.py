@@ -409,15 +409,14 @@ def test_published_settings_stand_beside_the_papers_numbers_and_what_they_cost()
 
 def test_every_result_beside_a_record_of_the_page_is_evidence_with_or_without_its_decisions(tmp_path):
     result = result_of({"1.0": {}})
-    for folder, record in (("seeds", "replicates.json"), ("dp", "without_dp.json"), ("random", "swap-vs-random.json")):
+    for folder, record in (("seeds", "replicates.json"), ("random", "swap-vs-random.json")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / record).write_text("{}")
         result.save(tmp_path / folder / "result.json")
     (tmp_path / "alone").mkdir()
     result.save(tmp_path / "alone/result.json")  # no statement of the page rests on it
     found = evidence(tmp_path)
-    assert [(one.folder, one.carries) for one in found] == [("seeds", False), ("random", False), ("dp", False)]
+    assert [(one.folder, one.carries) for one in found] == [("seeds", False), ("random", False)]
     assert named_evidence([*found, Evidence("", "Table 3", False), Evidence("", "Table 2", False)] * 2) == (
-        "Tables 3 (twice) and 2 (twice); several trainings of one split (twice); SWAP against random splits (twice); "
-        "the models of Tables 3 to 5 (twice)"
+        "Tables 3 (twice) and 2 (twice); several trainings of one split (twice); SWAP against random splits (twice)"
     )

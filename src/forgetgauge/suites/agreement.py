@@ -5,11 +5,9 @@ Each table counts once, as statements are judged by it; columns that count for n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from forgetgauge.suites.compare import judged_cells
 from forgetgauge.suites.findings import PRIVATE, Findings, Stored, private_models
 from forgetgauge.suites.paper import PRINTED
-from forgetgauge.suites.records import CompareCell
 from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.suites.tables import OUTLINES
 from forgetgauge.suites.verdicts import APPROXIMATE
@@ -29,20 +27,11 @@ def judged_tables(found: Findings) -> list[Stored]:
     return [stored for stored in every if stored is not None]
 
 
-def judged_numbers(stored: Stored, *, published: bool = False) -> Iterator[tuple[str, CompareCell]]:
-    """Each number of which it is known whether it lies within the paper's ±, with its row: of the table's own rows, or
-    of those with published settings."""
-    table = stored.comparison
-    for row, cells in table.rows.items():
-        if (row in METHOD_OF) is published:
-            yield from ((row, c) for at, c in cells.items() if c.inside is not None and at not in table.not_run)
-
-
 def agreement(found: Findings, *, published: bool = False) -> dict[str, tuple[int, int]]:
     """Kind -> how many lie within the paper's ±, and of how many; kinds of which there is none are left out."""
     counts: dict[str, list[bool]] = {kind: [] for kind in KINDS}
     for stored in judged_tables(found):
-        for row, cell in judged_numbers(stored, published=published):
+        for row, cell in judged_cells(stored.comparison, published=published):
             counts[_kind(stored, METHOD_OF.get(row, row))].append(bool(cell.inside))
     return {kind: (sum(inside), len(inside)) for kind, inside in counts.items() if inside}
 
@@ -52,7 +41,7 @@ def inside_words(found: Findings, *, published: bool = False) -> str:
     tables: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
     rows: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
     for stored in judged_tables(found):
-        for row, _ in judged_numbers(stored, published=published):
+        for row, _ in judged_cells(stored.comparison, published=published):
             kind = _kind(stored, METHOD_OF.get(row, row))
             tables[kind][stored.comparison.label] = None
             rows[kind][PRINTED.get(row, row)] = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forgetgauge.results.utility import unseen_accuracy
-from forgetgauge.suites.agreement import inside_words, judged_numbers, judged_tables
-from forgetgauge.suites.compare import difference_text
+from forgetgauge.suites.agreement import inside_words, judged_tables
+from forgetgauge.suites.compare import difference_text, judged_cells
 from forgetgauge.suites.evidence import named_evidence
 from forgetgauge.suites.findings import Findings, Stored, other_experiments
 from forgetgauge.suites.paper import PRINTED, in_column, paper_table, text_values
@@ -87,7 +87,7 @@ def _numbers(found: Findings) -> list[str]:
         return []
     quality = [cell for s in shown for cell in _of_quality(s)]
     below = [cell for cell in quality if cell.as_paper and cell.paper and cell.as_paper.value < cell.paper]
-    which = listed([_which(stored) for stored in shown if any(judged_numbers(stored))])
+    which = listed([_which(stored) for stored in shown if any(judged_cells(stored.comparison))])
     as_published = inside_words(found, published=True)
     apart = f" With published settings, which are counted apart: {as_published}." if as_published else ""
     return [
@@ -108,7 +108,7 @@ def _of_quality(stored: Stored) -> list[CompareCell]:
     """The cells of approximate methods that lie outside the paper's ±, in a table of Q."""
     if OUTLINES[stored.comparison.name].layout != "quality":
         return []
-    return [cell for row, cell in judged_numbers(stored) if row in APPROXIMATE and not cell.inside]
+    return [cell for row, cell in judged_cells(stored.comparison) if row in APPROXIMATE and not cell.inside]
 
 
 def _strengths(found: Findings) -> list[str]:

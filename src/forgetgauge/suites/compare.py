@@ -87,11 +87,17 @@ def compare_suite(
     )
 
 
-def judged_cells(found: TableComparison, *, published: bool = False) -> list[CompareCell]:
-    """Cells of which it is known whether they lie inside the paper's ±: of the table's own rows, or of those with
-    published settings, which stand beside the same numbers of the paper and are counted apart."""
-    rows = [cells for row, cells in found.rows.items() if (row in METHOD_OF) is published]
-    return [cell for cells in rows for cell in cells.values() if cell.inside is not None]
+def judged_cells(found: TableComparison, *, published: bool = False) -> list[tuple[str, CompareCell]]:
+    """Rows and cells of columns that were run of which it is known whether they lie inside the paper's ±: of the
+    table's own rows, or of those with published settings, which stand beside the same numbers of the paper and are
+    counted apart."""
+    rows = [(row, cells) for row, cells in found.rows.items() if (row in METHOD_OF) is published]
+    return [
+        (row, cell)
+        for row, cells in rows
+        for label, cell in cells.items()
+        if cell.inside is not None and label not in found.not_run
+    ]
 
 
 def _only(column: Values, rows: Container[str]) -> Values:
@@ -190,7 +196,7 @@ def text_table(found: TableComparison) -> str:
 
 def remarks(found: TableComparison) -> list[str]:
     """Agreement, rankings, Retrain, time, provenance: one line each."""
-    cells = judged_cells(found)
+    cells = [cell for _, cell in judged_cells(found)]
     met = [cell for cell in cells if cell.overlaps is not None]
     lines = [*found.notes, *_adjacency(found)]
     if cells:
@@ -199,7 +205,7 @@ def remarks(found: TableComparison) -> list[str]:
             f"Inside the paper’s ±: {sum(bool(cell.inside) for cell in cells)} of {len(cells)} cells{meeting}."
         )
     if published := judged_cells(found, published=True):
-        n_inside = sum(bool(cell.inside) for cell in published)
+        n_inside = sum(bool(cell.inside) for _, cell in published)
         lines.append(f"With published settings, not counted there: {n_inside} of {counted(len(published), 'cell')}.")
     taus = [_tau_at(found, column) for column, tau in found.tau.items() if tau is not None]
     if taus:

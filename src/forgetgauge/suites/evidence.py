@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forgetgauge.results.record import read_result
-from forgetgauge.suites import frontier, replicates, without_dp
+from forgetgauge.suites import frontier, replicates
 from forgetgauge.suites.records import FILE, read_comparison
 from forgetgauge.wording import listed
 
@@ -15,7 +15,6 @@ RESTS_ON = {
     replicates.FILE: "several trainings of one split",
     "swap-vs-random.json": "SWAP against random splits",
     frontier.FILE: "Q along the strength",
-    without_dp.FILE: "the models of Tables 3 to 5",
 }
 """Record -> what a reader of the page calls the result beside it; a table is called by its name."""
 

@@ -263,7 +263,7 @@ def _took(found: Findings, title: str) -> tuple[str, str]:
 
 
 def _line(table: TableComparison, differs: str) -> list[str]:
-    judged, published = ([cell.inside for cell in judged_cells(table, published=which)] for which in (False, True))
+    judged, published = ([cell.inside for _, cell in judged_cells(table, published=which)] for which in (False, True))
     counts = [f"{sum(map(bool, judged))} of {len(judged)}"] if judged else []
     counts += [f"published {sum(map(bool, published))} of {len(published)}"] if published else []
     taus = [tau for tau in table.tau.values() if tau is not None]

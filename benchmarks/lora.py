@@ -21,7 +21,7 @@ are full: every place is a token, and all but the first are counted. With --ragg
 people: of six records one is three quarters as long as the longest to as long, five are a fifth of it or less; the
 usual loops pad a batch to its longest record, and tokens are counted without padding. Numbers are written to --json as
 they are found; a way that fails is told of, and the others go on; what has not begun when --budget seconds are over is
-left out. Without a GPU it is tried by
+left out. --ways plays some of them. Without a GPU it is tried by
 `--members 3 --layers 2 --hidden 32 --vocab 97 --length 16 --batch 2 --steps 3 --device cpu`.
 """
 
@@ -55,6 +55,9 @@ from forgetgauge.tasks.causal_lm import CAUSAL_LM
 RATE = 2e-4
 GOALS = {"one": 3.0, "graph": 3.0, "plain": 8.0, "peft": 8.0}
 """How many times as fast all at once should be."""
+
+
+WAYS = ("ours", "one", "plain", "peft", "graph", "ours-float32")
 
 
 def sizes_of(how: argparse.Namespace) -> LlamaSizes:
@@ -302,9 +305,10 @@ def speed(how: argparse.Namespace, base: Base, points: Points) -> dict[str, floa
         "plain": lambda: tokens / loop_seconds(how, points, plain_model),
         "peft": lambda: tokens / loop_seconds(how, points, peft_model),
         "graph": lambda: tokens / captured_seconds(how, points),
-        "ours, float32": lambda: all_of_them / stacked_seconds(how, base, points, how.members, "float32"),
+        "ours-float32": lambda: all_of_them / stacked_seconds(how, base, points, how.members, "float32"),
     }
-    for name, rate in ways.items():
+    for name in how.ways or ways:
+        rate = ways[name]
         if time.perf_counter() - begun > how.budget:
             print(f"{name}: left out, {how.budget} s are over")
             continue
@@ -390,6 +394,7 @@ def main(given: list[str] | None = None) -> dict[str, float] | None:
     for name, value in {**numbers, "steps": 50}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--ragged", action="store_true", help="records of LUME's lengths in place of full ones")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, help="some of the ways, in this order; all where left out")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path, help="a file for the numbers, written anew whenever one is known")
     parser.add_argument("--budget", type=int, default=600, help="seconds after which no further way is begun")

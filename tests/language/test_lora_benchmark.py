@@ -48,9 +48,14 @@ def test_every_way_of_the_goals_is_timed_and_float32_comes_last(lora, capsys):
     ways = list(found)
     assert set(lora.GOALS) - {"peft"} < set(ways)  # which needs peft
     assert ways[0] == "ours"
-    assert ways[-1] == "ours, float32"
+    assert ways[-1] == "ours-float32"
     assert ways.index("graph") > ways.index("plain")
     assert "graph" in capsys.readouterr().out
+    assert set(found) <= set(lora.WAYS)
+
+
+def test_ways_that_are_named_are_timed_in_their_order_and_no_others(lora):
+    assert list(lora.main(["speed", *SMALL, "--ways", "graph", "ours"])) == ["graph", "ours"]
 
 
 class Seen(TorchDispatchMode):

@@ -124,7 +124,7 @@ def test_what_was_not_run_is_called_that(tmp_path):
     page = render_markdown(read_findings(tmp_path / "nothing"))
     for name in OUTLINES:
         assert f"Not run: `forgetgauge reproduce {name} --scale paper`." in page
-    assert "| toy example | exactly | all |" in page
+    assert "the SWAP advantage is the paper's for every split" in page
 
 
 def test_numbers_of_both_stand_in_a_cell(found, tmp_path):

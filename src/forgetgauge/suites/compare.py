@@ -17,7 +17,7 @@ from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.comparison import kendall_tau
 from forgetgauge.report.table import align
 from forgetgauge.results.record import GameResult, Result
-from forgetgauge.results.utility import accuracy_below, lost_accuracy
+from forgetgauge.results.utility import accuracy_below, lost_accuracy, lost_retained
 from forgetgauge.suites.paper import PRINTED, Value, in_column, paper_table, table_name
 from forgetgauge.suites.rankings import Couples, every_two
 from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_readings
@@ -77,6 +77,7 @@ def compare_suite(
         published=suite.published,
         over_none={label: over_none(game) for label, game in of_quality.items()},
         lost_accuracy={label: lost_accuracy(game) for label, game in of_quality.items()},
+        lost_retained={label: lost for label, game in of_quality.items() if (lost := lost_retained(game))},
         accuracy_below={label: accuracy_below(game) for label, game in of_quality.items()},
         beyond_price={label: beyond for label, game in of_quality.items() if (beyond := beyond_price(game))},
         tau_without_retrain={
@@ -87,16 +88,18 @@ def compare_suite(
     )
 
 
-def judged_cells(found: TableComparison, *, published: bool = False) -> list[tuple[str, CompareCell]]:
+def judged_cells(
+    found: TableComparison, *, published: bool = False, without: Container[str] = ()
+) -> list[tuple[str, CompareCell]]:
     """Rows and cells of columns that were run of which it is known whether they lie inside the paper's ±: of the
     table's own rows, or of those with published settings, which stand beside the same numbers of the paper and are
-    counted apart."""
+    counted apart; some columns may be left out."""
     rows = [(row, cells) for row, cells in found.rows.items() if (row in METHOD_OF) is published]
     return [
         (row, cell)
         for row, cells in rows
         for label, cell in cells.items()
-        if cell.inside is not None and label not in found.not_run
+        if cell.inside is not None and label not in found.not_run and label not in without
     ]
 
 
@@ -133,6 +136,12 @@ def over_none(game: GameResult) -> dict[str, Ours]:
             low, high = sorted(sign * end for end in pair.interval)
             found[method] = Ours(sign * pair.difference, (low, high))
     return found
+
+
+def damage_to(game: GameResult) -> dict[str, float]:
+    """Method -> the accuracy that it lost beside Retrain and None, on points nobody learnt or on those that stay, where
+    that is too much to be chance."""
+    return lost_retained(game) | lost_accuracy(game)
 
 
 def beyond_price(game: GameResult) -> list[str]:
@@ -236,8 +245,16 @@ def remarks(found: TableComparison) -> list[str]:
     ]
     if damaged:
         lines.append(
-            f"Less accurate than Retrain and None by over a point, so that Q is in part damage: {', '.join(damaged)}."
+            f"Less accurate than Retrain and None beyond chance, by a point or more, so that Q is in part damage: "
+            f"{', '.join(damaged)}."
         )
+    ruined = [
+        f"{PRINTED.get(name, name)} by {100 * loss:.1f} points at {in_column(found.variable, column)}"
+        for column, methods in found.lost_retained.items()
+        for name, loss in methods.items()
+    ]
+    if ruined:
+        lines.append(f"Less accurate than Retrain and None on the points that stay, so too: {', '.join(ruined)}.")
     lines += [f"Not run: {column}: {why}." for column, why in found.not_run.items()]
     lines += _failed(found.failures)
     if found.basis and any(c.ours and c.ours.interval for row in found.rows.values() for c in row.values()):

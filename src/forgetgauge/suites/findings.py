@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from forgetgauge.suites.evidence import Evidence, evidence
 from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search, with_table
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
-from forgetgauge.suites.records import FILE, CompareCell, TableComparison, read_comparison, read_strictly
+from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.strengths import TUNED
@@ -123,61 +123,9 @@ class Findings:
         scales = list(SCALES)
         return sorted(found, key=lambda one: (one.comparison.replicates, -scales.index(one.comparison.scale)))
 
-    def otherwise(self, name: str) -> list[Stored]:
-        """The same table, complete, with strengths of the other sort."""
-        judged = self.fullest(name)
-        return [
-            one
-            for one in self.every(name)
-            if judged is not None and one.strengths and judged.strengths
-            if one.by_price != judged.by_price and not one.comparison.not_run
-        ]
-
-    def larger(self, name: str) -> list[Stored]:
-        """The same table at larger scales than it is judged at, where columns are missing."""
-        judged = self.fullest(name)
-        scales = list(SCALES)
-        if judged is None:
-            return []
-        least = scales.index(judged.comparison.scale)
-        return [one for one in self.every(name) if scales.index(one.comparison.scale) > least]
-
 
 EARLIER = " (an earlier rule, decision 0043)"
 """Of strengths that were chosen by a rule that has been changed since."""
-OTHER_MODELS = "our models memorise less or more than the paper’s"
-"""Why a column of Tables 3 to 5 counts for no claim."""
-APART = 0.1
-"""Differences of Q that no choice of a seed makes."""
-
-
-def other_experiments(found: Findings) -> dict[str, CompareCell]:
-    """The columns of Table 3 in which None itself is far from the paper's: there our models memorise less or more than
-    the paper's, and nothing in the column compares, nor in Tables 4 and 5, which have the same models."""
-    stored = found.fullest("table3")
-    cells = {} if stored is None else stored.comparison.rows.get("none", {})
-    return {
-        label: cell
-        for label, cell in cells.items()
-        if cell.ours is not None and cell.paper is not None and abs(cell.ours.value - cell.paper) > APART
-    }
-
-
-PRIVATE = ("table3", "table4a", "table4b", "table5a", "table5b")
-"""Tables whose columns are the privacy budgets of training."""
-
-
-def private_models(found: Findings, table: str) -> Stored | None:
-    """One of Tables 3 to 5 as claims are judged by it: without the columns that are other experiments."""
-    stored = found.fullest(table)
-    apart = other_experiments(found)
-    if stored is None or not apart:
-        return stored
-    why = dict.fromkeys(apart, OTHER_MODELS)
-    table_without = replace(stored.comparison, not_run={**stored.comparison.not_run, **why})
-    columns = {label: column for label, column in stored.columns.items() if label not in apart}
-    games = {label: game for label, game in stored.games.items() if label not in apart}
-    return replace(stored, comparison=table_without, columns=columns, games=games)
 
 
 def read_findings(results: Path) -> Findings:
@@ -248,9 +196,7 @@ def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], li
     fewest replicates; and the others."""
     stored: dict[tuple[str, str], Stored] = {}
     also: list[Stored] = []
-    tables = [(one.comparison, one) for one in found]
-    order = sorted(tables, key=lambda item: (len(item[0].not_run), not item[1].by_price, *_sort(item[0])))
-    for one in (stored_one for _, stored_one in order):
+    for one in sorted(found, key=_place):
         place = one.comparison.name, one.comparison.scale
         if place in stored:
             also.append(one)
@@ -259,8 +205,9 @@ def _one_of_each(found: list[Stored]) -> tuple[dict[tuple[str, str], Stored], li
     return stored, also
 
 
-def _sort(table: TableComparison) -> tuple[bool, int]:
-    return table.published, table.replicates
+def _place(one: Stored) -> tuple[int, bool, bool, int]:
+    table = one.comparison
+    return len(table.not_run), not one.by_price, table.published, table.replicates
 
 
 EMBEDDED = tuple(name for name, entry in plugins.data.entries.items() if entry.embedded)

@@ -129,6 +129,8 @@ class TableComparison(Record):
     """Column -> method -> its Q less None's, pair by pair, with an interval; of tables of Q."""
     lost_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
     """Column -> method -> how far its accuracy is below Retrain's and None's, if over a point; of tables of Q."""
+    lost_retained: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Column -> method -> how far its accuracy on R is below theirs, where only that shows the damage."""
     accuracy_below: dict[str, dict[str, float]] = field(default_factory=dict)
     """Column -> method -> how far its accuracy is below the lower of Retrain's and None's, however little; negative
     where it is above. Of tables of Q."""

@@ -1,5 +1,4 @@
-"""Slips of the paper that a reader who compares should know of; its numbers are taken from its tables, "
-"not typed here."""
+"""Slips of the paper that a reader who compares should know of; its numbers are taken from its tables, not typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the paper is not confirmed: what was tried, in one place.
+"""Where the paper’s statements do not hold here, or are open: what was tried, in one place.
 
 The words are by whoever ran it, in `tried.md` below the folder of results: a bullet for claims that are open for the
 same reason, their names in bold before a colon. The page shows what belongs to claims that are open.
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from forgetgauge.errors import UserError
+from forgetgauge.suites.claim import Claim
 from forgetgauge.suites.findings import read_notes
-from forgetgauge.suites.verdicts import Claim
 
 FILE = "tried.md"
-OPEN = ("not confirmed", "undecided")
-"""Verdicts of which a reader asks what was tried."""
+OPEN = ("no", "open")
+"""Of claims of which a reader asks what was tried."""
 
 
 def read_tried(results: Path) -> dict[tuple[str, ...], str]:
@@ -34,7 +34,7 @@ def read_tried(results: Path) -> dict[tuple[str, ...], str]:
 def tried_lines(results: Path, judged: Sequence[Claim]) -> list[str]:
     """A line for each entry of which some claim is open, in the order of the claims; those that are decided are left
     out of its names."""
-    verdicts = {claim.name: claim.verdict for claim in judged}
+    verdicts = {claim.statement.name: claim.holds for claim in judged}
     entries = read_tried(results)
     lines = []
     for names, words in sorted(entries.items(), key=lambda entry: _place(entry[0], list(verdicts))):

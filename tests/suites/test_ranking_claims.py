@@ -1,0 +1,202 @@
+"""What the paper says of rankings, judged on tables made by hand: one that holds, one that fails, one left open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from forgetgauge.suites.claims import all_of, claims
+from forgetgauge.suites.findings import read_findings
+from forgetgauge.suites.paper import paper_table
+from forgetgauge.suites.ranking_claims import (
+    best_claim,
+    left_out,
+    paper_tau,
+    quality_columns,
+    ranked_rows,
+    ranking_claim,
+    rival_ranking_claim,
+    score_columns,
+    small_predicts_large,
+)
+from tests.suites.conftest import DOWN, SIX, TUNED, UP, at_sizes, by_budget, findings, played
+
+RESULTS = Path(__file__).parents[2] / "results"
+FIVE = SIX[1:]
+
+
+def judged(table: str, columns: dict[str, dict[str, float]], **how):
+    return ranking_claim("", "", played(table, columns, **how), "columns")
+
+
+def test_columns_that_rank_alike_hold_and_reversed_ones_do_not():
+    same = judged("table1", at_sizes(UP, UP, UP, UP))
+    assert same.holds == "yes"
+    assert same.finding.startswith("mean τ is 1.00 [1.00, 1.00] for 5 methods with published settings, in the paper 0.")
+    assert same.alike == "columns (τ 1.00)"
+    assert same.source == "Table 1, paper scale, published settings, η = 0.1, 0.4, 0.8 and 1.0"
+    turned = judged("table1", at_sizes(UP, DOWN, UP, DOWN))
+    assert turned.holds == "no"
+    assert "Retr-final and Ft-final, " in turned.finding
+    assert " and 7 other couples change places beyond chance" in turned.finding
+    assert turned.alike == ""
+
+
+def test_a_ranking_is_of_published_settings_and_of_methods_that_need_none():
+    table = played("table1", at_sizes(UP, UP, UP, UP))
+    assert ranked_rows(table) == ["retrain-final", "ft-final", "fisher-published", "salun-published", "ssd-published"]
+    turned = {label: dict(column) for label, column in table.columns.items()}
+    turned["0.4"]["fisher"] = turned["0.4"]["ssd"]  # by price, which is not what is ranked
+    assert ranking_claim("", "", replace(table, columns=turned), "").holds == "yes"
+    alone = played("table3", by_budget(0.9, 0.8, 0.7, 0.5), published=True)
+    assert set(quality_columns(alone)["50"]) == set(SIX)
+
+
+def test_strengths_from_elsewhere_decide_no_ranking():
+    for columns in ((UP, UP, UP), (UP, DOWN, UP)):
+        labels = dict(zip(("CIFAR100", "MNIST", "SST5"), columns, strict=True))
+        found = judged("table7", labels, by_price=False)
+        assert found.holds == "open"
+        assert "for 6 methods with strengths chosen for another setting" in found.finding
+
+
+def test_without_a_column_nothing_is_decided_and_without_two_nothing_was_run():
+    part = judged("table1", {"0.1": UP, "0.4": UP})
+    assert (part.holds, part.finding.partition("; missing: ")[2]) == ("open", "η = 0.8, η = 1.0")
+    assert judged("table1", {"0.1": UP}).holds == "not run"
+    assert ranking_claim("", "", None, "").holds == "not run"
+
+
+def test_a_ranking_drowned_in_noise_is_open():
+    near = dict(zip(SIX, (0.50, 0.51, 0.52, 0.53, 0.60, 0.61), strict=True))
+    found = judged("table2", dict.fromkeys(("0.1", "0.25", "0.4", "0.67"), near), noise=0.05)
+    assert found.holds == "open"
+
+
+def test_methods_too_close_to_rank_are_not_called_ranked_differently():
+    near = dict(zip(SIX, (0.500, 0.501, 0.502, 0.503, 0.504, 0.505), strict=True))
+    back = dict(zip(SIX, reversed(near.values()), strict=True))
+    found = judged("table1", at_sizes(near, back, near, back), noise=0.006)
+    assert found.holds == "open"
+    assert "; no two methods change places beyond chance" in found.finding
+
+
+def test_retrain_and_none_raise_no_tau():
+    ends = {"retrain": 0.99, "none": 0.01}
+    found = judged("table1", at_sizes(*({**column, **ends} for column in (UP, DOWN, UP, DOWN))))
+    assert found.finding.startswith("mean τ is −0.33")
+
+
+def test_damage_and_what_is_left_at_a_price_stand_beside_a_ranking():
+    damaged = {"0.1": ["fisher-published", "fisher"], "0.4": ["fisher-published"]}
+    nothing = {(at, m, "none"): None for at in ("0.1", "0.4", "0.8", "1.0") for m in ("neg-grad", "ssd")}
+    columns = at_sizes(*[{**UP, "none": 0.1}] * 4)
+    table = played("table1", columns, damaged=damaged, better=nothing)
+    assert left_out(table) == {"fisher", "fisher-published", "neg-grad", "ssd"}
+    found = ranking_claim("", "", table, "")
+    assert found.holds == "yes"
+    assert found.finding.endswith(
+        "; models are damaged by Fisher in 2 columns; at a price of one point only Retr-final, Ft-final and SalUn "
+        "forget without damage in every column, too few to rank"
+    )
+    enough = judged("table1", columns)
+    assert enough.finding.endswith(
+        "; of NegGrad, Retr-final, Ft-final, Fisher, SalUn and SSD at a price of one point 1.00 [1.00, 1.00]"
+    )
+
+
+def test_a_strength_that_kept_no_price_is_left_out_at_a_price():
+    table = played("table1", at_sizes(*[{**UP, "none": 0.1}] * 4))
+    game = table.games["0.4"]
+    weakest = replace(game.methods["salun"], tuning=replace(TUNED, holds=False))
+    games = {**table.games, "0.4": replace(game, methods={**game.methods, "salun": weakest})}
+    assert left_out(replace(table, games=games)) == {"salun"}
+
+
+def test_small_data_are_compared_with_all_of_them_and_not_with_each_other():
+    assert small_predicts_large(played("table1", at_sizes(UP, UP, UP, UP))).holds == "yes"
+    turned = small_predicts_large(played("table1", at_sizes(UP, UP, UP, DOWN)))
+    assert (turned.holds, turned.finding[:17]) == ("no", "mean τ is −1.00 [")
+    assert small_predicts_large(played("table1", {"0.1": UP, "0.4": UP})).holds == "not run"
+    assert small_predicts_large(None).holds == "not run"
+
+
+def test_the_papers_tau_is_over_the_same_methods_and_columns():
+    rows, labels = paper_table("table1").rows, ["0.1", "0.4", "0.8", "1.0"]
+    columns = [[rows[m][label].mean for m in FIVE] for label in labels]
+    theirs = np.mean([scipy.stats.kendalltau(one, other)[0] for one, other in combinations(columns, 2)])
+    assert paper_tau("table1", FIVE, labels) == pytest.approx(theirs)
+    assert f", in the paper {theirs:.2f}" in judged("table1", at_sizes(UP, UP, UP, UP)).finding
+
+
+# -- scores that Q is compared with ----------------------------------------------------------------------------------
+
+
+def test_a_rival_is_inconsistent_where_its_columns_rank_differently():
+    columns = dict(zip(("50", "150", "600", "inf"), (UP, DOWN, UP, DOWN), strict=True))
+    found = rival_ranking_claim("", "", "ic", played("table4a", columns, published=True))
+    assert (found.holds, found.finding[:15]) == ("yes", "mean τ is −0.33")
+    same = rival_ranking_claim("", "", "mia", played("table4b", dict.fromkeys(columns, UP), published=True))
+    assert (same.holds, same.short) == ("no", "the MIA score ranks methods alike at every ε (τ 1.00)")
+    assert rival_ranking_claim("", "", "mia", None).holds == "not run"
+
+
+def test_scores_are_ranked_highest_first():
+    table = played("table4a", dict.fromkeys(("50", "150", "600", "inf"), UP), published=True)
+    (column, *_) = score_columns(table, "ic").values()
+    assert {m: 1 - values.mean() for m, values in column.items()} == pytest.approx(UP)
+
+
+# -- the best --------------------------------------------------------------------------------------------------------
+
+
+def test_ssd_is_best_where_it_beats_all_and_not_where_most_columns_have_a_better_one(tmp_path):
+    best = best_claim(findings(tmp_path, played("table1", at_sizes(*[{**UP, "none": 0.1}] * 4))))
+    assert best.holds == "yes"
+    assert best.finding == (
+        "with published settings SSD is above another method in 16 of 16 comparisons; of 4 columns above SSD beyond "
+        "chance are none; SSD is not above None beyond chance in 0"
+    )
+    turned = [{**column, "none": 0.1} for column in (UP, DOWN, DOWN, DOWN)]
+    beaten = best_claim(findings(tmp_path, played("table1", at_sizes(*turned))))
+    assert beaten.holds == "no"
+    assert "above SSD beyond chance are Retr-final in 3, Ft-final in 3, Fisher in 3 and SalUn in 3" in beaten.finding
+    assert (
+        beaten.short
+        == "SSD, the paper’s best method, is below another one in 3 of 4 columns, with its published setting"
+    )
+    half = [{**column, "none": 0.1} for column in (UP, UP, DOWN, DOWN)]
+    assert best_claim(findings(tmp_path, played("table1", at_sizes(*half)))).holds == "open"
+
+
+def test_ssd_that_does_nothing_is_called_that_and_none_is_no_rival(tmp_path):
+    column = {**DOWN, "none": 0.9}
+    found = best_claim(findings(tmp_path, played("table1", at_sizes(*[column] * 4))))
+    assert found.short == "SSD, the paper’s best method, is above None in no column of 4, with its published setting"
+    assert "None in 4" not in found.finding.partition("; SSD is not above")[0]
+
+
+def test_one_game_in_two_tables_counts_once_and_borrowed_strengths_do_not(tmp_path):
+    column = {**UP, "none": 0.1}
+    one, two = played("table1", {"1.0": column}), played("table2", {"0.1": column})
+    assert "of 1 column " in best_claim(findings(tmp_path, one, two)).finding
+    assert best_claim(findings(tmp_path, played("table1", {"1.0": column}, by_price=False))).holds == "not run"
+
+
+# -- what is stored ----------------------------------------------------------------------------------------------------
+
+
+def test_the_stored_rankings_by_published_settings():
+    found = {claim.statement.name: claim for claim in all_of(claims(read_findings(RESULTS)))}
+    sizes = found["Methods rank alike at every size of the data"]
+    assert sizes.finding.startswith(
+        "mean τ is 0.67 [0.57, 0.80] for 5 methods with published settings, in the paper 0.97"
+    )
+    assert found["Methods rank alike at every α"].holds == "yes"
+    assert found["Methods rank alike on every data set"].holds == "open"
+    assert "is not above None beyond chance in 13" in found["SSD is the best method"].finding

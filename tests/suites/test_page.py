@@ -135,6 +135,13 @@ def test_numbers_of_both_stand_in_a_cell(found, tmp_path):
     assert "1 day, with random seeds" in page
 
 
+def test_the_page_in_html_has_no_markdown_left_and_folds_what_is_long():
+    page = render_page(read_findings(ROOT / "results"))
+    assert "](" not in page
+    assert "**" not in page
+    assert page.count("<details>") == page.count("</details>") > 10
+
+
 def test_whether_a_result_can_be_verified_is_said():
     found = read_findings(ROOT / "results")
     place = ("table6", "small")

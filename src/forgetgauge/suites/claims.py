@@ -106,7 +106,12 @@ def all_of(judged: dict[str, list[Claim]]) -> list[Claim]:
 def claim_rows(every: Sequence[Claim]) -> list[list[str]]:
     """Head and one row a claim."""
     rows = [["the paper’s statement", "holds here?", "what we find"]]
-    return [*rows, *([c.statement.name, f"**{c.holds}**", _capital(c.finding) or "–"] for c in every)]
+    return [*rows, *([c.statement.name, _holds(c), _capital(c.finding) or "–"] for c in every)]
+
+
+def _holds(claim: Claim) -> str:
+    """`**yes**, small scale`: of what is not known at the paper's own."""
+    return f"**{claim.holds}**{', small scale' if 'small scale' in claim.source else ''}"
 
 
 def claim_rules(every: Sequence[Claim]) -> list[str]:

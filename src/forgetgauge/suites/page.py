@@ -310,8 +310,8 @@ def _days(name: str) -> str:
 
 
 def marked(text: str) -> Markup:
-    """Markdown's `code`, **strong** and *emphasis* as HTML; the rest is escaped."""
-    shown = str(escape(text))
+    """Markdown's `code`, **strong** and *emphasis* as HTML, links as their words; the rest is escaped."""
+    shown = re.sub(r"\[([^][]+)\]\([^()\s]+\)", r"\1", str(escape(text)))
     for sign, tag in (("`", "code"), (r"\*\*", "strong"), (r"\*", "em")):
         shown = re.sub(rf"(?<!\w){sign}(\S[^*`]*){sign}(?!\w)", rf"<{tag}>\1</{tag}>", shown)
     return Markup(shown)  # noqa: S704 - escaped in the first line; the tags are the three above

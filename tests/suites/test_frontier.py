@@ -14,27 +14,22 @@ from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.results.made import FailureResult
 from forgetgauge.results.record import TuningResult
 from forgetgauge.suites.findings import read_findings
-from forgetgauge.suites.frontier import (
-    Frontier,
-    Measured,
+from forgetgauge.suites.frontier import Frontier, Measured, joined, read_frontiers, with_table
+from forgetgauge.suites.frontier_run import frontiers_of
+from forgetgauge.suites.frontier_words import (
     Meeting,
     frontier_rows,
     frontier_text,
-    frontiers_of,
-    joined,
+    marked_words,
     meeting,
     paper_cells,
-    read_frontiers,
-    read_search,
-    search_rows,
-    with_table,
 )
 from forgetgauge.suites.invocation import plan_suite
-from forgetgauge.suites.marked import marked_words
 from forgetgauge.suites.page import render_markdown, render_page
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.pictures import BOTTOM_PX, TOP_PX, curve_pictures
 from forgetgauge.suites.records import Ours
+from forgetgauge.suites.searches import read_search, search_rows
 from forgetgauge.suites.tables import SCALES, Suite, TableColumn, frontier_game, suite
 from tests.suites.conftest import method, result_of
 

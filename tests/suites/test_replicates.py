@@ -12,9 +12,10 @@ from forgetgauge.errors import UserError
 from forgetgauge.results.record import read_result
 from forgetgauge.run.scheduler import Ending
 from forgetgauge.store.runfolder import RunFolder
-from forgetgauge.suites import frontier, replicates, tables
+from forgetgauge.suites import frontier_run, replicates, tables
 from forgetgauge.suites.accuracy import FullData
-from forgetgauge.suites.frontier import frontier_text, read_frontiers
+from forgetgauge.suites.frontier import read_frontiers
+from forgetgauge.suites.frontier_words import frontier_text
 from forgetgauge.suites.replicates import read_replicates, replicates_of, replicates_of_run, replicates_text
 
 
@@ -24,7 +25,7 @@ def patched():
     with pytest.MonkeyPatch.context() as patch:
         curve = tables.frontier_game(tables.SCALES["smoke"])
         curve["unlearners"] = {"retrain": {}, "none": {}, "ssd": {"strength": "auto"}}
-        patch.setattr(frontier, "frontier_game", lambda scale: curve)
+        patch.setattr(frontier_run, "frontier_game", lambda scale: curve)
         game = tables.replicates_game(tables.SCALES["smoke"])
         game["game"]["pairs"] = 1
         game |= {"unlearners": {"retrain": {}, "none": {}}, "adversaries": ["confidence"]}
@@ -37,7 +38,11 @@ def patched():
 def played(patched, tmp_path_factory):
     """(folder, Q along the strength, the same game with three replicates)."""
     folder = tmp_path_factory.mktemp("further")
-    return folder, frontier.play_frontiers("smoke", folder, command="one"), replicates.play_replicates("smoke", folder)
+    return (
+        folder,
+        frontier_run.play_frontiers("smoke", folder, command="one"),
+        replicates.play_replicates("smoke", folder),
+    )
 
 
 @pytest.mark.slow
@@ -141,7 +146,7 @@ def test_a_record_of_an_earlier_command_is_not_kept_for_one_that_found_nothing(n
     (tmp_path / "out" / name).mkdir(parents=True)
     (tmp_path / "out" / name / f"{name}.json").write_text("old")
     ending = Ending(n_run=3, n_missing=4, failed={}, out_of_time=True)
-    for play in ("frontier.play_frontiers", "replicates.play_replicates", "swap_vs_random.play_splitting"):
+    for play in ("frontier_run.play_frontiers", "replicates.play_replicates", "swap_vs_random.play_splitting"):
         monkeypatch.setattr(f"forgetgauge.suites.{play}", lambda *_, **__: (SimpleNamespace(ending=ending), None))
     nothing = FullData("smoke", "digits", "0", 9, 9, {}, 2, {})
     monkeypatch.setattr("forgetgauge.suites.accuracy.play_accuracy", lambda *_, **__: (nothing, ["none"]))

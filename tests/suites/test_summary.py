@@ -13,7 +13,7 @@ from forgetgauge.suites.claim import Claim, Statement
 from forgetgauge.suites.claims import all_of, claims
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.device_time import Span, Spent, duration, spent_beside, spent_on_tables, totals
-from forgetgauge.suites.evidence import Evidence, evidence, named_evidence
+from forgetgauge.suites.evidence import evidence
 from forgetgauge.suites.findings import SEARCHES, SEEDS, Stored, read_findings
 from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.paper import PRINTED, paper_table
@@ -273,6 +273,3 @@ def test_every_result_beside_a_record_of_the_page_is_evidence_with_or_without_it
     result.save(tmp_path / "alone/result.json")  # no statement of the page rests on it
     found = evidence(tmp_path)
     assert [(one.folder, one.carries) for one in found] == [("seeds", False), ("random", False)]
-    assert named_evidence([*found, Evidence("", "Table 3", False), Evidence("", "Table 2", False)] * 2) == (
-        "Tables 3 (twice) and 2 (twice); several trainings of one split (twice); SWAP against random splits (twice)"
-    )

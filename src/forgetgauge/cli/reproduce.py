@@ -291,7 +291,8 @@ def _how_to_run(asked: Asked) -> tuple[Callable[..., Any], Callable[[Any], str]]
 
         return play_splitting, splits_text
     if name == STRENGTHS:
-        from forgetgauge.suites.frontier import frontier_text, play_frontiers
+        from forgetgauge.suites.frontier_run import play_frontiers
+        from forgetgauge.suites.frontier_words import frontier_text
 
         return play_frontiers, frontier_text
     if name == REPLICATES:

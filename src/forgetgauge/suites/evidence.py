@@ -9,7 +9,6 @@ from pathlib import Path
 from forgetgauge.results.record import read_result
 from forgetgauge.suites import frontier, replicates
 from forgetgauge.suites.records import FILE, read_comparison
-from forgetgauge.wording import listed
 
 RESTS_ON = {
     replicates.FILE: "several trainings of one split",
@@ -49,14 +48,3 @@ def _records(results: Path) -> Iterator[tuple[Path, str]]:
 def carries_decisions(result: Path) -> bool:
     """Whether `forgetgauge verify` can compute all of it again."""
     return all(game.decisions is not None for game in read_result(result).games)
-
-
-def named_evidence(every: list[Evidence]) -> str:
-    """`Tables 3, 4a and 2 (twice); SWAP against random splits`."""
-    names = [one.name for one in every]
-    told = {name: f"{name} (twice)" if names.count(name) == 2 else name for name in names}
-    plain = [name for name in told if name.startswith("Table ") and "," not in name]
-    tables = [told[name].removeprefix("Table ") for name in plain]
-    others = [text for name, text in told.items() if name not in plain]
-    numbered = [f"Table{'s' * (len(tables) > 1)} {listed(tables)}"] if tables else []
-    return "; ".join([*numbered, *others])

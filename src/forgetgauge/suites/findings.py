@@ -11,16 +11,17 @@ from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.results.record import GameResult, read_result
-from forgetgauge.suites import accuracy, frontier, replicates, without_dp
+from forgetgauge.suites import accuracy, frontier, replicates, searches, without_dp
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.device_time import Spent, spent_beside, spent_on_tables
 from forgetgauge.suites.evidence import Evidence, evidence
-from forgetgauge.suites.frontier import Frontiers, Search, read_frontiers, read_search, with_table
+from forgetgauge.suites.frontier import Frontiers, read_frontiers, with_table
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
+from forgetgauge.suites.searches import Search, read_search
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.strengths import TUNED
 from forgetgauge.suites.tables import OUTLINES, SCALES
@@ -134,7 +135,7 @@ def read_findings(results: Path) -> Findings:
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
     full = _all(results, accuracy.FILE, read_accuracy)
     curves = _largest(_all(results, frontier.FILE, lambda path: Curves(read_frontiers(path), path)))
-    searches = _all(results, frontier.SEARCH_FILE, read_search)
+    found_searches = _all(results, searches.FILE, read_search)
     stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
         stored=stored,
@@ -142,7 +143,7 @@ def read_findings(results: Path) -> Findings:
         frontiers=None if curves is None else _beside_tables(curves.found, (*stored.values(), *also)),
         map_path=None if curves is None else curves.path.with_name(frontier.MAP),
         root=results,
-        searches=searches,
+        searches=found_searches,
         evidence=evidence(results),
         replicates=max(spreads, key=_weight, default=None),
         accuracy=_largest(full),
@@ -155,7 +156,7 @@ def read_findings(results: Path) -> Findings:
             *_spent_on(results, replicates.FILE, SEEDS),
             *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
             *filter(None, _all(results, without_dp.FILE, without_dp.spent_on_recipes)),
-            *(Spent(SEARCHES, "", one.device, one.seconds) for one in searches if one.seconds is not None),
+            *(Spent(SEARCHES, "", one.device, one.seconds) for one in found_searches if one.seconds is not None),
         ],
     )
 

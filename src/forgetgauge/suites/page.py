@@ -21,8 +21,7 @@ from forgetgauge.suites.claims import all_of, claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
 from forgetgauge.suites.device_time import runs_of, spent_on_tables, totals
 from forgetgauge.suites.findings import SEARCHES, SEEDS, SPLITTING, Findings, Stored
-from forgetgauge.suites.frontier import RULE, frontier_remarks, frontier_rows, paper_cells, search_rows
-from forgetgauge.suites.marked import marked_words
+from forgetgauge.suites.frontier_words import frontier_remarks, frontier_rows, marked_words, paper_cells
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
     BOTTOM_PX,
@@ -37,6 +36,7 @@ from forgetgauge.suites.pictures import (
 from forgetgauge.suites.quality_map import map_svg, map_words
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.replicates import Replicates
+from forgetgauge.suites.searches import RULE, search_rows
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
 from forgetgauge.suites.summary import in_a_minute, spent_words

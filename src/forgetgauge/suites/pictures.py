@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, joined, printed_quality
+from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, joined
+from forgetgauge.suites.frontier_words import printed_quality
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
 from forgetgauge.suites.strengths import METHOD_OF

@@ -13,7 +13,8 @@ from math import ceil, floor
 from forgetgauge.report.drawing import COLOURS, REFERENCES
 from forgetgauge.report.html import template_of
 from forgetgauge.report.picture import spread
-from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, PaperCell, joined, paper_cells, quality_of
+from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, joined
+from forgetgauge.suites.frontier_words import PaperCell, paper_cells, quality_of
 from forgetgauge.suites.paper import PRINTED
 from forgetgauge.wording import listed, plain
 

@@ -13,7 +13,8 @@ from forgetgauge.suites.claim import Claim, scale_aside
 from forgetgauge.suites.compare import damage_to
 from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import Findings, Stored
-from forgetgauge.suites.frontier import Frontiers, PaperCell, paper_cells
+from forgetgauge.suites.frontier import Frontiers
+from forgetgauge.suites.frontier_words import PaperCell, paper_cells
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, text_values
 from forgetgauge.wording import listed, plain
 

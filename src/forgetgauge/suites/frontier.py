@@ -103,13 +103,11 @@ def joined(found: Frontiers, method: str) -> Frontier:
 def with_table(found: Frontiers, game: GameResult) -> Frontiers:
     """With what a table has beside the curves, where it was played on the same originals: None and Retrain are then
     the very same numbers."""
-    ends = (("none", found.none), ("retrain", found.retrain))
-    if any(
-        name not in game.methods or measured_at(game, game.methods[name], found.accuracy_on) != end
-        for name, end in ends
-    ):
+    if "none" not in game.methods:
         return found
     points = {name: measured_at(game, one, found.accuracy_on) for name, one in game.methods.items()}
+    if (points["none"], points.get("retrain")) != (found.none, found.retrain):
+        return found
     published = {}
     for method, curve in found.curves.items():
         own, theirs = (_params(game, name) for name in (method, PUBLISHED.get(method, "")))

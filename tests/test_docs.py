@@ -77,6 +77,17 @@ def test_links_between_documents_lead_somewhere(document):
             assert ((ROOT / document).parent / target).exists(), target
 
 
+def test_the_way_of_a_number_names_types_and_modules_that_are_there():
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| `([\w/]+\.py)` \| (.*) \|$", page, re.M)
+    assert len(rows) > 9
+    source = ROOT / "src/forgetgauge"
+    for types, module, beside in rows:
+        classes = re.findall(r"^class (\w+)", (source / module).read_text(), re.M)
+        assert set(re.findall(r"\w+", types)) <= set(classes), module
+        assert all((source / other).exists() for other in re.findall(r"`([\w/]+\.py)`", beside)), module
+
+
 def test_every_page_stands_in_the_sites_contents():
     """The strict build refuses what does not, minutes later."""
     docs = ROOT / "docs"

@@ -58,6 +58,11 @@ class Reversed(Mine):
         return super().fit_many(points, streams)[::-1]
 
 
+class GivesOneTwice(Mine):
+    def fit_many(self, points, streams):
+        return super().fit_many(points[:1], streams[:1]) * len(points)
+
+
 class Random(Mine):
     def build(self, points, seed):
         return nn.Sequential(nn.Flatten(), nn.Linear(64, points.n_classes))
@@ -88,6 +93,7 @@ def line_of(learner, **arguments):
     [
         (GivesNothing(), "it trained a NoneType: fit must return a torch module"),
         (GivesOne(), "fit_many was given 2 sets of points and gave back 1 models"),
+        (GivesOneTwice(), "it gave back 1 different models for 2 sets of points"),
         (GivesAGenerator(), "fit_many gave back a generator, not a list of models"),
         (Reversed(), "fit_many gives its models in another order"),
         (CannotBuild(), "learner 'CannotBuild': TypeError: CannotBuild.build() takes 2 positional"),

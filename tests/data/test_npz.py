@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import forgetgauge
 from forgetgauge.data.arrays import dataset_of, read_npz
+from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.loading import as_dataset, load_dataset
 from forgetgauge.errors import UserError
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -94,6 +95,18 @@ def test_a_test_set_of_another_sort_is_refused(x_test, y_test, problem, tmp_path
 def test_channels_last_is_refused_with_the_way_out():
     with pytest.raises(UserError, match=r"channels last; put them first, with x\.transpose\(0, 3, 1, 2\)"):
         dataset_of("mine", (images(2, (8, 8, 3)), [0, 1]))
+
+
+@pytest.mark.parametrize("made", [dataset_of, lambda name, pair: Dataset.of(name, *map(torch.as_tensor, pair))])
+def test_channels_last_is_refused_of_fractions_too_where_they_look_like_pictures(made):
+    labels = np.arange(4) % 2
+    for shape in ((32, 32, 3), (28, 28, 1), (48, 64, 4)):
+        with pytest.raises(
+            UserError, match=rf"images of \({shape[0]}, {shape[1]}, .* have their channels last; put them"
+        ):
+            made("mine", (np.zeros((4, *shape), np.float32), labels))
+    for shape in ((3, 32, 32), (1, 8, 4), (512, 4, 4), (64, 1, 1), (9, 128, 3), (16, 8, 8)):
+        made("mine", (np.zeros((4, *shape), np.float32), labels))
 
 
 class Trap:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from forgetgauge.code.digest import code_digest
+from forgetgauge.data.items import CHANNELS
 from forgetgauge.errors import UserError, needs_extra
 from forgetgauge.probing import has
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -244,9 +245,20 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
         return str(error)
     if torch.from_numpy(stored).dtype != labels.dtype:
         return f"labels must be {stored.dtype}, but they are {str(labels.dtype).removeprefix('torch.')}"
+    if _has_channels_last(inputs):
+        shape = tuple(inputs.shape[1:])
+        return f"images of {shape} have their channels last; put them first, with x.transpose(0, 3, 1, 2)"
     if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
         return "inputs hold NaN or infinite values"
     return None
+
+
+def _has_channels_last(inputs: Tensor) -> bool:
+    """Bytes are images; of other numbers what has the sides of a picture: not so 512 maps of 4 × 4, or 9 sensors."""
+    if inputs.dim() != 4 or inputs.shape[1] in CHANNELS or inputs.shape[3] not in CHANNELS:
+        return False
+    short, long = sorted(inputs.shape[1:3])
+    return inputs.dtype == torch.uint8 or (short > max(CHANNELS) and long <= 2 * short)
 
 
 def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:

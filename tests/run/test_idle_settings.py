@@ -148,6 +148,11 @@ def test_weights_that_are_no_weights_are_named_as_the_argument():
             forgetgauge.evaluate(sensitivity=weights, **TINY)
 
 
+def test_weights_that_are_masked_are_no_number_per_point():
+    with pytest.raises(UserError, match=r"^evaluate: sensitivity is neither .* nor a number per point"):
+        forgetgauge.evaluate(sensitivity=np.ma.masked_array(np.ones(1797), np.arange(1797) < 3), **TINY)
+
+
 def test_a_csv_file_is_told_how_it_is_brought():
     for name in ("my.csv", "folder/my.parquet"):
         with pytest.raises(UserError, match=r"files are read as \.npz.*module:function"):

@@ -62,6 +62,8 @@ def dataset_of(
 
 def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
     try:
+        if any(np.ma.is_masked(part) for part in pair):
+            raise UserError(f"data '{name}': some values are masked: put numbers in their place, as x.filled(0) does")
         arrays = [np.asarray(part) for part in pair]
         if arrays[1].dtype.kind in "OSU":
             raise UserError(f"data '{name}': labels are words: number them, np.unique(labels, return_inverse=True)[1]")

@@ -245,6 +245,8 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
         return str(error)
     if torch.from_numpy(stored).dtype != labels.dtype:
         return f"labels must be {stored.dtype}, but they are {str(labels.dtype).removeprefix('torch.')}"
+    if inputs.is_complex():
+        return "inputs are complex numbers: give their real and imaginary parts, as channels or columns"
     if _has_channels_last(inputs):
         shape = tuple(inputs.shape[1:])
         return f"images of {shape} have their channels last; put them first, with x.transpose(0, 3, 1, 2)"
@@ -263,6 +265,8 @@ def _has_channels_last(inputs: Tensor) -> bool:
 
 def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:
     """(n_points,) whole numbers, copied and read-only; names of groups are numbered in alphabetical order."""
+    if np.ma.is_masked(groups):
+        raise UserError(f"data '{name}': some of the groups are masked; whose group is a point that has none?")
     given = np.asarray(groups, dtype=None if has(groups, "__array__") else object)  # else None becomes a name
     for kind in (str, bytes, float):
         if given.dtype == object and all(isinstance(one, kind) for one in given.flat):

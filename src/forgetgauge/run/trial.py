@@ -281,6 +281,8 @@ class _Models:
             sets = some.points_of(self.subject, whole)
             two, streams = (sets.training, sets.retain), (Streams("one"), Streams("another"))
             (refuse_mixed_up if few else fitted_many)(learner, two, streams)
+            if few:  # the smaller set first, too: one of the two is in the order of their sizes
+                refuse_mixed_up(learner, two[::-1], streams[::-1])
             if few and not same_again(learner, two, streams, lambda: seeded(part), to_the_bit=not self._on_gpu):
                 self._doubts.append(f"learner '{_shown(chosen.name)}': {DIFFERS}")
 

@@ -186,7 +186,23 @@ def raises(model, retain, forget, context):
     raise KeyError("lr")
 
 
+class Together:
+    """A good method, but for how it answers many requests."""
+
+    def __init__(self, many):
+        self.many = many
+
+    def unlearn(self, model, retain, forget, context):
+        return copy.deepcopy(model)
+
+    def unlearn_many(self, requests):
+        return self.many([copy.deepcopy(request.model) for request in requests])
+
+
 BAD_UNLEARNERS = {
+    Together(lambda models: models[::-1]): "unlearn_many gives its models in another order than the requests",
+    Together(lambda models: models[:1]): "asked about 2 models at once, it raised WrongOutput: .* gave back 1 models",
+    Together(lambda models: models[:1] * len(models)): "was given 2 requests and gave back 1 models",
     changes_its_input: "it changed the model it was given",
     changes_a_buffer: "it changed the model it was given .*running_mean",
     leaves_train_mode: "changed the mode or frozen parameters",
@@ -215,6 +231,7 @@ BAD_UNLEARNERS = {
 
 def test_a_good_function_passes_with_every_kind_of_model():
     check_unlearner(good)
+    check_unlearner(Together(list))
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")

@@ -361,6 +361,8 @@ def _sensitivity_table(sensitivity: Any, scratch: Path) -> Any:
         return {"by_class": {str(label): float(weight) for label, weight in sensitivity.items()}}
     path = scratch / _WEIGHTS
     try:
+        if np.ma.is_masked(sensitivity):
+            raise ValueError("what is masked is no number")
         np.save(path, np.asarray(sensitivity, dtype=np.float64))
     except (TypeError, ValueError):
         raise UserError(

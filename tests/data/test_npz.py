@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import forgetgauge
 from forgetgauge.data.arrays import dataset_of, read_npz
+from forgetgauge.data.dataset import Dataset
 from forgetgauge.data.loading import as_dataset, load_dataset
 from forgetgauge.errors import UserError
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -94,6 +95,37 @@ def test_a_test_set_of_another_sort_is_refused(x_test, y_test, problem, tmp_path
 def test_channels_last_is_refused_with_the_way_out():
     with pytest.raises(UserError, match=r"channels last; put them first, with x\.transpose\(0, 3, 1, 2\)"):
         dataset_of("mine", (images(2, (8, 8, 3)), [0, 1]))
+
+
+def test_what_is_masked_is_refused_and_a_mask_that_hides_nothing_is_not():
+    x, y = np.zeros((4, 5), np.float32), np.arange(4) % 2
+    x[0, 0] = 7
+    hides, shows = np.ma.masked_array(x, x > 1), np.ma.masked_array(x, x > 8)
+    for pair in ((hides, y), (x, np.ma.masked_array(y, y == 1))):
+        with pytest.raises(UserError, match="data 'mine': some values are masked: put numbers in their place"):
+            as_dataset(pair, "mine")
+    with pytest.raises(UserError, match="data 'mine': the input of item 0 is a MaskedArray"):
+        as_dataset([{"x": hides[i], "y": y[i]} for i in range(4)], "mine")
+    with pytest.raises(UserError, match="data 'mine': some of the groups are masked"):
+        as_dataset((x, y), "mine").grouped_by(np.ma.masked_array(y, y == 1))
+    assert as_dataset((shows, y), "mine").digest == as_dataset((x, y), "mine").digest
+
+
+def test_complex_inputs_are_refused_for_what_they_are():
+    with pytest.raises(UserError, match="data 'mine': inputs are complex numbers: give their real and imaginary parts"):
+        dataset_of("mine", (np.ones((4, 5), np.complex64), np.arange(4) % 2))
+
+
+@pytest.mark.parametrize("made", [dataset_of, lambda name, pair: Dataset.of(name, *map(torch.as_tensor, pair))])
+def test_channels_last_is_refused_of_fractions_too_where_they_look_like_pictures(made):
+    labels = np.arange(4) % 2
+    for shape in ((32, 32, 3), (28, 28, 1), (48, 64, 4)):
+        with pytest.raises(
+            UserError, match=rf"images of \({shape[0]}, {shape[1]}, .* have their channels last; put them"
+        ):
+            made("mine", (np.zeros((4, *shape), np.float32), labels))
+    for shape in ((3, 32, 32), (1, 8, 4), (512, 4, 4), (64, 1, 1), (9, 128, 3), (16, 8, 8)):
+        made("mine", (np.zeros((4, *shape), np.float32), labels))
 
 
 class Trap:

@@ -102,6 +102,32 @@ def test_without_a_test_set_a_method_is_no_more_suspected_for_training_further_t
     assert lost_retained(found) == {}  # better on T and worse on R is no damage
 
 
+@pytest.mark.parametrize(
+    ("n_classes", "retrained", "untreated", "told", "n_retain"),
+    [
+        (10, 0.101, 0.118, True, 10**6),
+        (10, 0.101, 0.13, False, 10**6),
+        (10, 0.15, 0.13, True, 100),  # four models that guess one class each
+        (10, 0.101, 0.2, False, 100),
+        (2, 0.5, 0.49, True, 10**6),
+        (2, 0.51, 0.5, False, 10**6),
+        (0, 0.1, 0.1, False, 100),
+    ],
+)
+def test_that_nothing_was_learnt_is_told_before_all_else(n_classes, retrained, untreated, told, n_retain):
+    found = measured(
+        retrain={"retain": retrained, "unseen": 0.1},
+        none={"retain": untreated, "unseen": 0.1},
+        mine={"retain": 0.9, "unseen": 0.1},
+    )
+    found = replace(found, spec={**SPEC, "n_classes": n_classes, "n_retain": n_retain, "pairs": 2})
+    said = [line for line in reservations(found) if "nothing was learnt that could be forgotten" in line]
+    assert len(said) == told
+    assert not told or said[0].startswith(
+        f"Retrain and None classify {max(retrained, untreated):.0%} of the points they"
+    )
+
+
 def test_what_is_lost_on_the_points_that_stay_is_told_where_unseen_points_do_not_show_it():
     """Of labels that nobody can predict, accuracy on unseen points is that of the commonest class, damage or not."""
     references = {"retrain": {"unseen": 0.92, "retain": 1.0}, "none": {"unseen": 0.92, "retain": 1.0}}

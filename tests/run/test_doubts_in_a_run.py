@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from forgetgauge import evaluate
+from forgetgauge import adversary, evaluate
 from forgetgauge.auditing import audit_file, write_audit_file
 from forgetgauge.data.doubts import copied_inputs, label_gaps
 from forgetgauge.errors import UserError
@@ -67,6 +67,18 @@ def test_over_forgetting_and_copied_models_are_named_and_plain_methods_are_not()
         "one_for_all: the models of both sides of pairs 0, 1, 2, 3 and 4 give the same answers up to rounding" in text
     )
     assert len(result.games[0].warnings) == 2  # none of them on retrain and none
+
+
+@adversary
+def by_place(signals):
+    return np.arange(len(signals.labels), dtype=np.float64)
+
+
+def test_an_adversary_that_does_not_look_at_the_models_is_named_and_not_the_models():
+    result = evaluate(unlearner=["retrain", "none"], data=blobs(), **{**HOW, "adversaries": ["loss", by_place]})
+    text = warned(result)
+    assert "by_place: both models of every pair answer alike to it, though not to other adversaries" in text
+    assert "give the same answers" not in text
 
 
 @pytest.mark.parametrize(("by", "n_words"), [("point", 1), ("group", 0)])

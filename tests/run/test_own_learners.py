@@ -58,6 +58,23 @@ class Reversed(Mine):
         return super().fit_many(points, streams)[::-1]
 
 
+class BySize(Mine):
+    """Sorts the sets to stack them, and forgets to sort its models back."""
+
+    def __init__(self, largest_first):
+        super().__init__()
+        self.largest_first = largest_first
+
+    def fit_many(self, points, streams):
+        order = sorted(range(len(points)), key=lambda i: len(points[i]), reverse=self.largest_first)
+        return super().fit_many([points[i] for i in order], [streams[i] for i in order])
+
+
+class GivesOneTwice(Mine):
+    def fit_many(self, points, streams):
+        return super().fit_many(points[:1], streams[:1]) * len(points)
+
+
 class Random(Mine):
     def build(self, points, seed):
         return nn.Sequential(nn.Flatten(), nn.Linear(64, points.n_classes))
@@ -88,7 +105,10 @@ def line_of(learner, **arguments):
     [
         (GivesNothing(), "it trained a NoneType: fit must return a torch module"),
         (GivesOne(), "fit_many was given 2 sets of points and gave back 1 models"),
+        (GivesOneTwice(), "it gave back 1 different models for 2 sets of points"),
         (GivesAGenerator(), "fit_many gave back a generator, not a list of models"),
+        (BySize(largest_first=True), "fit_many gives its models in another order"),
+        (BySize(largest_first=False), "fit_many gives its models in another order"),
         (Reversed(), "fit_many gives its models in another order"),
         (CannotBuild(), "learner 'CannotBuild': TypeError: CannotBuild.build() takes 2 positional"),
         (Incomplete(), "learner 'Incomplete' lacks fit_many, n_gradients: a learner has"),

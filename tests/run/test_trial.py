@@ -99,6 +99,45 @@ def test_a_method_that_cannot_work_is_one_line_that_names_it(method, words):
     assert words in line
 
 
+class Together:
+    """Does nothing to many models at once."""
+
+    def __init__(self, shown):
+        self.shown = shown
+
+    def unlearn(self, model, retain, forget, context):
+        return copy.deepcopy(model)
+
+    def unlearn_many(self, requests):
+        return self.shown([copy.deepcopy(request.model) for request in requests])
+
+
+class FromNothing(Together):
+    uses_original = False
+
+    def unlearn_many(self, requests):
+        return self.shown([r.context.learner.fit(r.retain, r.context.streams) for r in requests])
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        (lambda models: models[::-1], "unlearn_many gives its models in another order than the requests it was given"),
+        (lambda models: models[:1], "unlearn_many was given 2 requests and gave back 1 models"),
+        (lambda models: models[:1] * len(models), "unlearn_many was given 2 requests and gave back 1 models"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Together, FromNothing])
+def test_a_method_whose_many_answers_are_not_those_to_its_requests_is_refused(kind, shown, words):
+    assert f"unlearners.mine: {words}" in refused(unlearner={"mine": kind(shown)})
+
+
+def test_a_method_that_answers_many_in_their_order_is_played(recwarn):
+    result = forgetgauge.evaluate(unlearner={"none": "none", "mine": Together(list)}, **TINY)
+    assert result.methods["mine"].quality == result.methods["none"].quality
+    assert not [one for one in recwarn if "it gave two different models" in str(one.message)]
+
+
 def test_a_number_of_numpys_is_a_fact():
     result = forgetgauge.evaluate(unlearner={"mine": states(np.float32(0.5)), "none": "none"}, **TINY)
     assert result.methods["mine"].facts == {"stopped_at": 0.5}

@@ -524,6 +524,52 @@ def test_a_model_that_keeps_something_outside_its_weights_is_refused():
         forgetgauge.evaluate(unlearner="none", **{**TINY, "learner": {**TINY["learner"], "model": RemembersOutside}})
 
 
+class Small(nn.Module):
+    """A perceptron with something between its layers."""
+
+    def __init__(self, between, n_classes=10):
+        super().__init__()
+        self.between, self.body, self.head = between(), nn.Linear(64, 32), nn.Linear(32, n_classes)
+
+    def forward(self, x):
+        return self.head(self.between(self.body(x.flatten(1))))
+
+
+class Always(nn.Module):
+    """The classic mistake: `F.dropout` without `training=self.training`."""
+
+    def forward(self, h):
+        return nn.functional.dropout(h, 0.5)
+
+
+def of_the_batch():
+    return nn.BatchNorm1d(32, track_running_stats=False)
+
+
+OF_ONE_POINT = {"adversaries": ["loss"], "pairs": 1, "shadows": 2, "fraction": 0.2, "learner": {"epochs": 1}}
+UNSTEADY = {
+    Always: "answers the same points differently when it is asked again",
+    of_the_batch: "depends on which others",
+}
+
+
+@pytest.mark.parametrize("between", UNSTEADY)
+@pytest.mark.parametrize("tried", ["raise", "record"])
+def test_a_model_whose_answers_on_a_point_are_not_its_own_is_refused_with_and_without_a_trial(between, tried):
+    arguments = {"unlearner": "none", "model": functools.partial(Small, between), "on_failure": tried, **OF_ONE_POINT}
+    if tried == "record":
+        assert UNSTEADY[between] in str(forgetgauge.evaluate(**arguments).failures[0])
+        return
+    with pytest.raises(UserError, match=f"^learner.model 'partial': .*{UNSTEADY[between]}.*nothing was trained"):
+        forgetgauge.evaluate(**arguments)
+
+
+@pytest.mark.parametrize("between", [nn.Dropout, functools.partial(nn.BatchNorm1d, 32), nn.RReLU])
+def test_what_is_random_or_of_the_batch_in_training_alone_is_played(between):
+    model = functools.partial(Small, between)
+    assert forgetgauge.evaluate(unlearner="none", model=model, **OF_ONE_POINT).failures == []
+
+
 def test_from_python_what_makes_a_number_doubtful_is_a_warning():
     images = np.repeat(np.random.default_rng(0).normal(size=(60, 1, 8, 8)).astype(np.float32), 2, axis=0)
     with pytest.warns(DoubtfulResult, match="more than once"):

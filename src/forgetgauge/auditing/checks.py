@@ -28,6 +28,7 @@ from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly
 from forgetgauge.game.one_model import log_hypergeometric
 from forgetgauge.results.doubts import FALSE_ALARM
 from forgetgauge.results.record import reference_named
+from forgetgauge.results.utility import is_chance
 from forgetgauge.tasks.classification import predicted
 from forgetgauge.wording import listed
 
@@ -43,8 +44,6 @@ SAME_AGAIN = 0.9
 """Where inputs are copies, at least this share of the couples that look alike to one model look alike to all."""
 NEAR_COPY, COMMON = 0.75, 0.1
 """Two pairs are near copies if at least this share of their common points is divided alike, and so many are common."""
-BARELY = 1.2
-"""With more than two classes, an accuracy up to this many times 1/n_classes counts as guessing."""
 FAR_BELOW = 0.1
 """Shadow models may classify points they never saw so much better than models under test: recipes differ."""
 UNLIKE = 0.05
@@ -274,7 +273,7 @@ def accuracy_doubts(file: AuditFile, accuracy: Mapping[str, Mapping[str, float]]
     is_damage = any(reference_named(method) is not None and method not in below for method in known)
     found = []
     for method, own in known.items():
-        if _is_chance(own, file.n_classes):
+        if is_chance(own, file.n_classes):
             found += _guessing(file, method, own)
         elif method in below and (reference_named(method) is not None or not is_damage):
             found.append(
@@ -288,7 +287,7 @@ def accuracy_doubts(file: AuditFile, accuracy: Mapping[str, Mapping[str, float]]
 
 def _guessing(file: AuditFile, method: str, unseen: float) -> list[str]:
     shares = _right_of_shadows(file, method)
-    guessed = [_is_chance(share, file.n_classes) for share in shares]
+    guessed = [is_chance(share, file.n_classes) for share in shares]
     if guessed == [False, True]:
         return []
     beside = "" if not shares or guessed[-1] else f" (of those that shadow models never saw {shares[-1]:.0%})"
@@ -340,10 +339,6 @@ def _far_above(file: AuditFile, method: str, n_methods: int) -> tuple[float, flo
 def _split_by(which: Array, values: Bools) -> list[Bools]:
     """The values of each model."""
     return [values[which == one] for one in np.unique(which)]
-
-
-def _is_chance(accuracy: float, n_classes: int) -> bool:
-    return accuracy <= (BARELY if n_classes > 2 else 1.0) / n_classes
 
 
 def unlike_shadows(of_others: Sequence[Bools], of_unseen: Sequence[Bools], *, by_model: bool = False) -> bool:

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from forgetgauge.data.dataset import Dataset, Scaling
-from forgetgauge.data.items import CHANNELS
 from forgetgauge.errors import UserError
 from forgetgauge.npz import UNREADABLE, checked_claim
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -63,6 +62,8 @@ def dataset_of(
 
 def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, Tensor]:
     try:
+        if any(np.ma.is_masked(part) for part in pair):
+            raise UserError(f"data '{name}': some values are masked: put numbers in their place, as x.filled(0) does")
         arrays = [np.asarray(part) for part in pair]
         if arrays[1].dtype.kind in "OSU":
             raise UserError(f"data '{name}': labels are words: number them, np.unique(labels, return_inverse=True)[1]")
@@ -73,13 +74,7 @@ def _tensors(name: str, pair: Pair, task: Task, *, copy: bool) -> tuple[Tensor, 
         labels = torch.from_numpy(task.checked_labels(numbers.numpy()))
     except ValueError as error:
         raise UserError(f"data '{name}': {error}{_hint(task, numbers)}") from None
-    if inputs.dtype == torch.uint8 and inputs.dim() == 4:
-        if inputs.shape[-1] in CHANNELS and inputs.shape[1] not in CHANNELS:
-            raise UserError(
-                f"data '{name}': images of {tuple(inputs.shape[1:])} have their channels last; "
-                "put them first, with x.transpose(0, 3, 1, 2)"
-            )
-    elif inputs.dtype == torch.uint8:
+    if inputs.dtype == torch.uint8 and inputs.dim() != 4:
         inputs = inputs.float() / 255
     elif inputs.is_floating_point() or inputs.dtype == torch.bool:
         inputs = inputs.float()

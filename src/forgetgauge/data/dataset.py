@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from forgetgauge.code.digest import code_digest
+from forgetgauge.data.items import CHANNELS
 from forgetgauge.errors import UserError, needs_extra
 from forgetgauge.probing import has
 from forgetgauge.tasks.classification import CLASSIFICATION
@@ -244,13 +245,28 @@ def _problem(inputs: Tensor, labels: Tensor, task: Task) -> str | None:
         return str(error)
     if torch.from_numpy(stored).dtype != labels.dtype:
         return f"labels must be {stored.dtype}, but they are {str(labels.dtype).removeprefix('torch.')}"
+    if inputs.is_complex():
+        return "inputs are complex numbers: give their real and imaginary parts, as channels or columns"
+    if _has_channels_last(inputs):
+        shape = tuple(inputs.shape[1:])
+        return f"images of {shape} have their channels last; put them first, with x.transpose(0, 3, 1, 2)"
     if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
         return "inputs hold NaN or infinite values"
     return None
 
 
+def _has_channels_last(inputs: Tensor) -> bool:
+    """Bytes are images; of other numbers what has the sides of a picture: not so 512 maps of 4 × 4, or 9 sensors."""
+    if inputs.dim() != 4 or inputs.shape[1] in CHANNELS or inputs.shape[3] not in CHANNELS:
+        return False
+    short, long = sorted(inputs.shape[1:3])
+    return inputs.dtype == torch.uint8 or (short > max(CHANNELS) and long <= 2 * short)
+
+
 def _checked_groups(name: str, groups: ArrayLike, n_points: int) -> Ints:
     """(n_points,) whole numbers, copied and read-only; names of groups are numbered in alphabetical order."""
+    if np.ma.is_masked(groups):
+        raise UserError(f"data '{name}': some of the groups are masked; whose group is a point that has none?")
     given = np.asarray(groups, dtype=None if has(groups, "__array__") else object)  # else None becomes a name
     for kind in (str, bytes, float):
         if given.dtype == object and all(isinstance(one, kind) for one in given.flat):

@@ -230,7 +230,7 @@ def _tensor(part: Any) -> Tensor | None:
     if isinstance(part, Tensor):
         return part.detach().cpu()
     if isinstance(part, np.ndarray | np.generic | int | float):
-        return _numbers(np.asarray(part))
+        return None if np.ma.is_masked(part) else _numbers(np.asarray(part))
     if isinstance(part, list | tuple):
         if part and all(isinstance(one, Tensor) for one in part):
             return torch.stack([one.detach().cpu() for one in part]) if len({one.shape for one in part}) == 1 else None

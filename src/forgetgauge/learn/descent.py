@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from forgetgauge.streams import Streams
 Optimiser = Literal["sgd", "adamw", "rmsprop"]
 Schedule = Literal["constant", "cosine", "steps", "linear"]
 Positions = npt.NDArray[np.int64]
+Idle = Mapping[str, tuple[str, tuple[Any, ...]]]
+"""Setting -> another one, and the values of that with which it changes nothing."""
+IDLE: Idle = {"momentum": ("optimiser", ("adamw",)), "milestones": ("schedule", ("constant", "cosine", "linear"))}
 
 
 def batch_positions(n: int, batch_size: int, epochs: int, rng: np.random.Generator) -> Iterator[Positions]:

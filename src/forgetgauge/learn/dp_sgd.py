@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.checkpoint import Moved, Resumed
-from forgetgauge.learn.descent import Positions, Steps, batches_per_epoch, own_randomness
+from forgetgauge.learn.descent import Idle, Positions, Steps, batches_per_epoch, own_randomness
 from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.engines import Engine
 from forgetgauge.learn.stacked.ghost import ClippedSums, GhostStack, Noise, check_ghost, divide, in_parts
@@ -63,6 +63,7 @@ class Budget:
 class DpSgd:
     """A recipe; the defaults are the paper's, the clip norm and what it leaves open opacus' own CIFAR-10 tutorial's."""
 
+    idle: ClassVar[Idle] = dict.fromkeys(("clip_norm", "delta"), ("target_epsilon", ("inf",)))
     model: str = "resnet18"
     model_params: Mapping[str, Any] = field(default_factory=lambda: {"norm": "group", "stem": "imagenet"})
     optimiser: Literal["rmsprop", "sgd"] = "rmsprop"

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.descent import Positions, Schedule, Steps, batch_positions, batches_per_epoch, descend
+from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch, descend
 from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.engines import Engine
 from forgetgauge.learn.stacked.members import check_points
@@ -43,7 +43,7 @@ class Lora:
     """The last part of the names of the linear layers that get adapters."""
     lr: float = 2e-4
     weight_decay: float = 0.0
-    schedule: Schedule = "linear"
+    schedule: Literal["constant", "cosine", "linear"] = "linear"
     warmup: float = 0.05
     """Share of the training over which the rate rises from 0."""
     epochs: int = 10

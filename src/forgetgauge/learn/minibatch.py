@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment, draw_moves, moved
 from forgetgauge.learn.checkpoint import Moved
 from forgetgauge.learn.descent import (
+    IDLE,
+    Idle,
     Optimiser,
     Positions,
     Schedule,
@@ -38,6 +40,7 @@ from forgetgauge.streams import Streams
 class Minibatch:
     """A recipe. The defaults are those of the embedded digits run; the weights of the last epoch are kept."""
 
+    idle: ClassVar[Idle] = IDLE
     model: str = "small-cnn"
     model_params: Mapping[str, Any] = field(default_factory=dict)
     optimiser: Optimiser = "sgd"
@@ -63,6 +66,10 @@ class Minibatch:
             raise ValueError("lr must be greater than 0, momentum and weight_decay must not be negative")
         if not 0 <= self.warmup < 1:
             raise ValueError("warmup must be at least 0 and below 1")
+        if not all(0 < milestone < 1 for milestone in self.milestones):
+            raise ValueError("milestones are fractions of the training, between 0 and 1")
+        if self.schedule == "steps" and not self.milestones:
+            raise ValueError("the schedule steps has no effect without milestones")
 
     def build(self, points: Points, seed: int) -> nn.Module:
         """An untrained model for such points, where the points are."""

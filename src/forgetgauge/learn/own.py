@@ -42,6 +42,10 @@ def fitted_many(learner: Learner, points: Sequence[Points], streams: Sequence[St
     for model in models:
         if not isinstance(model, nn.Module):
             raise WrongOutput(f"it trained a {type(model).__name__}: fit must return a torch module, the trained model")
+    if (n_different := len({id(model) for model in models})) < len(models):
+        raise WrongOutput(
+            f"it gave back {n_different} different models for {len(models)} sets of points: make each anew"
+        )
     return list(models)
 
 
@@ -49,7 +53,7 @@ def refuse_mixed_up(learner: Learner, points: tuple[Points, Points], streams: tu
     """WrongOutput where `fit_many` gives fewer models than sets, or gives the second set's model in the first place."""
     first, second = fitted_many(learner, points, streams)
     alone = learner.fit(points[0], streams[0])
-    if isinstance(alone, nn.Module) and _alike(second, alone) and not _alike(first, alone):
+    if isinstance(alone, nn.Module) and are_alike(second, alone) and not are_alike(first, alone):
         raise WrongOutput("fit_many gives its models in another order than the sets of points it was given")
 
 
@@ -72,10 +76,10 @@ def same_again(
     first, _, again = models
     if not isinstance(first, nn.Module) or not isinstance(again, nn.Module):
         return True  # what it gives is looked at, and refused, elsewhere
-    return _alike(first, again, 0.0, 0.0) if to_the_bit else _alike(first, again, 1e-2, 1e-4)
+    return are_alike(first, again, 0.0, 0.0) if to_the_bit else are_alike(first, again, 1e-2, 1e-4)
 
 
-def _alike(one: nn.Module, other: nn.Module, rtol: float = 1e-4, atol: float = 1e-6) -> bool:
+def are_alike(one: nn.Module, other: nn.Module, rtol: float = 1e-4, atol: float = 1e-6) -> bool:
     """Whether two models have the same weights, but for what rounding makes of them in a stack."""
     a, b = one.state_dict(), other.state_dict()
     return a.keys() == b.keys() and all(

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.augment import Augment
-from forgetgauge.learn.descent import Optimiser, Schedule
+from forgetgauge.learn.descent import Idle, Optimiser, Schedule
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.stacked.traced import Precision
 from forgetgauge.streams import Streams
@@ -56,6 +56,7 @@ class Shards(nn.Module):
 class Sisa:
     """The recipe of Minibatch, for each shard; `n_shards = 1` is that recipe under another stream."""
 
+    idle: ClassVar[Idle] = Minibatch.idle
     needs_classes: ClassVar[bool] = True
     n_shards: int = 5
     model: str = Minibatch.model

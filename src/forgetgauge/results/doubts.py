@@ -46,6 +46,8 @@ class MarginEvidence:
     """One for each adversary: which way its margins point on the shadow models; None where there are none."""
     copied: Sequence[object] = ()
     """The pairs whose sides answer alike up to rounding, although each should have a model of its own."""
+    blind: Sequence[str] = ()
+    """The adversaries to whom both sides of every pair answer alike, though not to others."""
     unlike: Sequence[bool] = ()
     """One for each adversary: whether it calls more, or fewer, unseen points forgotten than points that shadow models
     never saw; of a run, where both are asked in one way, nothing."""
@@ -66,7 +68,7 @@ def doubts(methods: Mapping[str, MarginEvidence]) -> list[str]:
             _copied_sides(method, evidence),
         )
         if line is not None
-    ]
+    ] + _blind(methods)
 
 
 def told_apart(evidence: MarginEvidence, level: float) -> list[str]:
@@ -173,10 +175,14 @@ def _misplaced_thresholds(method: str, evidence: MarginEvidence, n_tests: int) -
     )
 
 
+def is_fine(margins: Floats) -> bool:
+    """Whether margins, (seeds, points), are fine enough to show that two sides are of one model."""
+    return bool(len(np.unique(margins[0])) > max(2, margins.shape[1] / 2))
+
+
 def is_copy(first: Floats, second: Floats) -> bool:
     """Whether margins of two sides, (seeds, points) each, are of one model, and fine enough to show it."""
-    n_kinds = len(np.unique(first[0]))
-    return n_kinds > max(2, first.shape[1] / 2) and all(map(is_one_model, first, second))
+    return is_fine(first) and all(map(is_one_model, first, second))
 
 
 def _copied_sides(method: str, evidence: MarginEvidence) -> str | None:
@@ -185,8 +191,18 @@ def _copied_sides(method: str, evidence: MarginEvidence) -> str | None:
     where = _pairs([str(pair) for pair in evidence.copied])
     return (
         f"{method}: the models of both sides of {where} give the same answers up to rounding."
-        " If the method returns the same model whatever it is given, Q = 1 says nothing about forgetting."
+        " If the method returns the same model whatever it is given, Q = 1 says nothing about forgetting;"
+        " nor if no adversary looks at the models."
     )
+
+
+def _blind(methods: Mapping[str, MarginEvidence]) -> list[str]:
+    names = list(dict.fromkeys(name for evidence in methods.values() for name in evidence.blind))
+    return [
+        f"{name}: both models of every pair answer alike to it, though not to other adversaries: does it look at what "
+        "the models say?"
+        for name in names
+    ]
 
 
 def _means(outcomes: Sequence[PairOutcome]) -> Floats:

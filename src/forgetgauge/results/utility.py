@@ -19,6 +19,8 @@ APART = 0.1
 """A pair's distance from the median of all: trainings of one recipe differ by a point or two."""
 SURELY = 8.0
 """Standard errors of a pair's accuracy: the farthest of hundreds is four off by chance, and of few points more."""
+BARELY = 1.2
+"""With more than two classes, an accuracy up to this many times 1/n_classes counts as guessing."""
 DAMAGE = "A damaged model gives less away: part of such a Q is damage, not forgetting."
 LITTLE = "A model that learnt little has little to forget."
 NAMES = {"test": "test set", "unseen": "unseen points"}
@@ -140,6 +142,29 @@ def _lost(game: GameResult) -> tuple[dict[str, float], float]:
     else:
         error = math.sqrt(2) * max(_error_over_pairs(game.methods[name], part) for name in _references(game))
     return {name: usual_accuracy - own for name, (_, own) in known.items()}, error
+
+
+def is_chance(accuracy: float, n_classes: int) -> bool:
+    """Whether an accuracy is no better than guessing."""
+    return accuracy <= (BARELY if n_classes > 2 else 1.0) / n_classes
+
+
+def learnt_nothing_line(game: GameResult) -> str | None:
+    """That Retrain and None guess even on R, which they were trained on; None where one does not, or nobody knows.
+
+    Of few points a constant guess is right more often than of many, by three standard errors at most.
+    """
+    known = [game.methods[name].utility.get("retain", math.inf) for name in _references(game)]
+    n_classes, n_points = game.spec.get("n_classes", 0), game.spec.get("n_retain", 0) * 2 * game.spec.get("pairs", 1)
+    if game.utility_name != "accuracy" or not known or not n_classes:
+        return None
+    reach = 3 * math.sqrt((n_classes - 1) / n_points) / n_classes if n_points else 0.0
+    if not is_chance(max(known) - reach, n_classes):
+        return None
+    return (
+        f"{yardsticks(game)} classify {max(known):.0%} of the points they were trained on rightly, no better than by "
+        "chance: nothing was learnt that could be forgotten, so Q says nothing. Are the inputs on a usual scale?"
+    )
 
 
 def damage(game: GameResult) -> str | None:

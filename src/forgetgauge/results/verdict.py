@@ -26,6 +26,7 @@ from forgetgauge.results.silence import least_seen, silence_lines
 from forgetgauge.results.utility import (
     damage,
     has_seen_unseen_line,
+    learnt_nothing_line,
     lost_accuracy,
     lost_retained_line,
     points,
@@ -245,8 +246,8 @@ def _meant(game: GameResult, role: str) -> str:
 
 def warnings_of(game: GameResult) -> list[str]:
     """What makes a game's numbers doubtful: what was found while they were made, and what follows from them."""
-    seen = has_seen_unseen_line(game)
-    return [*([] if seen is None else [seen]), *failed_controls(game), *game.warnings]
+    first = [line for line in (learnt_nothing_line(game), has_seen_unseen_line(game)) if line is not None]
+    return [*first, *failed_controls(game), *game.warnings]
 
 
 def losses(game: GameResult) -> list[str]:

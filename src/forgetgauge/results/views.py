@@ -15,7 +15,7 @@ from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.graph import SIDES, Cell, Graph
-from forgetgauge.results.doubts import MarginEvidence, is_copy
+from forgetgauge.results.doubts import MarginEvidence, is_copy, is_fine
 from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
@@ -173,6 +173,12 @@ class GameView:
         margins = {
             pair: [np.stack(self.margins(method, name, pair), axis=1) for name in self.adversaries] for pair in outcomes
         }  # of each pair and adversary (sides, seeds, points)
+        copies = {pair: [is_copy(*both) for both in each] for pair, each in margins.items()}
+        fine = {pair: [is_fine(first) for first, _ in each] for pair, each in margins.items()}
+        copied = [pair for pair, own in copies.items() if any(own) and own == fine[pair]]
+        blind = [
+            name for name, own in zip(self.adversaries, zip(*copies.values(), strict=True), strict=True) if all(own)
+        ]
         shared = self.game.share_retrain and not self.game.methods[method].uses_original
         return MarginEvidence(
             self.adversaries,
@@ -187,7 +193,8 @@ class GameView:
                 for pair, each in margins.items()
             ],
             [self._lean(method, name) for name in self.adversaries],
-            [] if shared else [pair for pair, each in margins.items() if any(is_copy(*both) for both in each)],
+            [] if shared else copied,
+            [] if shared or copied else blind,
         )
 
     def _lean(self, method: str, adversary: str) -> Lean | None:

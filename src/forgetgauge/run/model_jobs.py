@@ -90,10 +90,23 @@ def refuse_what_is_not_kept(model: nn.Module, fresh: nn.Module, x: Tensor) -> No
     first = next(model.parameters(), None)
     here = x if first is None else x.to(first.device)
     answers, again, kept = model.eval()(here).cpu(), model(here).cpu(), fresh.eval()(x).cpu()
-    if not torch.equal(answers.nan_to_num(), again.nan_to_num()):
-        return  # it answers at random
-    size = float(kept.nan_to_num().abs().max()) + 1e-6
-    if answers.shape != kept.shape or not torch.allclose(answers, kept, rtol=1e-3, atol=1e-3 * size, equal_nan=True):
+    n_alone = max(1, len(x) // 2)
+    alone, size = model(here[:n_alone]).cpu(), float(kept.nan_to_num().abs().max()) + 1e-6
+
+    def agree(one: Tensor, other: Tensor, rtol: float) -> bool:
+        return one.shape == other.shape and torch.allclose(one, other, rtol=rtol, atol=rtol * size, equal_nan=True)
+
+    if not agree(answers, again, 1e-3):
+        raise WrongOutput(
+            "the model answers the same points differently when it is asked again in eval mode: dropout and noise are "
+            "for training alone (F.dropout(h, p, training=self.training))"
+        )
+    if not agree(answers[:n_alone], alone, 5e-2):  # in less than float32 another batch is rounded otherwise
+        raise WrongOutput(
+            "what the model answers of a point in eval mode depends on which others it is asked about with it: batch "
+            "norm, say, needs its running statistics (track_running_stats=True)"
+        )
+    if not agree(answers, kept, 1e-3):
         raise WrongOutput(
             "the model answers otherwise than its weights and buffers say, and these alone are kept: put what hooks, "
             "exchanged layers, attributes or buffers with persistent=False do into parameters or persistent buffers"

@@ -24,7 +24,7 @@ from forgetgauge.npz import UNREADABLE, read_array
 from forgetgauge.plan.draws import GROUP, half_sizes
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import Named
-from forgetgauge.plan.runfile import expand_preset, sweep_games
+from forgetgauge.plan.runfile import complete_params, expand_preset, sweep_games
 from forgetgauge.plan.spec import PARAMETERS, DataSpec, MetricsSpec, RunSpec, SensitivitySpec, TuningSpec
 from forgetgauge.plan.subjects import Confused, Shadow
 from forgetgauge.probing import attribute, has
@@ -50,6 +50,9 @@ def resolve(raw: Mapping[str, Any], source: str) -> Resolved:
     try:
         _refuse_idle([spec for _, spec in specs])
         games = [_resolve_game(value, spec, weights) for value, spec in specs]
+        idle = [idle_settings(spec, game.learner, game.methods) for (_, spec), game in zip(specs, games, strict=True)]
+        for line in [line for key, line in idle[0].items() if all(key in others for others in idle)][:1]:
+            raise UserError(line)
     except UserError as error:
         message = str(error)
         raise UserError(message if message.startswith(source) else f"{source}: {message}") from None
@@ -71,6 +74,33 @@ def _refuse_idle(specs: Sequence[RunSpec]) -> None:
     """UserError on what is set and changes nothing in any of the games."""
     if not any(spec.metrics.ic for spec in specs) and specs[0].metrics.ic_classes != MetricsSpec().ic_classes:
         raise UserError("metrics.ic_classes has no effect without metrics.ic = true")
+
+
+def idle_settings(spec: RunSpec, learner: Named, methods: Mapping[str, Method]) -> dict[str, str]:
+    """A line on each setting of a shipped learner or method that is not the default and changes nothing, by its key.
+
+    What a preset or a published recipe brings along is nobody's mistake.
+    """
+    tables = [("learner", plugins.learners, learner, spec.learner)]
+    for name, table in spec.unlearners.items():
+        place, method = f"unlearners.{name}", methods[name]
+        tables.append((place, plugins.unlearners, method.unlearner, table))
+        if method.learner is not None:
+            tables.append((f"{place}.learner", plugins.learners, method.learner, table.get("learner", {})))
+    found = {}
+    for place, catalogue, chosen, given in tables:
+        thing = catalogue.load(chosen.name) if chosen.name in catalogue.entries else None
+        for key, (other, values) in attribute(thing, "idle", {}).items():
+            if key not in given:
+                continue
+            usual = complete_params(place, thing, {})
+            value = chosen.params.get(other, usual[other])
+            if value in values and chosen.params[key] != usual[key]:
+                found[f"{place}.{key}"] = (
+                    f"{place}.{key} = {given[key]} has no effect with {other} = {value!r}: leave it out, or at "
+                    f"{usual[key]}"
+                )
+    return found
 
 
 def _resolve_game(value: Any, spec: RunSpec, weights: dict[str, Any]) -> Game:

@@ -47,7 +47,7 @@ from forgetgauge.plan.jobs import (
 )
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
-from forgetgauge.run.algorithms import make_learner, trains_own_models
+from forgetgauge.run.algorithms import make_learner, make_unlearner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
 from forgetgauge.run.own_state import OwnState
 from forgetgauge.run.packing import is_out_of_memory
@@ -281,6 +281,8 @@ class _Models:
             sets = some.points_of(self.subject, whole)
             two, streams = (sets.training, sets.retain), (Streams("one"), Streams("another"))
             (refuse_mixed_up if few else fitted_many)(learner, two, streams)
+            if few:  # the smaller set first, too: one of the two is in the order of their sizes
+                refuse_mixed_up(learner, two[::-1], streams[::-1])
             if few and not same_again(learner, two, streams, lambda: seeded(part), to_the_bit=not self._on_gpu):
                 self._doubts.append(f"learner '{_shown(chosen.name)}': {DIFFERS}")
 
@@ -307,14 +309,24 @@ class _Models:
         return first
 
     def _unlearn_again(self, name: str, part: UnlearnJob, given: dict[str, Artefact], first: Artefact) -> None:
-        """Twice more, and in between on another model."""
+        """Twice more, and in between on another model; what takes many models at once, on both in one call."""
         from forgetgauge.run.model_jobs import unlearn
+        from forgetgauge.unlearn.own import MIXED_UP
+        from forgetgauge.unlearn.unlearner import StackedUnlearner
 
-        some = self._some(True)
+        some, changed = self._some(True), {role: _another(one) for role, one in given.items()}
         with seeded(part):
             again = [unlearn([part], [given], some)[0]]
-        with suppress(Exception), seeded(part):  # what it makes of another model is nobody's concern
-            unlearn([part], [{role: _another(one) for role, one in given.items()}], some)
+        if isinstance(make_unlearner(part.unlearner), StackedUnlearner):
+            halves = self.subject.halves
+            other = replace(part, subject=replace(self.subject, halves=replace(halves, seed=halves.seed + 1)))
+            with seeded(part):
+                one, two = unlearn([part, other], [given, changed], some)
+            if _are_equal(first, two, to_the_bit=False) and not _are_equal(first, one, to_the_bit=False):
+                raise WrongOutput(MIXED_UP)
+        else:
+            with suppress(Exception), seeded(part):  # what it makes of another model is nobody's concern
+                unlearn([part], [changed], some)
         with seeded(part):
             again += unlearn([part], [given], some)
         if not all(_are_equal(first, one, to_the_bit=not self._on_gpu) for one in again):

@@ -20,12 +20,13 @@ from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
 from forgetgauge.learn.learner import Learner
+from forgetgauge.learn.own import are_alike
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.own import as_unlearner
-from forgetgauge.unlearn.unlearner import Context, Unlearner
+from forgetgauge.unlearn.own import MIXED_UP, as_unlearner
+from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, Unlearner
 
 N_CLASSES = 4
 Factory = Callable[[tuple[int, ...], int], nn.Module]
@@ -84,6 +85,7 @@ def check_unlearner(
         _leaves_its_input_alone(made, world)
         _gives_a_sound_model(made, world)
         _depends_on_its_inputs_alone(made, world)
+        _keeps_the_order_of_requests(made, world)
         _forgets_a_single_point(made, world)
         _copes_with_any_number_of_points(made, world)
         if identity is not None:
@@ -204,6 +206,28 @@ def _depends_on_its_inputs_alone(unlearner: Unlearner, world: _World) -> None:
         not _differing(first, blind),
         f"{world.name}: its result depends on points outside the retain and forget sets: the unseen set leaks into it",
     )
+
+
+def _keeps_the_order_of_requests(unlearner: Unlearner, world: _World) -> None:
+    if not isinstance(unlearner, StackedUnlearner):
+        return
+    smaller = copy.deepcopy(world.original)
+    smaller.load_state_dict({name: (t * 0.5).to(t) for name, t in smaller.state_dict().items()})
+
+    def asked(*models: nn.Module) -> list[nn.Module]:
+        keys = ("a job", "another job")
+        contexts = [Context(world.learner, Streams(key), validation=world.validation) for key in keys]
+        each = zip(models, contexts, strict=False)
+        requests = [Request(copy.deepcopy(model), world.retain, world.forget, context) for model, context in each]
+        with _global_seeds(1):
+            try:
+                return list(unlearner.unlearn_many(requests))
+            except Exception as error:
+                doing = f"asked about {len(models)} models at once"
+                raise AssertionError(f"{world.name}: {doing}, it raised {type(error).__name__}: {error}") from error
+
+    (alone,), (first, second) = asked(world.original), asked(world.original, smaller)
+    _promise(not are_alike(second, alone) or are_alike(first, alone), f"{world.name}: {MIXED_UP}")
 
 
 def _forgets_a_single_point(unlearner: Unlearner, world: _World) -> None:

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Optimiser, Steps, check_steps
+from forgetgauge.learn.descent import IDLE, Idle, Optimiser, Steps, check_steps
 from forgetgauge.learn.stacked.trainer import Stack
 from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
@@ -31,6 +31,7 @@ class FineTune:
         {"lr": 0.01, "epochs": 10, "batch_norm": "train"},
         "nobody's own recipe: the generic rate and epochs of the code of Fan et al. 2024",
     )
+    idle: ClassVar[Idle] = {"momentum": IDLE["momentum"]}
     added_later: ClassVar[Mapping[str, str]] = {"optimiser": "sgd"}
     lr: float = 0.01
     momentum: float = 0.9

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Optimiser, Steps, check_steps
+from forgetgauge.learn.descent import IDLE, Idle, Optimiser, Steps, check_steps
 from forgetgauge.learn.stacked.trainer import Stack
 from forgetgauge.plan.strength import Published, Strength
 from forgetgauge.unlearn.passes import Passes
@@ -27,6 +27,7 @@ class NegGrad:
         {"lr": 0.01, "epochs": 10, "batch_size": 256},
         "its authors give no recipe; the rate, epochs and batches of GA.py in the code of Fan et al. 2024",
     )
+    idle: ClassVar[Idle] = {"momentum": IDLE["momentum"]}
     added_later: ClassVar[Mapping[str, str]] = {"optimiser": "sgd"}
     lr: float = 1e-3
     momentum: float = 0.9

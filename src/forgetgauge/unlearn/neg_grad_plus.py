@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import (
+    IDLE,
+    Idle,
     Optimiser,
     Steps,
     batch_positions,
@@ -39,6 +41,7 @@ class NegGradPlus:
     """Descent on β·L_R − (1−β)·L_F; an epoch is one pass over R."""
 
     strength: ClassVar[Strength] = Strength("lr", weakest=1e-4, strongest=0.1)
+    idle: ClassVar[Idle] = {"momentum": IDLE["momentum"]}
     added_later: ClassVar[Mapping[str, str]] = {"optimiser": "sgd"}
     beta: float = 0.95
     """β, the weight of the retain set; 1 is fine-tuning, 0 is NegGrad for as many steps as R has batches."""

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.models.outputs import answering_like, as_written
 from forgetgauge.probing import attribute, has
 from forgetgauge.streams import Streams
@@ -32,6 +32,7 @@ from forgetgauge.unlearn.unlearner import Context, FunctionUnlearner, Request, U
 
 _PLACES = {"image": 0, "label": 1, "age_group": 1}
 """The names under which a batch's inputs and labels are found too, as in the competition on faces and ages."""
+MIXED_UP = "unlearn_many gives its models in another order than the requests it was given"
 
 
 def as_unlearner(thing: Any, params: Mapping[str, Any]) -> Unlearner:
@@ -67,7 +68,11 @@ class _Stacked:
         with ExitStack() as written:
             for request in requests:
                 written.enter_context(as_written(request.model))
-            made = self.thing.unlearn_many(requests)
+            made = list(self.thing.unlearn_many(requests))
+        if len({id(model) for model in made}) != len(requests):
+            raise WrongOutput(
+                f"unlearn_many was given {len(requests)} requests and gave back {len({*map(id, made)})} models"
+            )
         return [answering_like(model, r.model) for model, r in zip(made, requests, strict=True)]
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import (
+    Idle,
     Positions,
     Steps,
     batch_positions,
@@ -41,6 +42,7 @@ class Scrub:
         {"lr": 5e-4, "epochs": 3, "msteps": 2, "batch_norm": "train"}, "Kurmanji et al. 2023, their code"
     )
     needs_classes: ClassVar[bool] = True
+    idle: ClassVar[Idle] = {"forget_batch_size": ("msteps", (0,))}
     gamma: float = 0.99
     """γ, the weight of the cross-entropy on R."""
     alpha: float = 0.001

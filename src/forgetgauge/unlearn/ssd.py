@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Positions, batches_per_epoch
+from forgetgauge.learn.descent import Idle, Positions, batches_per_epoch
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.learn.stacked.trainer import stacked_squares
 from forgetgauge.plan.strength import Published, Strength
@@ -45,6 +45,7 @@ class SSD:
         {"alpha": 10.0, "dampening": 1.0, "importance": "published-batches"},
         "Foster et al. 2024, and their code, which squares the gradients of batches",
     )
+    idle: ClassVar[Idle] = {"batch_size": ("importance", ("per-sample",))}
     alpha: float = 10.0
     """Selection weight: how many times more a weight must matter for F than for R ∪ F. 10 is published, for importances
     by batches; per sample it must be below |R ∪ F| / |F|, or nothing is selected."""

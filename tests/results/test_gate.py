@@ -221,9 +221,29 @@ def test_what_speaks_against_a_result_that_holds_is_told_and_with_strict_it_is_i
 
 def test_of_one_model_what_nobody_stated_is_told(tmp_path, call):
     path = tmp_path / "evidence.json"
-    path.write_text(replace(evidence({"mine": CLEAN}), stated={}).to_json())
+    path.write_text(replace(evidence({"before": SEEN, "mine": CLEAN}), stated={}).to_json())
     code, _, err = call("check", path, "--at-chance", "--margin", "0.5", "--unverified")
     assert (code, err.count("nobody has stated: ")) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("models", "said", "codes"),
+    [
+        ({"before": SEEN, "mine": CLEAN}, "", (0, 0)),
+        ({"mine": CLEAN}, "No model from before the deletion is in the file", (0, 3)),
+        ({"a": SEEN, "b": CLEAN}, "No model from before the deletion is in the file", (1, 1)),
+        ({"none": CLEAN}, "none is called as the model from before the deletion is, and no other", (0, 3)),
+        ({"mine": SEEN}, "", (1, 1)),
+        ({"none": SEEN}, "", (1, 1)),
+    ],
+)
+def test_of_one_model_a_missing_control_is_told_and_with_strict_it_is_inconclusive(tmp_path, call, models, said, codes):
+    path = tmp_path / "evidence.json"
+    path.write_text(evidence(models).to_json())
+    asked = ("check", path, "--at-chance", "--margin", "0.5", "--unverified")
+    found = [call(*asked), call(*asked, "--strict")]
+    assert tuple(code for code, _, _ in found) == codes
+    assert all((said in err) and (bool(err) == bool(said)) for _, _, err in found)
 
 
 @pytest.mark.parametrize(

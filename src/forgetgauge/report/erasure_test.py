@@ -19,6 +19,7 @@ from forgetgauge.results.one_model import (
     ModelResult,
     OneModelResult,
     controls,
+    no_control,
     unstated,
     warnings_on,
 )
@@ -119,7 +120,8 @@ class Tested:
 def what_was_tested(found: Result | OneModelResult, method: str | None, source: str) -> Tested:
     """The one test of a result, or the one that is named; UserError where that is not one."""
     if isinstance(found, OneModelResult):
-        name = _chosen(method, list(found.models), found.models, "model", source)
+        judged = [name for name in found.models if name not in controls(found)]
+        name = _chosen(method, judged, found.models, "model", source)
         return _tested_model(found, name, found.models[name])
     if found.sweep is not None or len(found.games) != 1:
         raise UserError(f"{source}: a sweep over {found.sweep} is several tests; a record is of one: run it alone")
@@ -320,8 +322,10 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         **(_of_the_draw(found) if was_drawn(found) else {DRAWN: "WARNED"}),
         NO_WARNING: _warned(not warnings),
     }
-    if (before := controls(found)) and name not in before:
-        checks[CONTROL_SEEN] = _warned(all(found.models[other].verdict == STILL_VISIBLE for other in before))
+    before = controls(found)
+    if no_control(found) or (before and name not in before):
+        seen = [found.models[other].verdict == STILL_VISIBLE for other in before]
+        checks[CONTROL_SEEN] = _warned(bool(seen) and all(seen))
     rests_on = (
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )

@@ -14,12 +14,11 @@ from forgetgauge.results.one_model import (
     OneModelResult,
     TestResult,
     controls,
-    is_from_before,
+    no_control,
     seen_by,
     unstated,
     warnings_on,
 )
-from forgetgauge.results.record import nearly_reference
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, counted, listed, plain, signed
 
@@ -59,19 +58,6 @@ def by_chance(found: OneModelResult) -> str:
         f"the models. Of {n_models} that know nothing of F, at most {share * n_models:.3g} would be "
         "called still visible by chance on average; to judge all of them at once, multiply the smallest p by their "
         "number."
-    )
-
-
-def no_control(found: OneModelResult) -> str:
-    """What is not shown where the model from before the deletion is not in the file; empty where it is, or where what
-    was seen shows it."""
-    if any(is_from_before(name) or model.verdict == STILL_VISIBLE for name, model in found.models.items()):
-        return ""
-    near = [name for name in found.models if nearly_reference(name) == "none"]
-    meant = f" {listed(near)}: judged as a model of its own; if it is that one, call it before." if near else ""
-    return (
-        "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
-        f"tell a model that remembers the points.{meant}"
     )
 
 

@@ -18,6 +18,7 @@ from forgetgauge.results.one_model import (
     CONTROL_SEEN,
     OneModelResult,
     controls,
+    no_control,
     seen_by,
     silent_controls,
     unstated,
@@ -196,10 +197,11 @@ EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 
 
 
 def doubts(result: Result | OneModelResult) -> list[str]:
-    """What speaks against a result, whatever it says: its warnings, who lost accuracy, and of one model what nobody has
-    stated."""
+    """What speaks against a result, whatever it says: its warnings, who lost accuracy, a control that is not there, and
+    of one model what nobody has stated."""
     if isinstance(result, OneModelResult):
-        return [*warnings_on(result), *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
+        lacking = [line] if (line := no_control(result)) else []
+        return [*warnings_on(result), *lacking, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
     return [line for game in result.games for line in (*reservations(game), *no_controls(game))]
 
 

@@ -20,7 +20,7 @@ from forgetgauge.game.one_model import (
     top_counted,
 )
 from forgetgauge.records import Record
-from forgetgauge.results.record import reference_named
+from forgetgauge.results.record import nearly_reference, reference_named
 from forgetgauge.results.resolution import is_blunt, resolution_of
 from forgetgauge.results.verdict import (
     COARSE,
@@ -406,12 +406,7 @@ def controls(found: OneModelResult) -> list[str]:
 def silent_controls(found: OneModelResult) -> dict[str, str]:
     """The models from before the deletion that are not visible -> what that means, in a sentence; of a file in which
     no other model would pass, nothing."""
-    names = controls(found)
-    passing = [
-        name
-        for name, model in found.models.items()
-        if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
-    ]
+    names, passing = controls(found), _passing(found)
     return {
         name: f"{name}: the model from before the deletion is {without_resolution(found.models[name].verdict)}, so "
         f"the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, or "
@@ -419,6 +414,37 @@ def silent_controls(found: OneModelResult) -> dict[str, str]:
         for name in names
         if passing and found.models[name].verdict != STILL_VISIBLE
     }
+
+
+def no_control(found: OneModelResult) -> str:
+    """What is not shown of a model that is not visible, where none from before the deletion is beside it; else empty.
+
+    Rows beside the wrong points, points that nobody learnt by heart, and a score that cannot see (one class's
+    probability, say) all make a model that kept F look as if it had forgotten.
+    """
+    if controls(found) or not (passing := _passing(found)):
+        return ""
+    if is_from_before(passing[0]):
+        return (
+            f"{passing[0]} is called as the model from before the deletion is, and no other is in the file, so that "
+            "nothing is shown of a deletion."
+        )
+    near = [name for name in found.models if nearly_reference(name) == "none"]
+    meant = f" {listed(near)}: judged as a model of its own; if it is that one, call it before." if near else ""
+    return (
+        "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
+        f"tell a model that remembers the points.{meant}"
+    )
+
+
+def _passing(found: OneModelResult) -> list[str]:
+    """The models that are not visible, but for those from before the deletion beside them."""
+    names = controls(found)
+    return [
+        name
+        for name, model in found.models.items()
+        if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
+    ]
 
 
 def warnings_on(found: OneModelResult) -> list[str]:

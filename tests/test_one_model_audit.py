@@ -148,6 +148,19 @@ def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(liste
         assert call("check", tmp_path / "out", "--at-chance", "--margin", "0.45", *strict)[0] == 3
 
 
+def test_attacks_that_were_not_asked_are_named(listed):
+    draw, rng = make(listed), np.random.default_rng(0)
+    logits, label = rng.normal(size=(120, 4)), rng.integers(0, 4, 120)
+    logits[np.arange(120), label] += 2
+    columns = {"point": np.array([*draw.forget, *draw.unseen]), "logits": logits, "label": label}
+    said = "could have attacked and were not asked (--adversary)"
+    (line,) = audited(listed, columns, adversaries=["entropy", "gap"]).warnings
+    assert line.startswith(f"loss and modified-entropy {said}")
+    assert audited(listed, columns).warnings == []
+    assert audited(listed, columns, adversaries=["entropy", "gap", "loss", "modified-entropy"]).warnings == []
+    assert audited(listed, outputs(draw, 0.0), adversaries=[]).warnings == []
+
+
 def test_a_file_without_a_model_from_before_the_deletion_says_so(listed):
     draw, said = make(listed, 100), "No model from before the deletion is in the file"
     quiet, visible = audited(listed, outputs(draw, 0.0)), audited(listed, outputs(draw, 3.0))

@@ -186,6 +186,14 @@ class _OneModelAudit:
             )
         self.named = None if adversaries is None else set(adversaries)
         self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
+        if self.named is not None:
+            usual = [*scored, *(() if file.shadows is None else adversaries_of(file, None).names)]
+            idle = [name for name in dict.fromkeys(usual) if name not in self.named and not name.startswith("own ")]
+            if idle:
+                self.notes.append(
+                    f"{listed(idle)} could have attacked and {'were' if len(idle) > 1 else 'was'} not asked "
+                    "(--adversary): what those that were asked do not see may be seen all the same."
+                )
         self.blind = None
         if origin == REQUESTS:
             rows = [self._rows(method) for method in file.outputs.methods]

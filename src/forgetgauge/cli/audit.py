@@ -21,7 +21,7 @@ def audit(
         list[str] | None,
         typer.Option("--adversary", callback=one_by_one, help="Adversary that attacks the logits; may be repeated."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence level of all intervals; of one model, p up to 1 − level is visible.")] = 0.95,
     interval: Annotated[
         str | None,
         typer.Option(help="Of swap pairs: student (pairs roughly normal; without it), or bounded (any distribution)."),

@@ -209,7 +209,8 @@ def basis(result: Result | OneModelResult) -> str:
     """Against whom and on how much: one line for each game."""
     if isinstance(result, OneModelResult):
         players = list(dict.fromkeys(name for model in result.models.values() for name in model.tests))
-        return f"one model, {counted(result.n_forget, result.kind.rstrip('s'))} of F; tests {listed(players)}"
+        of_f = counted(result.n_forget, result.kind.rstrip("s"))
+        return f"one model, {of_f} of F; tests {listed(players)}; visible where p ≤ {1 - result.level:.3g}"
     lines = []
     for game in result.games:
         floor = "" if game.noise_floor is None else f"; by chance alone Q ≥ {plain(1 - game.noise_floor.q95)}"

@@ -34,7 +34,8 @@ from forgetgauge.results.verdict import (
 from forgetgauge.wording import listed, plain
 
 RESTS_ON = {
-    "training": "the training set R and everything else that the model was trained with ignored the draw",
+    "training": "the model was trained on F before the deletion, T was in no training, and the training set R and "
+    "everything else that was trained with ignored the draw",
     "shadows": "shadow models, thresholds and adversaries were made without F and T",
     "settings": "hyper-parameters and the choice of the checkpoint ignored the draw",
     "validation": "T was never used for validation",
@@ -65,6 +66,8 @@ LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
 """Tests by raw points are called by the classifier and the half that it was tested on."""
 MOST_COUNTED = 10_000_000
 """Most answers that are computed again, since a file from elsewhere may state any number of them."""
+USUAL_LEVEL = 0.95
+"""A model that is not visible at a higher level may be at this one: p counts as visible up to 1 − level."""
 LEAST_ALIKE = 0.3
 """Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
 
@@ -448,8 +451,14 @@ def _passing(found: OneModelResult) -> list[str]:
 
 
 def warnings_on(found: OneModelResult) -> list[str]:
-    """The warnings that are stored, and those that follow from the verdicts."""
-    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values()]))
+    """The warnings that are stored, and those that follow from the verdicts and the level."""
+    lenient = []
+    if found.level > USUAL_LEVEL and _passing(found):
+        lenient.append(
+            f"The level is {found.level:g}: a model is called still visible only where p is at most "
+            f"{1 - found.level:.3g}, in place of {1 - USUAL_LEVEL:.3g}."
+        )
+    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values(), *lenient]))
 
 
 def seen_by(model: ModelResult) -> str:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.attack import signals as read
@@ -170,7 +171,10 @@ class _OneModelAudit:
         first = self._rows(file.outputs.methods[0])
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
-        refuse_reversed(file)
+        refuse_reversed(
+            file,
+            self._units_of(file.references.points) if file.references is not None and draw.kind == "groups" else None,
+        )
         for method in file.outputs.methods:
             refuse_copies(file, method, self._rows(method))
         if origin == DRAWN:  # of requests, that references tell F from T is what the blind test finds
@@ -279,7 +283,9 @@ class _OneModelAudit:
 
     def _units(self, rows: Ints) -> Ints:
         """(n,) the group or pair of each row, as numbers."""
-        names = self.file.outputs.point[rows].astype(str)
+        return self._units_of(self.file.outputs.point[rows].astype(str))
+
+    def _units_of(self, names: npt.NDArray[np.str_]) -> Ints:
         of = self.draw.unit_of or {}
         units: Ints = np.unique([of.get(name, name) for name in names.tolist()], return_inverse=True)[1]
         return units

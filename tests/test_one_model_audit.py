@@ -24,6 +24,7 @@ from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
+from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.resolution import resolution_of
@@ -115,6 +116,31 @@ def test_another_list_and_a_list_without_a_draw_are_refused(listed):
 def test_a_seed_of_nobody_who_is_named_is_the_testers_own(listed, seed_from):
     assert make(listed, seed_from=seed_from).is_own
     assert not replace(read_draw(listed.parent / "draw.json"), seed_from="a beacon").is_own
+
+
+@pytest.mark.parametrize("seed_from", [None, "", "  ", f" {OWN_SEED} "])
+def test_a_draw_whose_file_names_nobody_is_the_testers_own(listed, seed_from):
+    draw = replace(make(listed, seed_from="a beacon"), seed_from=seed_from)
+    (listed.parent / "draw.json").write_text(draw.to_json())
+    found = audited(listed, outputs(draw, 0.0), points=listed, states=["all"])
+    assert found.own_draw
+    assert "the tester's own" in found.table()
+    assert "the seed of the draw is somebody else's" in what_was_tested(found, None, "here").checks_that("WARNED")
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_whether_the_list_was_committed_to_before_the_seed_is_kept_and_said(listed, call, commits):
+    asked = ("draw", listed, "--forget", "60", "--out", listed.parent / "draw.json")
+    if commits:
+        assert call(*asked, "--commit")[0] == 0
+    code, out, _ = call(*asked, "--seed", "s", "--seed-from", "a beacon")
+    assert (code, "No commitment was made before" in out) == (0, not commits)
+    draw = read_draw(listed.parent / "draw.json")
+    found = audited(listed, outputs(draw, 0.0), points=listed)
+    assert draw.committed_first == found.committed_first == commits
+    assert ("committed to before the seed was known is not shown" in found.table()) == (not commits)
+    said = what_was_tested(found, None, "here").scope["list committed to before the seed"]
+    assert said == ("yes, as the draw says" if commits else "not shown")
 
 
 def test_what_speaks_against_the_file_is_said(listed):

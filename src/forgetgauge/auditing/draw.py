@@ -55,13 +55,16 @@ class Draw(Record):
     """The points of T, which no training may see."""
     unit_of: dict[str, str] | None = None
     """The group or pair of each drawn point."""
+    committed_first: bool = False
+    """Whether a commitment to this very list lay in the file when the seed came; else nothing shows that the list was
+    not changed until the draw pleased, whoever gave the seed."""
     schema: int = 1
 
     @property
     def is_own(self) -> bool:
         """Whether the tester drew alone, as far as is said: then nobody else can know that the draw was not repeated
         until it pleased."""
-        return self.seed_from in (OWN_SEED, UNNAMED)
+        return (self.seed_from or "").strip() in ("", OWN_SEED, UNNAMED)
 
 
 def committed(points: Mapping[str, str], n_forget: int, kind: Kind, by: str | None) -> Draw:
@@ -208,7 +211,7 @@ def make_draw(
             raise UserError("draw: --commit comes before the seed is known: leave --seed out")
         found = made
     else:
-        found = drawn(points, made, seed, seed_from)
+        found = replace(drawn(points, made, seed, seed_from), committed_first=before is not None)
     write_whole(out, found.to_json())
     return found
 

@@ -111,7 +111,7 @@ def audit_one_model(
         commitment=split.commitment,
         seed=split.seed or "",
         seed_from=split.seed_from or "",
-        own_draw=split.is_own,
+        own_draw=made is not None and made.is_own,
         digests={
             "file": file.digest,
             **({} if draw is None else {"draw": hashlib.sha256(Path(draw).read_bytes()).hexdigest()}),
@@ -126,6 +126,7 @@ def audit_one_model(
         n_unseen=None if made else len(split.unseen or ()),
         blind=audit.blind,
         list_shown=points is not None,
+        committed_first=split.committed_first,
     )
     return replace(found, warnings=warnings_on(found))
 

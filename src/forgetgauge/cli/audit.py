@@ -21,7 +21,9 @@ def audit(
         list[str] | None,
         typer.Option("--adversary", callback=one_by_one, help="Adversary that attacks the logits; may be repeated."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of all intervals; of one model, p up to 1 − level is visible.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(help="Confidence level of all intervals; of one model, p up to 1 − level is visible.")
+    ] = 0.95,
     interval: Annotated[
         str | None,
         typer.Option(help="Of swap pairs: student (pairs roughly normal; without it), or bounded (any distribution)."),
@@ -119,6 +121,8 @@ def draw(
     if made.is_own:
         whose = "this computer's own" if seed is None else "nobody's who is named (--seed-from)"
         say(f"The seed is {whose}: others have to take your word that the draw was not repeated.")
+    elif not made.committed_first:
+        say("No commitment was made before (--commit): others have to take your word that the list was not changed.")
 
 
 def import_evals(

@@ -311,7 +311,8 @@ def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[StatedNumb
 
 
 def _of_the_draw(found: OneModelResult) -> dict[str, Outcome]:
-    return {DRAWN_BY_OTHERS: _warned(not found.own_draw), WHOLE_DRAW: _warned(found.list_shown)}
+    is_named = bool(found.seed_from.strip()) and not found.own_draw
+    return {DRAWN_BY_OTHERS: _warned(is_named), WHOLE_DRAW: _warned(found.list_shown)}
 
 
 def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Tested:
@@ -342,7 +343,16 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         scope={
             "model": f"{name}, one model, by its outputs",
             "forgotten points": f"{drawn(found)}{'; drawn at random before training' if was_drawn(found) else ''}",
-            **({"seed of the draw": f"{found.seed}, from {found.seed_from}{own}"} if was_drawn(found) else {}),
+            **(
+                {
+                    "seed of the draw": f"{found.seed}, from {found.seed_from}{own}",
+                    "list committed to before the seed": "yes, as the draw says"
+                    if found.committed_first
+                    else "not shown",
+                }
+                if was_drawn(found)
+                else {}
+            ),
             "what it rests on": rests_on,
             "attackers": listed(list(model.tests)) or "none",
             **({"other models of the same file": listed(others)} if others else {}),

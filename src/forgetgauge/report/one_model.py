@@ -134,7 +134,9 @@ def _origin(found: OneModelResult) -> str:
     drawn += {"points": "", "groups": " of points", "pairs": ", one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
     whose += "" if found.own_draw else found.seed_from
-    shown = "" if found.list_shown else " The list was not shown (--points): this may be a part of the draw."
+    shown = "" if found.list_shown else " Without --points nobody can know whether all drawn points are tested."
+    if not found.committed_first:
+        shown += " That the list was committed to before the seed was known is not shown."
     return (
         f"Evidence from one model, not Q: F is {drawn} drawn at random from a list whose SHA-256 is "
         f"{found.commitment[:16]}…; the seed is {whose}.{shown} p is exact for a model that knows nothing of the draw."

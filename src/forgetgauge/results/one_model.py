@@ -182,6 +182,8 @@ class OneModelResult(Record):
     """Of requests: whether F and T differ by themselves. p holds only if they do not."""
     list_shown: bool = False
     """Whether the list that was drawn from was there, and F and T are all that the seed draws of it."""
+    committed_first: bool = False
+    """Whether the draw says that its list was committed to before there was a seed."""
 
     def __post_init__(self) -> None:
         _known("kind", self.kind, ("points", "groups", "pairs"))

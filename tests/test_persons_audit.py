@@ -69,7 +69,7 @@ def of_forty_persons(folder, seed: int, gain: float):
 def test_reference_models_that_were_trained_on_whole_persons_are_not_taken_for_reversed(tmp_path):
     for seed in range(12):  # by single records, some of these were refused
         assert of_forty_persons(tmp_path, seed, gain=0.05).models
-    with pytest.raises(UserError, match="is reference_member .* reversed"):
+    with pytest.raises(UserError, match=r"is reference_member .* reversed"):
         of_forty_persons(tmp_path, 0, gain=-3.0)
 
 

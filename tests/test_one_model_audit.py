@@ -663,6 +663,75 @@ def with_references(draw, said, names, **columns) -> dict[str, np.ndarray]:
     return {"point": points, "reference_loss": np.concatenate(said), **block, **columns}
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_scores_as_large_as_numbers_are_can_be_compared_with_those_of_reference_models(listed):
+    draw, rng = make(listed), np.random.default_rng(3)
+    own, said = rng.normal(size=120), rng.normal(size=(2, 120))
+    own[:3], said[:, :3] = 1.7e308, -1.7e308
+    assert audited(listed, with_references(draw, list(said), ["a", "b"], loss=own)).models
+
+
+HALF = "\ud800"
+"""Of a character: what a byte that is not UTF-8 becomes on a command line."""
+
+
+@pytest.mark.parametrize("option", ["--seed", "--seed-from", "--out", "--by"])
+def test_what_is_no_text_is_refused_in_one_line_wherever_it_stands_in_a_command(listed, call, option):
+    asked = {"--forget": "3", "--seed": "s", "--out": listed.parent / "d.json", option: f"x{HALF}"}
+    code, _, err = call("draw", listed, *(part for pair in asked.items() for part in pair))
+    assert (code, len(err.splitlines()), "no text in UTF-8" in err) == (2, 1, True)
+    if option.startswith("--seed"):
+        with pytest.raises(UserError, match="no text in UTF-8"):
+            make(listed, **{option[2:].replace("-", "_"): HALF})
+
+
+@pytest.mark.parametrize("field", ["seed", "seed_from", "commitment", "forget", "unseen"])
+def test_half_of_a_character_in_a_draw_is_refused(listed, field):
+    draw = make(listed, seed_from="a beacon")
+    columns, path = outputs(draw, 0.0), listed.parent / "draw.json"
+    held = json.loads(path.read_text())
+    held[field] = [HALF, *held[field][1:]] if isinstance(held[field], list) else HALF
+    path.write_text(json.dumps(held))
+    with pytest.raises(UserError, match="half of a character"):
+        audited(listed, columns)
+    path.write_text(json.dumps(json.loads(draw.to_json()) | {"seed_from": "\U0001f600"}))  # two halves make one
+    assert read_draw(path).seed_from == "\U0001f600"
+
+
+@pytest.mark.parametrize("column", ["point", "method", "reference_model"])
+def test_half_of_a_character_in_an_audit_file_is_refused(listed, column):
+    draw = make(listed)
+    said = np.random.default_rng(0).normal(size=(2, 120))
+    columns = with_references(draw, list(said), ["a", "b"], loss=np.arange(120.0), method=np.full(120, "model"))
+    columns[column] = columns[column].astype("U9")
+    columns[column][0] = HALF
+    with pytest.raises(UserError):
+        audited(listed, columns)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"level": "0.9"}, "level = '0.9' is not a number"),
+        ({"level": None}, "level = None is not a number"),
+        ({"delta": None}, "delta = None is not a number"),
+        ({"delta": True}, "delta = True is not a number"),
+        ({"states": "trainin"}, "unknown statement 'trainin'; did you mean 'training'"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_words(listed, how, why):
+    with pytest.raises(UserError, match=re.escape(why)):
+        audited(listed, outputs(make(listed), 0.0), **how)
+
+
+def test_one_name_is_as_good_as_a_list_of_it(listed):
+    columns = outputs(make(listed), 0.0)
+    assert all(audited(listed, columns, states="all").stated.values())
+    assert not any(audited(listed, columns, states=None).stated.values())
+    with pytest.raises(UserError, match="'shadow' is fitted on shadow models"):
+        audited(listed, columns, adversaries="shadow")
+
+
 def test_a_reference_model_that_is_the_model_itself_or_another_is_refused_by_name(listed):
     """Compared with itself a model that ignored the request shows rounding alone."""
     draw, rng = make(listed), np.random.default_rng(3)

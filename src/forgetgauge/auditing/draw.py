@@ -26,6 +26,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.files import read_json, write_whole
 from forgetgauge.records import Record, read_record
 from forgetgauge.streams import canonical_json
+from forgetgauge.wording import is_text
 
 Kind = Literal["points", "groups", "pairs"]
 OWN_SEED = "the tester's own computer"
@@ -102,6 +103,9 @@ def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: st
         seed, seed_from = secrets.token_hex(16), OWN_SEED
     if not seed.strip():
         raise UserError("draw: the seed is empty")
+    for what, text in (("seed", seed), ("name of whom the seed is from", seed_from or "")):
+        if not is_text(text):
+            raise UserError(f"draw: the {what} is no text in UTF-8: {text!r}")
     members: dict[str, list[str]] = {}
     for point, unit in points.items():
         members.setdefault(unit, []).append(point)

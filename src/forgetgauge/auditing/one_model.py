@@ -70,7 +70,7 @@ def audit_one_model(
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
-    states: Sequence[str] = (),
+    states: Sequence[str] | None = (),
     progress: Watch = unwatched,
 ) -> Evidence:
     """Test the model, or each of several, whose outputs on the points of F and T are in a `.npz` or `.csv` file.
@@ -83,11 +83,13 @@ def audit_one_model(
     if (draw is not None) == requests:
         raise UserError("give either the draw (--draw draw.json), or --requests where F was not drawn")
     for key, value in {"game.level": level, "game.delta": delta}.items():
-        problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
+        problem = PARAMETERS[key].refusal_of_number(value, key.removeprefix("game."))
         if problem:
             raise UserError(problem)
     origin = REQUESTS if requests else DRAWN
     statements = rests_on(origin)
+    states = [states] if isinstance(states, str) else states or ()
+    adversaries = [adversaries] if isinstance(adversaries, str) else adversaries
     for name in states:
         if name not in (*statements, "all"):
             raise UserError(unknown_name("statement", name, [*statements, "all"]))

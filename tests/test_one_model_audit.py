@@ -348,6 +348,12 @@ def test_a_draw_of_ones_own_says_so(listed):
         ("point,who\na,1\nb,", {"by": "who"}, "row 2: who is blank"),
         ("point\na\nb", {"by": "person"}, "no column 'person'"),
         ("point;who\na;1\nb;2", {}, "separated by semicolons"),
+        (",id,person\n0,103,a\n1,101,a", {}, "its first column has no name, as an index has"),
+        ('"","id"\n"1","a"\n"2","b"', {}, "row.names=FALSE"),
+        ("sep=,\npoint,who\na,1\nb,2", {}, "its first line, sep=,, is for Excel alone"),
+        ("sep=;\npoint;who\na;1", {}, "is for Excel alone"),
+        ("point\na\x00\nb", {}, "row 1: .* has a control character"),
+        ('point,who\na,1\nb,"2\n3"', {"by": "who"}, "row 2: .* has a control character"),
         ("point\twho\na\t1\nb\t2", {"by": "who"}, "separated by tabs"),
         ("point,who\na,1,2\nb,2", {"by": "who"}, "row 1 has 3 cells, but the header has 2"),
         ("point,who,who\na,1,2\nb,2,1", {"by": "who"}, "the column who stands twice"),
@@ -363,6 +369,35 @@ def test_what_is_no_list_is_refused_in_one_line(tmp_path, text, how, why):
     (tmp_path / "points.csv").write_text(text)
     with pytest.raises(UserError, match=why):
         make(tmp_path / "points.csv", how.pop("n_forget", 60), **how)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"point,who\na,1\nb,2\n", "its first line is a header, so call it .csv"),
+        (b"point\na\nb\n", "its first line is a header"),
+        ("a\nb\nc\n".encode("utf-16-le"), "has a control character, as files in UTF-16"),
+        (b"a\t1\nb\t2\n", "tables with tabs"),
+    ],
+)
+def test_a_table_that_is_taken_for_a_list_of_lines_is_refused(tmp_path, raw, why):
+    (tmp_path / "points.txt").write_bytes(raw)
+    with pytest.raises(UserError, match=why):
+        make(tmp_path / "points.txt", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", "person,id\nA,1\nB,2\nC,3\nD,4", "column person of {}: A, B, C, …"),
+        ("a.csv", "person,point\nA,1\nB,2", "column point of {}: 1, 2"),
+        ("a.txt", "patient 7\nSmith, J.\n", "lines of {}: patient 7, Smith, J."),
+    ],
+)
+def test_which_column_names_the_points_is_said_with_the_first_of_them(tmp_path, call, name, text, said):
+    (tmp_path / name).write_text(text)
+    out = call("draw", tmp_path / name, "--forget", "1", "--seed", "s", "--out", tmp_path / "draw.json")[1]
+    assert f"The points are named by the {said.format(tmp_path / name)}\n" in out
 
 
 # -- the audit ---------------------------------------------------------------------------------------------------------

@@ -108,10 +108,13 @@ def draw(
 ) -> None:
     """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
     from forgetgauge.auditing import make_draw
-    from forgetgauge.auditing.draw import spelled_twice
+    from forgetgauge.auditing.draw import listed_points, spelled_twice
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
-    if twice := spelled_twice(points, by or pairs):
+    where, listed = listed_points(points, by or pairs)
+    some = ", ".join([*list(listed)[:3], *(["…"] if len(listed) > 3 else [])])
+    say(f"The points are named by the {where} of {points}: {some}")
+    if twice := spelled_twice(listed):
         say(f"'{twice[0]}' and '{twice[1]}' are two {made.kind} here: if they are one, write both alike", err=True)
     say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
     if made.forget is None or made.unseen is None:

@@ -161,6 +161,9 @@ def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(liste
 
     def two(before: float) -> OneModelResult:
         parts = [outputs(draw, before, seed=1), outputs(draw, 0.0, seed=2)]
+        hard = dict(zip(parts[0]["point"].tolist(), 5 * np.random.default_rng(3).normal(size=200), strict=True))
+        for part in parts if before else []:  # for both alike
+            part["score"] += [hard[point] for point in part["point"].tolist()]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return audited(listed, columns | {"method": np.repeat(["before", "after"], 200)})
 
@@ -185,6 +188,19 @@ def test_attacks_that_were_not_asked_are_named(listed):
     assert audited(listed, columns).warnings == []
     assert audited(listed, columns, adversaries=["entropy", "gap", "loss", "modified-entropy"]).warnings == []
     assert audited(listed, outputs(draw, 0.0), adversaries=[]).warnings == []
+
+
+def test_rows_of_the_tested_model_that_are_mixed_up_beside_a_good_control_are_warned_of(listed):
+    draw, rng = make(listed, 100), np.random.default_rng(0)
+    names = np.array([*draw.forget, *draw.unseen])
+    hard = rng.normal(size=200)
+    before = hard + 0.5 * rng.normal(size=200) - 3.0 * np.isin(names, draw.forget)
+    for after, is_said in ((hard + 0.5 * rng.normal(size=200), False), (rng.permutation(hard), True)):
+        columns = {"point": np.tile(names, 2), "method": np.repeat(["before", "after"], 200)}
+        found = audited(listed, columns | {"loss": np.concatenate([before, after])})
+        assert [found.models[name].verdict == STILL_VISIBLE for name in ("before", "after")] == [True, False]
+        said = [line for line in found.warnings if "after: what it says of T is not shown to go with" in line]
+        assert bool(said) == is_said
 
 
 def test_a_file_without_a_model_from_before_the_deletion_says_so(listed):
@@ -710,14 +726,23 @@ HALF = "\ud800"
 """Of a character: what a byte that is not UTF-8 becomes on a command line."""
 
 
-@pytest.mark.parametrize("option", ["--seed", "--seed-from", "--out", "--by"])
-def test_what_is_no_text_is_refused_in_one_line_wherever_it_stands_in_a_command(listed, call, option):
+@pytest.mark.parametrize("option", ["--seed", "--seed-from", "--by"])
+def test_what_is_no_text_is_refused_in_one_line_where_it_would_be_kept(listed, call, option):
     asked = {"--forget": "3", "--seed": "s", "--out": listed.parent / "d.json", option: f"x{HALF}"}
     code, _, err = call("draw", listed, *(part for pair in asked.items() for part in pair))
-    assert (code, len(err.splitlines()), "no text in UTF-8" in err) == (2, 1, True)
-    if option.startswith("--seed"):
+    assert (code, len(err.splitlines())) == (2, 1)
+    if option != "--by":
+        assert "no text in UTF-8" in err
         with pytest.raises(UserError, match="no text in UTF-8"):
             make(listed, **{option[2:].replace("-", "_"): HALF})
+
+
+def test_evidence_may_be_kept_in_a_folder_whose_name_is_no_text(listed, call, tmp_path):
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 0.0))
+    folder = tmp_path / "audit\udcff"  # a byte of another alphabet
+    asked = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--quiet")
+    assert call(*asked, "--out", folder)[0] == 0
+    assert "audit?" in json.loads((folder / "evidence.json").read_text())["environment"]["command"]
 
 
 @pytest.mark.parametrize("field", ["seed", "seed_from", "commitment", "forget", "unseen"])

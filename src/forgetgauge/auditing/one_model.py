@@ -32,6 +32,7 @@ from forgetgauge.auditing.reference_scores import own_scores, reference_scores
 from forgetgauge.auditing.swap_pairs import environment
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
+from forgetgauge.game.blind import correlation_floor
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
 from forgetgauge.progress import Watch, steps, unwatched
@@ -42,6 +43,7 @@ from forgetgauge.results.one_model import (
     Basis,
     ModelResult,
     blunted,
+    is_from_before,
     judged_model,
     rests_on,
     warnings_on,
@@ -107,6 +109,7 @@ def audit_one_model(
         tell(f"testing {method}")
         models[method] = audit.judged(method)
     tell("done")
+    audit.doubt_order(models)
     found = Evidence(
         kind=split.kind,
         n_forget=split.n_forget,
@@ -260,6 +263,24 @@ class _OneModelAudit:
                 f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
         self.notes += accuracy_doubts(self.file, {method: found.utility})
+
+    def doubt_order(self, models: Mapping[str, ModelResult]) -> None:
+        """Rows of a model that may stand beside the wrong points, though those of the model from before do not.
+
+        Points of T, which neither was trained on, are hard or easy for both: what the two say of them goes together.
+        """
+        before = [name for name, model in models.items() if is_from_before(name) and model.verdict == STILL_VISIBLE]
+        after = [name for name, model in models.items() if not is_from_before(name) and model.verdict != STILL_VISIBLE]
+        for name in after if before else []:
+            sides = [self._rows(one) for one in (before[0], name)]
+            one, other = (own_scores(self.file, rows[~self.file.outputs.in_forget[rows]], READINGS) for rows in sides)
+            tail = (1 - self.level) / max(1, len(one))
+            alike = max((correlation_floor(one[score], other[score], tail) for score in one), default=1.0)
+            if alike <= 0:
+                self.notes.append(
+                    f"{name}: what it says of T is not shown to go with what {before[0]} says, as it would for two "
+                    "models of one kind: its rows may stand beside the wrong points, and then it is never visible."
+                )
 
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.

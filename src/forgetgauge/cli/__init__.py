@@ -59,7 +59,6 @@ from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, un
 from forgetgauge.files import refuse_deleted_folder, refuse_other_kind, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.version import VERSION
-from forgetgauge.wording import is_text
 
 if TYPE_CHECKING:
     from forgetgauge.run.campaign import Campaign
@@ -271,9 +270,6 @@ def main() -> None:
     threads = set(threading.enumerate())
     try:
         refuse_deleted_folder()
-        for word in sys.argv[1:]:
-            if not is_text(word):
-                raise UserError(f"{word}: no text in UTF-8, in which this command would be written down")
         code = app(standalone_mode=False)
     except UserError as error:
         code = max(_complain(line) for line in getattr(error, "reasons", [str(error)]))

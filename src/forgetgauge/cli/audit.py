@@ -112,11 +112,11 @@ def draw(
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
     where, listed = listed_points(points, by or pairs)
-    some = ", ".join([*list(listed)[:3], *(["…"] if len(listed) > 3 else [])])
-    say(f"The points are named by the {where} of {points}: {some}")
     if twice := spelled_twice(listed):
         say(f"'{twice[0]}' and '{twice[1]}' are two {made.kind} here: if they are one, write both alike", err=True)
     say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
+    some = ", ".join([*list(listed)[:3], *(["…"] if len(listed) > 3 else [])])
+    say(f"The points are named by the {where} of {points}: {some}")
     if made.forget is None or made.unseen is None:
         say(f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before")
         return

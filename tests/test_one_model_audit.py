@@ -379,6 +379,7 @@ def test_a_draw_of_ones_own_says_so(listed):
         ("point\na\nb", {"n_forget": 1, "seed": " "}, "the seed is empty"),
         ("point\na\nb", {"n_forget": 1, "seed": None, "seed_from": "me"}, "no --seed"),
         ("point\na\nb", {"n_forget": 1, "commit": True}, "leave --seed out"),
+        ("point\na\nb", {"n_forget": 1, "commit": True, "seed": None, "seed_from": "x"}, "leave --seed-from out"),
     ],
 )
 def test_what_is_no_list_is_refused_in_one_line(tmp_path, text, how, why):
@@ -767,6 +768,39 @@ def test_half_of_a_character_in_an_audit_file_is_refused(listed, column):
     columns[column][0] = HALF
     with pytest.raises(UserError):
         audited(listed, columns)
+
+
+def test_commands_that_evidence_of_one_model_has_no_use_for_say_what_has(listed, call, tmp_path):
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 0.0))
+    folder = tmp_path / "audit"
+    asked = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--quiet", "--out", folder)
+    assert call(*asked)[0] == 0
+    margin = np.ceil(1000 * json.loads((folder / "evidence.json").read_text())["models"]["model"]["resolution"]) / 1000
+    for command, why in (
+        (("check", folder), f"--at-chance is what can be asked, with --margin {margin:g} (less is inconclusive)"),
+        (("export", folder, tmp_path / "x"), "it has evidence of one model, which is handed on as it is"),
+        (("report", folder, "--points"), "evidence of one model has no page of points"),
+        (("check", folder, "--at-chance", "--junit", tmp_path / "nowhere/j.xml"), "No such file"),
+    ):
+        code, out, err = call(*command)
+        assert (code, out, len(err.splitlines()), why in err) == (2, "", 1, True), command
+    assert call("check", folder, "--at-chance", "--margin", f"{margin:g}")[0] == 0
+    assert "not computed again: how many answers of each attacker were right" in call("verify", folder)[1]
+
+
+@pytest.mark.parametrize("cell", ["636_000", "٣", "1_0"])
+@pytest.mark.parametrize("column", ["score", "label"])
+def test_cells_that_only_python_reads_as_numbers_are_refused(listed, cell, column):
+    draw = make(listed, 1)
+    points, other = [*draw.forget, *draw.unseen], "label" if column == "score" else "score"
+    rows = [f"{point},{cell},1" for point in points]
+    path = listed.parent / "file.csv"
+    path.write_text("\n".join([f"point,{column},{other}", *rows]), "utf-8")
+    with pytest.raises(UserError, match=f"row 1: {column} = '{cell}' is not a"):
+        audit_one_model(path, listed.parent / "draw.json")
+    path.write_text("\n".join([",point,score", *(f"{i},{point},1" for i, point in enumerate(points))]))
+    with pytest.raises(UserError, match="a column has no name, as an index has that pandas or R writes"):
+        audit_one_model(path, listed.parent / "draw.json")
 
 
 @pytest.mark.parametrize(

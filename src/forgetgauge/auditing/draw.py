@@ -237,6 +237,8 @@ def make_draw(
     if commit:
         if seed is not None:
             raise UserError("draw: --commit comes before the seed is known: leave --seed out")
+        if seed_from is not None:
+            raise UserError("draw: --commit comes before the seed is known: leave --seed-from out")
         found = made
     else:
         found = replace(drawn(points, made, seed, seed_from), committed_first=before is not None)

@@ -79,7 +79,10 @@ def refuse_copies(file: AuditFile, method: str, rows: Ints) -> None:
             if not _is_fine(theirs[place]):
                 continue
             if is_one_model(mine, theirs[place]):
-                raise UserError(f"{file.source}: reference model {name} is '{method}' itself: the same {what}")
+                raise UserError(
+                    f"{file.source}: reference model {name} is '{method}' itself: the same {what}; where "
+                    "training has no chance in it, train reference models on other random parts of R"
+                )
             earlier = range(place) if place < MOST_TWINS else ()
             twin = next((i for i in earlier if is_one_model(theirs[i], theirs[place])), None)
             if twin is not None:

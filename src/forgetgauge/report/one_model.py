@@ -62,9 +62,9 @@ def by_chance(found: OneModelResult) -> str:
 
 
 def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:
-    rows = [[who, "right answers", "advantage", "p"]]
+    rows = [[who, "advantage", "p", "right answers"]]
     rows += [
-        [name, f"{test.n_right} of {test.n_asked}", signed(test.advantage), chance(test.log10_p)]
+        [name, signed(test.advantage), chance(test.log10_p), f"{test.n_right} of {test.n_asked}"]
         for name, test in sorted(tests.items(), key=lambda one: one[1].log10_p)
     ]
     return align(rows)

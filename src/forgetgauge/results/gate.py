@@ -7,6 +7,7 @@ be judged at all (failed jobs, too few pairs, adversaries missing that were aske
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -78,7 +79,11 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     _check_ranges(conditions)
     margin = conditions.chance_margin
     if margin is None or conditions.min_quality is not None or conditions.max_utility_loss is not None:
-        raise UserError(f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked")
+        seen = [model.resolution for model in found.models.values() if model.resolution is not None]
+        least = f", with --margin {math.ceil(1000 * max(seen)) / 1000:g} (less is inconclusive)" if seen else ""
+        raise UserError(
+            f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked{least}"
+        )
     played = {name for model in found.models.values() for name in model.tests}
     if absent := [name for name in conditions.adversaries if name not in played]:
         raise UserError(f"{source}: {listed(absent)} did not take part; audit it with them")

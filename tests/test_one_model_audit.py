@@ -24,6 +24,7 @@ from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
+from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.resolution import resolution_of
@@ -117,6 +118,31 @@ def test_a_seed_of_nobody_who_is_named_is_the_testers_own(listed, seed_from):
     assert not replace(read_draw(listed.parent / "draw.json"), seed_from="a beacon").is_own
 
 
+@pytest.mark.parametrize("seed_from", [None, "", "  ", f" {OWN_SEED} "])
+def test_a_draw_whose_file_names_nobody_is_the_testers_own(listed, seed_from):
+    draw = replace(make(listed, seed_from="a beacon"), seed_from=seed_from)
+    (listed.parent / "draw.json").write_text(draw.to_json())
+    found = audited(listed, outputs(draw, 0.0), points=listed, states=["all"])
+    assert found.own_draw
+    assert "the tester's own" in found.table()
+    assert "the seed of the draw is somebody else's" in what_was_tested(found, None, "here").checks_that("WARNED")
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_whether_the_list_was_committed_to_before_the_seed_is_kept_and_said(listed, call, commits):
+    asked = ("draw", listed, "--forget", "60", "--out", listed.parent / "draw.json")
+    if commits:
+        assert call(*asked, "--commit")[0] == 0
+    code, out, _ = call(*asked, "--seed", "s", "--seed-from", "a beacon")
+    assert (code, "No commitment was made before" in out) == (0, not commits)
+    draw = read_draw(listed.parent / "draw.json")
+    found = audited(listed, outputs(draw, 0.0), points=listed)
+    assert draw.committed_first == found.committed_first == commits
+    assert ("committed to before the seed was known is not shown" in found.table()) == (not commits)
+    said = what_was_tested(found, None, "here").scope["list committed to before the seed"]
+    assert said == ("yes, as the draw says" if commits else "not shown")
+
+
 def test_what_speaks_against_the_file_is_said(listed):
     draw = make(listed)
     turned = outputs(draw, 3.0)
@@ -135,6 +161,9 @@ def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(liste
 
     def two(before: float) -> OneModelResult:
         parts = [outputs(draw, before, seed=1), outputs(draw, 0.0, seed=2)]
+        hard = dict(zip(parts[0]["point"].tolist(), 5 * np.random.default_rng(3).normal(size=200), strict=True))
+        for part in parts if before else []:  # for both alike
+            part["score"] += [hard[point] for point in part["point"].tolist()]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return audited(listed, columns | {"method": np.repeat(["before", "after"], 200)})
 
@@ -146,6 +175,32 @@ def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(liste
     assert call(*asked, "--points", listed, "--states", "all", "--quiet")[0] == 0
     for strict in ([], ["--strict"]):
         assert call("check", tmp_path / "out", "--at-chance", "--margin", "0.45", *strict)[0] == 3
+
+
+def test_attacks_that_were_not_asked_are_named(listed):
+    draw, rng = make(listed), np.random.default_rng(0)
+    logits, label = rng.normal(size=(120, 4)), rng.integers(0, 4, 120)
+    logits[np.arange(120), label] += 2
+    columns = {"point": np.array([*draw.forget, *draw.unseen]), "logits": logits, "label": label}
+    said = "could have attacked and were not asked (--adversary)"
+    (line,) = audited(listed, columns, adversaries=["entropy", "gap"]).warnings
+    assert line.startswith(f"loss and modified-entropy {said}")
+    assert audited(listed, columns).warnings == []
+    assert audited(listed, columns, adversaries=["entropy", "gap", "loss", "modified-entropy"]).warnings == []
+    assert audited(listed, outputs(draw, 0.0), adversaries=[]).warnings == []
+
+
+def test_rows_of_the_tested_model_that_are_mixed_up_beside_a_good_control_are_warned_of(listed):
+    draw, rng = make(listed, 100), np.random.default_rng(0)
+    names = np.array([*draw.forget, *draw.unseen])
+    hard = rng.normal(size=200)
+    before = hard + 0.5 * rng.normal(size=200) - 3.0 * np.isin(names, draw.forget)
+    for after, is_said in ((hard + 0.5 * rng.normal(size=200), False), (rng.permutation(hard), True)):
+        columns = {"point": np.tile(names, 2), "method": np.repeat(["before", "after"], 200)}
+        found = audited(listed, columns | {"loss": np.concatenate([before, after])})
+        assert [found.models[name].verdict == STILL_VISIBLE for name in ("before", "after")] == [True, False]
+        said = [line for line in found.warnings if "after: what it says of T is not shown to go with" in line]
+        assert bool(said) == is_said
 
 
 def test_a_file_without_a_model_from_before_the_deletion_says_so(listed):
@@ -309,6 +364,12 @@ def test_a_draw_of_ones_own_says_so(listed):
         ("point,who\na,1\nb,", {"by": "who"}, "row 2: who is blank"),
         ("point\na\nb", {"by": "person"}, "no column 'person'"),
         ("point;who\na;1\nb;2", {}, "separated by semicolons"),
+        (",id,person\n0,103,a\n1,101,a", {}, "its first column has no name, as an index has"),
+        ('"","id"\n"1","a"\n"2","b"', {}, "row.names=FALSE"),
+        ("sep=,\npoint,who\na,1\nb,2", {}, "its first line, sep=,, is for Excel alone"),
+        ("sep=;\npoint;who\na;1", {}, "is for Excel alone"),
+        ("point\na\x00\nb", {}, "row 1: .* has a control character"),
+        ('point,who\na,1\nb,"2\n3"', {"by": "who"}, "row 2: .* has a control character"),
         ("point\twho\na\t1\nb\t2", {"by": "who"}, "separated by tabs"),
         ("point,who\na,1,2\nb,2", {"by": "who"}, "row 1 has 3 cells, but the header has 2"),
         ("point,who,who\na,1,2\nb,2,1", {"by": "who"}, "the column who stands twice"),
@@ -318,12 +379,42 @@ def test_a_draw_of_ones_own_says_so(listed):
         ("point\na\nb", {"n_forget": 1, "seed": " "}, "the seed is empty"),
         ("point\na\nb", {"n_forget": 1, "seed": None, "seed_from": "me"}, "no --seed"),
         ("point\na\nb", {"n_forget": 1, "commit": True}, "leave --seed out"),
+        ("point\na\nb", {"n_forget": 1, "commit": True, "seed": None, "seed_from": "x"}, "leave --seed-from out"),
     ],
 )
 def test_what_is_no_list_is_refused_in_one_line(tmp_path, text, how, why):
     (tmp_path / "points.csv").write_text(text)
     with pytest.raises(UserError, match=why):
         make(tmp_path / "points.csv", how.pop("n_forget", 60), **how)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"point,who\na,1\nb,2\n", "its first line is a header, so call it .csv"),
+        (b"point\na\nb\n", "its first line is a header"),
+        ("a\nb\nc\n".encode("utf-16-le"), "has a control character, as files in UTF-16"),
+        (b"a\t1\nb\t2\n", "tables with tabs"),
+    ],
+)
+def test_a_table_that_is_taken_for_a_list_of_lines_is_refused(tmp_path, raw, why):
+    (tmp_path / "points.txt").write_bytes(raw)
+    with pytest.raises(UserError, match=why):
+        make(tmp_path / "points.txt", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", "person,id\nA,1\nB,2\nC,3\nD,4", "column person of {}: A, B, C, …"),
+        ("a.csv", "person,point\nA,1\nB,2", "column point of {}: 1, 2"),
+        ("a.txt", "patient 7\nSmith, J.\n", "lines of {}: patient 7, Smith, J."),
+    ],
+)
+def test_which_column_names_the_points_is_said_with_the_first_of_them(tmp_path, call, name, text, said):
+    (tmp_path / name).write_text(text)
+    out = call("draw", tmp_path / name, "--forget", "1", "--seed", "s", "--out", tmp_path / "draw.json")[1]
+    assert f"The points are named by the {said.format(tmp_path / name)}\n" in out
 
 
 # -- the audit ---------------------------------------------------------------------------------------------------------
@@ -622,6 +713,117 @@ def with_references(draw, said, names, **columns) -> dict[str, np.ndarray]:
     points = np.array([*draw.forget, *draw.unseen])
     block = {"reference_model": np.repeat(names, len(points)), "reference_point": np.tile(points, len(names))}
     return {"point": points, "reference_loss": np.concatenate(said), **block, **columns}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_scores_as_large_as_numbers_are_can_be_compared_with_those_of_reference_models(listed):
+    draw, rng = make(listed), np.random.default_rng(3)
+    own, said = rng.normal(size=120), rng.normal(size=(2, 120))
+    own[:3], said[:, :3] = 1.7e308, -1.7e308
+    assert audited(listed, with_references(draw, list(said), ["a", "b"], loss=own)).models
+
+
+HALF = "\ud800"
+"""Of a character: what a byte that is not UTF-8 becomes on a command line."""
+
+
+@pytest.mark.parametrize("option", ["--seed", "--seed-from", "--by"])
+def test_what_is_no_text_is_refused_in_one_line_where_it_would_be_kept(listed, call, option):
+    asked = {"--forget": "3", "--seed": "s", "--out": listed.parent / "d.json", option: f"x{HALF}"}
+    code, _, err = call("draw", listed, *(part for pair in asked.items() for part in pair))
+    assert (code, len(err.splitlines())) == (2, 1)
+    if option != "--by":
+        assert "no text in UTF-8" in err
+        with pytest.raises(UserError, match="no text in UTF-8"):
+            make(listed, **{option[2:].replace("-", "_"): HALF})
+
+
+def test_evidence_may_be_kept_in_a_folder_whose_name_is_no_text(listed, call, tmp_path):
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 0.0))
+    folder = tmp_path / "audit\udcff"  # a byte of another alphabet
+    asked = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--quiet")
+    assert call(*asked, "--out", folder)[0] == 0
+    assert "audit?" in json.loads((folder / "evidence.json").read_text())["environment"]["command"]
+
+
+@pytest.mark.parametrize("field", ["seed", "seed_from", "commitment", "forget", "unseen"])
+def test_half_of_a_character_in_a_draw_is_refused(listed, field):
+    draw = make(listed, seed_from="a beacon")
+    columns, path = outputs(draw, 0.0), listed.parent / "draw.json"
+    held = json.loads(path.read_text())
+    held[field] = [HALF, *held[field][1:]] if isinstance(held[field], list) else HALF
+    path.write_text(json.dumps(held))
+    with pytest.raises(UserError, match="half of a character"):
+        audited(listed, columns)
+    path.write_text(json.dumps(json.loads(draw.to_json()) | {"seed_from": "\U0001f600"}))  # two halves make one
+    assert read_draw(path).seed_from == "\U0001f600"
+
+
+@pytest.mark.parametrize("column", ["point", "method", "reference_model"])
+def test_half_of_a_character_in_an_audit_file_is_refused(listed, column):
+    draw = make(listed)
+    said = np.random.default_rng(0).normal(size=(2, 120))
+    columns = with_references(draw, list(said), ["a", "b"], loss=np.arange(120.0), method=np.full(120, "model"))
+    columns[column] = columns[column].astype("U9")
+    columns[column][0] = HALF
+    with pytest.raises(UserError):
+        audited(listed, columns)
+
+
+def test_commands_that_evidence_of_one_model_has_no_use_for_say_what_has(listed, call, tmp_path):
+    np.savez(listed.parent / "file.npz", **outputs(make(listed), 0.0))
+    folder = tmp_path / "audit"
+    asked = ("audit", listed.parent / "file.npz", "--draw", listed.parent / "draw.json", "--quiet", "--out", folder)
+    assert call(*asked)[0] == 0
+    margin = np.ceil(1000 * json.loads((folder / "evidence.json").read_text())["models"]["model"]["resolution"]) / 1000
+    for command, why in (
+        (("check", folder), f"--at-chance is what can be asked, with --margin {margin:g} (less is inconclusive)"),
+        (("export", folder, tmp_path / "x"), "it has evidence of one model, which is handed on as it is"),
+        (("report", folder, "--points"), "evidence of one model has no page of points"),
+        (("check", folder, "--at-chance", "--junit", tmp_path / "nowhere/j.xml"), "No such file"),
+    ):
+        code, out, err = call(*command)
+        assert (code, out, len(err.splitlines()), why in err) == (2, "", 1, True), command
+    assert call("check", folder, "--at-chance", "--margin", f"{margin:g}")[0] == 0
+    assert "not computed again: how many answers of each attacker were right" in call("verify", folder)[1]
+
+
+@pytest.mark.parametrize("cell", ["636_000", "٣", "1_0"])
+@pytest.mark.parametrize("column", ["score", "label"])
+def test_cells_that_only_python_reads_as_numbers_are_refused(listed, cell, column):
+    draw = make(listed, 1)
+    points, other = [*draw.forget, *draw.unseen], "label" if column == "score" else "score"
+    rows = [f"{point},{cell},1" for point in points]
+    path = listed.parent / "file.csv"
+    path.write_text("\n".join([f"point,{column},{other}", *rows]), "utf-8")
+    with pytest.raises(UserError, match=f"row 1: {column} = '{cell}' is not a"):
+        audit_one_model(path, listed.parent / "draw.json")
+    path.write_text("\n".join([",point,score", *(f"{i},{point},1" for i, point in enumerate(points))]))
+    with pytest.raises(UserError, match="a column has no name, as an index has that pandas or R writes"):
+        audit_one_model(path, listed.parent / "draw.json")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"level": "0.9"}, "level = '0.9' is not a number"),
+        ({"level": None}, "level = None is not a number"),
+        ({"delta": None}, "delta = None is not a number"),
+        ({"delta": True}, "delta = True is not a number"),
+        ({"states": "trainin"}, "unknown statement 'trainin'; did you mean 'training'"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_words(listed, how, why):
+    with pytest.raises(UserError, match=re.escape(why)):
+        audited(listed, outputs(make(listed), 0.0), **how)
+
+
+def test_one_name_is_as_good_as_a_list_of_it(listed):
+    columns = outputs(make(listed), 0.0)
+    assert all(audited(listed, columns, states="all").stated.values())
+    assert not any(audited(listed, columns, states=None).stated.values())
+    with pytest.raises(UserError, match="'shadow' is fitted on shadow models"):
+        audited(listed, columns, adversaries="shadow")
 
 
 def test_a_reference_model_that_is_the_model_itself_or_another_is_refused_by_name(listed):

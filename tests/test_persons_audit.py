@@ -43,6 +43,36 @@ def save(tmp_path, **columns):
 # -- drawn -------------------------------------------------------------------------------------------------------------
 
 
+def of_forty_persons(folder, seed: int, gain: float):
+    """25 records of each, easy or hard together, and eight reference models, each trained on a half of the persons."""
+    rng = np.random.default_rng(seed)
+    lines = [f"r{i},p{i // 25}" for i in range(1000)]
+    (folder / "list.csv").write_text("\n".join(["point,person", *lines]))
+    (folder / "draw.json").unlink(missing_ok=True)
+    made = make_draw(folder / "list.csv", 20, folder / "draw.json", by="person", seed=f"s{seed}")
+    names = np.array([*made.forget, *made.unseen])
+    person = np.array([int(made.unit_of[name][1:]) for name in names])
+    hard = rng.normal(size=40)[person] + 0.5 * rng.normal(size=1000)
+    member = np.stack([rng.permutation(40) < 20 for _ in range(8)])[:, person]
+    np.savez(
+        folder / "file.npz",
+        point=names,
+        loss=hard + 0.5 * rng.normal(size=1000),
+        reference_point=np.tile(names, 8),
+        reference_model=np.repeat(np.arange(8), 1000),
+        reference_member=member.ravel(),
+        reference_loss=(hard + 0.5 * rng.normal(size=(8, 1000)) - gain * member).ravel(),
+    )
+    return audit_one_model(folder / "file.npz", folder / "draw.json")
+
+
+def test_reference_models_that_were_trained_on_whole_persons_are_not_taken_for_reversed(tmp_path):
+    for seed in range(12):  # by single records, some of these were refused
+        assert of_forty_persons(tmp_path, seed, gain=0.05).models
+    with pytest.raises(UserError, match=r"is reference_member .* reversed"):
+        of_forty_persons(tmp_path, 0, gain=-3.0)
+
+
 def test_a_draw_of_persons_is_tested_by_records_and_by_the_means_of_persons(tmp_path):
     draw = drawn(tmp_path)
     forgotten = {int(draw.unit_of[point]) for point in draw.forget}

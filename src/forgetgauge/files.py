@@ -56,6 +56,11 @@ def parse_json(text: str | bytes) -> Any:
         value = shallow(json.loads(text, parse_constant=finite, parse_int=whole, parse_float=finite), DEEPEST)
     except RecursionError:
         raise ValueError(f"tables in more than {DEEPEST} tables") from None
+    if r"\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise ValueError("a text in it holds half of a character, which cannot be written down") from None
     if odd:
         place = _place_of_odd(value) or ""  # none where the same key stands again after it
         raise ValueError(f"{place}: {odd[0]}" if place else odd[0])

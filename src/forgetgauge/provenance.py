@@ -33,7 +33,7 @@ def command_line() -> str:
     """What was typed, near enough to type it again."""
     program = Path(sys.argv[0]).name
     typed = ["forgetgauge"] if program in ("forgetgauge", "__main__.py") else ["python", program]
-    return shlex.join([*typed, *sys.argv[1:]])
+    return shlex.join([*typed, *sys.argv[1:]]).encode("utf-8", "replace").decode()
 
 
 @lru_cache(maxsize=1)

@@ -18,6 +18,12 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def is_text(text: str) -> bool:
+    """Whether it can be written down: a lone half of a character, which is what a byte that is not UTF-8 becomes on a
+    command line, cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """All control characters but the tab and the end of a line, and those that turn the direction of writing."""
 

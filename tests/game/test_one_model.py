@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions
 from forgetgauge.game.one_model import (
@@ -23,6 +23,8 @@ from forgetgauge.game.one_model import (
     ranks_test,
     top_test,
 )
+from forgetgauge.game.one_model import _tails_over_choice as tails_over_choice
+from forgetgauge.results.resolution import resolution_of
 
 
 def draw(n: int, n_forget: int, rng: np.random.Generator) -> np.ndarray:
@@ -140,6 +142,35 @@ def test_ranks_see_more_than_answers_and_in_large_draws_at_least_as_much():
         assert ranks_test(scores, forget).log_p_above <= half_test(top, forget).log_p_above + 1e-6
 
 
+def test_ranks_of_a_large_draw_see_what_wilcoxon_sees_whichever_side_is_small():
+    """By his normal law, which for so many points is within a few per cent of the exact p."""
+    rng = np.random.default_rng(4)
+    for n, n_forget in [(1000, 500), (2000, 1000), (6000, 3000), (1000, 900), (1000, 100)]:
+        forget = draw(n, n_forget, rng)
+        for shift in (0.0, 0.1, 0.2):
+            scores = rng.normal(size=n) + shift * forget
+            found = ranks_test(scores, forget)
+            expected = stats.mannwhitneyu(scores[forget], scores[~forget], method="asymptotic").pvalue
+            assert found.log_p == pytest.approx(math.log(expected), rel=0.05, abs=0.1)
+            assert found.told == 1
+
+
+def test_the_advantage_that_is_stated_of_a_large_draw_is_seen_four_times_of_five():
+    rng = np.random.default_rng(0)
+    n, n_games = 800, 120
+    advantage, forget = resolution_of([("ranks", 1.0)], n, 0.95), np.arange(2 * n) < n
+    shift = 2**0.5 * special.ndtri((1 + advantage) / 2)
+    seen = [ranks_test(rng.normal(size=2 * n) + shift * forget, forget).log_p <= math.log(0.05) for _ in range(n_games)]
+    assert 0.72 <= np.mean(seen) <= 0.9
+
+
+def test_levels_that_are_too_few_for_what_ranks_tell_are_counted_as_ties(monkeypatch):
+    monkeypatch.setattr("forgetgauge.game.one_model._LARGEST_GRID", 500)
+    forget = np.arange(100) % 2 == 0
+    assert ranks_test(np.arange(100.0), forget).told == pytest.approx(1 - 1 / 6**2, abs=1e-3)  # six levels
+    assert ranks_test(np.arange(60.0), forget[:60]).told > ranks_test(np.arange(200.0), np.arange(200) < 100).told
+
+
 # -- the level, over every draw ----------------------------------------------------------------------------------------
 
 
@@ -149,8 +180,9 @@ def exceeds_its_level(p_values: list[float]) -> bool:
     return bool((np.arange(1, len(ordered) + 1) / len(ordered) > ordered + 1e-9).any())
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_blind_model_answers_p_keeps_its_level_over_all_draws(seed):
+@pytest.mark.parametrize(("seed", "largest"), [(0, 1e9), (1, 1e9), (2, 1e9), (3, 1e9), (0, 0)])
+def test_whatever_a_blind_model_answers_p_keeps_its_level_over_all_draws(seed, largest, monkeypatch):
+    monkeypatch.setattr("forgetgauge.game.one_model._LARGEST_TABLE", largest)
     rng = np.random.default_rng(seed)
     answers, scores = rng.random((3, 10)) < rng.random((3, 1)), rng.normal(size=10)
     tests: dict[str, list[float]] = {"one": [], "best": [], "top": [], "ranks": [], "groups": []}
@@ -320,7 +352,7 @@ def test_more_ranks_than_levels_are_dealt_evenly_and_their_sum_is_exact(seed):
 @pytest.mark.parametrize(("n", "n_chosen"), [(9, 7), (9, 2), (9, 5)])
 def test_sums_over_large_choices_are_exact_however_coarse_the_levels(n, n_chosen, monkeypatch):
     rng = np.random.default_rng(n_chosen)
-    monkeypatch.setattr("forgetgauge.game.one_model._LARGEST_TABLE", 1.0)  # as if there were thousands: yes or no
+    monkeypatch.setattr("forgetgauge.game.one_model._LARGEST_GRID", 1)  # as if there were millions: yes or no
     group = np.repeat(np.arange(n), 3)
     chosen = draw(n, n_chosen, rng)
     says = rng.random(3 * n) < 0.6
@@ -328,6 +360,18 @@ def test_sums_over_large_choices_are_exact_however_coarse_the_levels(n, n_chosen
     found = groups_test(says, np.repeat(chosen, 3), group)
     expected = rank_sum_tails(rounded, chosen)
     assert (found.log_p_above, found.log_p_below) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "n_chosen", "most"), [(9, 4, 3), (12, 11, 4), (40, 20, 7), (60, 50, 20), (100, 50, 60)])
+@pytest.mark.parametrize("shift", [0.0, 0.3, 3.0, 30.0])
+def test_sums_by_waves_are_those_counted_in_whole_numbers(n, n_chosen, most, shift, monkeypatch):
+    """Their tails, down to that of the only choice of the largest values."""
+    monkeypatch.setattr("forgetgauge.game.one_model._LARGEST_TABLE", 0)
+    rng = np.random.default_rng(n)
+    values = np.append(rng.integers(0, most + 1, n - 1), most)
+    chosen = np.isin(np.arange(n), np.argsort(-rng.normal(size=n) - shift * values / most)[:n_chosen])
+    for side in (chosen, ~chosen):
+        assert tails_over_choice(values, side) == pytest.approx(rank_sum_tails(values.tolist(), side), abs=1e-9)
 
 
 def test_scores_that_are_no_list_or_a_draw_without_both_sorts_are_refused():

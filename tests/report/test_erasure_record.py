@@ -45,7 +45,8 @@ def run_with(verdict: str, **changes: Any):
 
 
 def model_with(verdict: str, **changes: Any):
-    return evidence({"mine": dataclasses.replace(SEEN, verdict=verdict)}, **{"list_shown": True, **changes})
+    models = {"before": SEEN, "mine": dataclasses.replace(SEEN, verdict=verdict)}
+    return evidence(models, **{"list_shown": True, **changes})
 
 
 def damaged():
@@ -116,6 +117,8 @@ def test_only_what_cannot_be_told_from_retraining_passes(made, verdict):
         (model_with(VERDICTS[2], own_draw=True), "the seed of the draw is somebody else's"),
         (model_with(VERDICTS[2], list_shown=False), "the forgotten points are all that the seed draws of the list"),
         (model_with(VERDICTS[2], warnings=["doubtful"]), "the result carries no warning"),
+        (evidence({"mine": CLEAN}, list_shown=True), "the model from before the deletion is still visible"),
+        (evidence({"none": CLEAN}, list_shown=True), "the model from before the deletion is still visible"),
         (run_with(VERDICTS[2], failures=[FailureResult("job", "boom", "")]), "no job failed"),
         (
             result(

@@ -10,8 +10,10 @@ import pytest
 from scipy import stats
 
 from forgetgauge.errors import UserError
+from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.results.gate import Conditions, check_evidence, check_result, doubts, junit, overall
 from forgetgauge.results.made import FailureResult
+from forgetgauge.results.one_model import judged_again
 from forgetgauge.results.utility import loss_interval
 from tests.report.evidence import CLEAN, SEEN, evidence
 from tests.report.test_html import NO_PAIR, game, method, result
@@ -221,9 +223,44 @@ def test_what_speaks_against_a_result_that_holds_is_told_and_with_strict_it_is_i
 
 def test_of_one_model_what_nobody_stated_is_told(tmp_path, call):
     path = tmp_path / "evidence.json"
-    path.write_text(replace(evidence({"mine": CLEAN}), stated={}).to_json())
+    path.write_text(replace(evidence({"before": SEEN, "mine": CLEAN}), stated={}).to_json())
     code, _, err = call("check", path, "--at-chance", "--margin", "0.5", "--unverified")
     assert (code, err.count("nobody has stated: ")) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("models", "said", "codes"),
+    [
+        ({"before": SEEN, "mine": CLEAN}, "", (0, 0)),
+        ({"mine": CLEAN}, "No model from before the deletion is in the file", (0, 3)),
+        ({"a": SEEN, "b": CLEAN}, "No model from before the deletion is in the file", (1, 1)),
+        ({"none": CLEAN}, "none is called as the model from before the deletion is, and no other", (0, 3)),
+        ({"mine": SEEN}, "", (1, 1)),
+        ({"none": SEEN}, "", (1, 1)),
+    ],
+)
+def test_of_one_model_a_missing_control_is_told_and_with_strict_it_is_inconclusive(tmp_path, call, models, said, codes):
+    path = tmp_path / "evidence.json"
+    path.write_text(evidence(models).to_json())
+    asked = ("check", path, "--at-chance", "--margin", "0.5", "--unverified")
+    found = [call(*asked), call(*asked, "--strict")]
+    assert tuple(code for code, _, _ in found) == codes
+    assert all((said in err) and (bool(err) == bool(said)) for _, _, err in found)
+
+
+@pytest.mark.parametrize(("level", "codes"), [(0.95, (0, 0)), (0.9, (0, 0)), (0.99, (0, 3))])
+def test_a_level_at_which_more_passes_is_named(tmp_path, call, level, codes):
+    path = tmp_path / "evidence.json"
+    whole = evidence({"before": SEEN, "mine": CLEAN}, level=level, list_shown=True)
+    whole = replace(whole, models={name: judged_again(whole, name) for name in whole.models})
+    path.write_text(whole.to_json())
+    asked = ("check", path, "--at-chance", "--margin", "0.5", "--unverified")
+    found = [call(*asked), call(*asked, "--strict")]
+    assert tuple(code for code, _, _ in found) == codes
+    assert all(f"visible where p ≤ {1 - level:.3g}" in out for _, out, _ in found)
+    said = "a model is called still visible only where p is at most 0.01, in place of 0.05"
+    assert (said in found[0][2]) == (level > 0.95)
+    assert what_was_tested(whole, None, "here").outcome == ("WARNED" if level > 0.95 else "PASSED")
 
 
 @pytest.mark.parametrize(

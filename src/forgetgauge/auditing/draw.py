@@ -26,6 +26,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.files import read_json, write_whole
 from forgetgauge.records import Record, read_record
 from forgetgauge.streams import canonical_json
+from forgetgauge.wording import is_text
 
 Kind = Literal["points", "groups", "pairs"]
 OWN_SEED = "the tester's own computer"
@@ -55,13 +56,16 @@ class Draw(Record):
     """The points of T, which no training may see."""
     unit_of: dict[str, str] | None = None
     """The group or pair of each drawn point."""
+    committed_first: bool = False
+    """Whether a commitment to this very list lay in the file when the seed came; else nothing shows that the list was
+    not changed until the draw pleased, whoever gave the seed."""
     schema: int = 1
 
     @property
     def is_own(self) -> bool:
         """Whether the tester drew alone, as far as is said: then nobody else can know that the draw was not repeated
         until it pleased."""
-        return self.seed_from in (OWN_SEED, UNNAMED)
+        return (self.seed_from or "").strip() in ("", OWN_SEED, UNNAMED)
 
 
 def committed(points: Mapping[str, str], n_forget: int, kind: Kind, by: str | None) -> Draw:
@@ -99,6 +103,9 @@ def drawn(points: Mapping[str, str], made: Draw, seed: str | None, seed_from: st
         seed, seed_from = secrets.token_hex(16), OWN_SEED
     if not seed.strip():
         raise UserError("draw: the seed is empty")
+    for what, text in (("seed", seed), ("name of whom the seed is from", seed_from or "")):
+        if not is_text(text):
+            raise UserError(f"draw: the {what} is no text in UTF-8: {text!r}")
     members: dict[str, list[str]] = {}
     for point, unit in points.items():
         members.setdefault(unit, []).append(point)
@@ -127,6 +134,12 @@ def _rank(commitment: str, seed: str, unit: str) -> bytes:
 
 def read_points(path: Path, by: str | None) -> dict[str, str]:
     """Point -> unit: of a `.csv` with a header, the column `point` or else the first one; of other files, the lines."""
+    return listed_points(path, by)[1]
+
+
+def listed_points(path: Path, by: str | None) -> tuple[str, dict[str, str]]:
+    """(what names the points, in words; point -> unit)."""
+    where = "lines"
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
@@ -135,21 +148,32 @@ def read_points(path: Path, by: str | None) -> dict[str, str]:
         if by is not None:
             raise UserError(f"{path}: --by and --pairs name a column, so the list must be a .csv with a header")
         rows = [(line.strip(), line.strip()) for line in text.splitlines() if line.strip()]
+        if rows and rows[0][0].partition(",")[0] == "point":
+            raise UserError(
+                f"{path}: its first line is a header, so call it .csv: every line of another file is a point"
+            )
     else:
-        rows = _csv_rows(path, text, by)
+        column, rows = _csv_rows(path, text, by)
+        where = f"column {column}"
     points: dict[str, str] = {}
     for number, (point, unit) in enumerate(rows, 1):
         if not point or not unit:
             raise UserError(f"{path}: row {number}: {by if point else 'point'} is blank")
+        if odd := next((name for name in (point, unit) if any(unicodedata.category(c) == "Cc" for c in name)), None):
+            raise UserError(
+                f"{path}: row {number}: {odd!r} has a control character, as files in UTF-16 and tables with tabs have:"
+                " save the list as UTF-8, with commas"
+            )
         if point in points:
             raise UserError(f"{path}: point '{point}' is listed twice")
         points[point] = unit
     if not points:
         raise UserError(f"{path}: it lists no points")
-    return points
+    return where, points
 
 
-def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
+def _csv_rows(path: Path, text: str, by: str | None) -> tuple[str, list[tuple[str, str]]]:
+    """(the column that names the points, point and unit of each row)."""
     try:
         lines = [[cell.strip() for cell in line] for line in csv.reader(io.StringIO(text, newline="")) if line]
     except csv.Error as error:
@@ -157,10 +181,17 @@ def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
     if not lines:
         raise UserError(f"{path}: it has no header")
     names, *body = lines
+    if names[0].lower().startswith("sep="):
+        raise UserError(f"{path}: its first line, {','.join(names)}, is for Excel alone: delete it")
     refuse_other_separators(str(path), names)
     if by is not None and by not in names:
         raise UserError(f"{path}: there is no column '{by}'; there are {', '.join(names)}")
     of_point = "point" if "point" in names else names[0]
+    if not of_point:
+        raise UserError(
+            f"{path}: its first column has no name, as an index has that pandas or R writes (leave it out with "
+            "index=False, or row.names=FALSE): call the column of the ids point"
+        )
     if any(character.isdigit() for character in of_point):
         raise UserError(
             f"{path}: its first line begins with '{of_point}', which looks like a point: a .csv needs a header, such "
@@ -173,7 +204,7 @@ def _csv_rows(path: Path, text: str, by: str | None) -> list[tuple[str, str]]:
         if len(line) != len(names):
             raise UserError(f"{path}: row {number} has {len(line)} cells, but the header has {len(names)}")
     point, unit = names.index(of_point), names.index(by or of_point)
-    return [(line[point], line[unit]) for line in body]
+    return of_point, [(line[point], line[unit]) for line in body]
 
 
 def make_draw(
@@ -206,9 +237,11 @@ def make_draw(
     if commit:
         if seed is not None:
             raise UserError("draw: --commit comes before the seed is known: leave --seed out")
+        if seed_from is not None:
+            raise UserError("draw: --commit comes before the seed is known: leave --seed-from out")
         found = made
     else:
-        found = drawn(points, made, seed, seed_from)
+        found = replace(drawn(points, made, seed, seed_from), committed_first=before is not None)
     write_whole(out, found.to_json())
     return found
 
@@ -220,10 +253,10 @@ def plain_name(name: str) -> str:
     return re.sub(r"^([0-9]+)\.0+$", r"\1", plain).lstrip("0")
 
 
-def spelled_twice(path: Path, by: str | None) -> tuple[str, str] | None:
+def spelled_twice(points: Mapping[str, str]) -> tuple[str, str] | None:
     """The first two points, groups or pairs of a list whose names differ by their spelling alone."""
     seen: dict[str, str] = {}
-    for unit in read_points(path, by).values():
+    for unit in points.values():
         other = seen.setdefault(plain_name(unit), unit)
         if other != unit:
             return other, unit

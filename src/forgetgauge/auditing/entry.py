@@ -42,7 +42,7 @@ def audit(
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
-    states: Sequence[str] = (),
+    states: Sequence[str] | None = (),
     progress: Watch | bool = True,
 ) -> Evidence: ...
 
@@ -59,7 +59,7 @@ def audit(
     delta: float = GameSpec.delta,
     interval: str | None = None,
     seed: int | None = None,
-    states: Sequence[str] = (),
+    states: Sequence[str] | None = (),
     progress: Watch | bool = True,
 ) -> Result | Evidence:
     """Judge your own models by their outputs, without torch: those of swap pairs or, with a draw, the one you have.

@@ -115,8 +115,13 @@ class _Table:
         refuse_other_separators(source, header)
         for name in header:
             if name not in _PLAIN and not _LOGIT.fullmatch(name) and not name.startswith(_FEATURE):
-                if name == header[0] and "point" not in header:
+                if name and name == header[0] and "point" not in header:
                     raise UserError(f"{source}: the column that names the points is called point, not {name}")
+                if not name:
+                    raise UserError(
+                        f"{source}: a column has no name, as an index has that pandas or R writes: leave it out with "
+                        "index=False, or row.names=FALSE"
+                    )
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
         if len(header) > MOST_COLUMNS:
             raise UserError(f"{source}: the header has {len(header):,} columns, more than {MOST_COLUMNS:,}")
@@ -187,7 +192,7 @@ class _Table:
         n_rows = int(rows.sum())
         if name in (*_IDS, "set", "method"):
             return self._names(name, rows, n_rows)
-        convert: Callable[[str], Any] = _truth if name in _BOOLEAN else _whole if name in _WHOLE else float
+        convert: Callable[[str], Any] = _truth if name in _BOOLEAN else _whole if name in _WHOLE else _number
         kind: type[Any] = bool if name in _BOOLEAN else np.int64 if name in _WHOLE else np.float64
         return np.fromiter(self._converted(name, rows, convert), dtype=kind, count=n_rows)
 
@@ -212,7 +217,10 @@ class _Table:
             try:
                 yield convert(cell)
             except (ValueError, KeyError):
-                what = {_truth: "true or false", _whole: "a whole number of 64 bits", float: "a number"}[convert]
+                kinds: dict[Callable[[str], Any], str] = {
+                    _truth: "true or false", _whole: "a whole number of 64 bits", _number: "a number",
+                }  # fmt: skip
+                what = kinds[convert]
                 shown = repr(cell if len(cell) <= 40 else f"{cell[:40]}…")
                 raise UserError(f"{self.source}: row {number}: {name} = {shown} is not {what}") from None
 
@@ -221,8 +229,19 @@ def _truth(cell: str) -> bool:
     return _TRUTH[cell.lower()]
 
 
+def _number(cell: str) -> float:
+    return float(_plain_digits(cell))
+
+
+def _plain_digits(cell: str) -> str:
+    """The cell; ValueError of 636_000 and of the digits of other alphabets, which Python would read as well."""
+    if "_" in cell or not cell.isascii():
+        raise ValueError(cell)
+    return cell
+
+
 def _whole(cell: str) -> int:
-    value = int(cell)
+    value = int(_plain_digits(cell))
     if not -(2**63) <= value < 2**63:
         raise ValueError(cell)
     return value

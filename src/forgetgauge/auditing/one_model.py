@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.attack import signals as read
@@ -31,6 +32,7 @@ from forgetgauge.auditing.reference_scores import own_scores, reference_scores
 from forgetgauge.auditing.swap_pairs import environment
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
+from forgetgauge.game.blind import correlation_floor
 from forgetgauge.game.one_model import ModelTest, groups_test, half_test, pairs_test, ranks_test, top_test
 from forgetgauge.plan.spec import PARAMETERS, GameSpec
 from forgetgauge.progress import Watch, steps, unwatched
@@ -41,6 +43,7 @@ from forgetgauge.results.one_model import (
     Basis,
     ModelResult,
     blunted,
+    is_from_before,
     judged_model,
     rests_on,
     warnings_on,
@@ -69,7 +72,7 @@ def audit_one_model(
     adversaries: Sequence[str] | None = None,
     level: float = GameSpec.level,
     delta: float = GameSpec.delta,
-    states: Sequence[str] = (),
+    states: Sequence[str] | None = (),
     progress: Watch = unwatched,
 ) -> Evidence:
     """Test the model, or each of several, whose outputs on the points of F and T are in a `.npz` or `.csv` file.
@@ -82,11 +85,13 @@ def audit_one_model(
     if (draw is not None) == requests:
         raise UserError("give either the draw (--draw draw.json), or --requests where F was not drawn")
     for key, value in {"game.level": level, "game.delta": delta}.items():
-        problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
+        problem = PARAMETERS[key].refusal_of_number(value, key.removeprefix("game."))
         if problem:
             raise UserError(problem)
     origin = REQUESTS if requests else DRAWN
     statements = rests_on(origin)
+    states = [states] if isinstance(states, str) else states or ()
+    adversaries = [adversaries] if isinstance(adversaries, str) else adversaries
     for name in states:
         if name not in (*statements, "all"):
             raise UserError(unknown_name("statement", name, [*statements, "all"]))
@@ -104,13 +109,14 @@ def audit_one_model(
         tell(f"testing {method}")
         models[method] = audit.judged(method)
     tell("done")
+    audit.doubt_order(models)
     found = Evidence(
         kind=split.kind,
         n_forget=split.n_forget,
         commitment=split.commitment,
         seed=split.seed or "",
         seed_from=split.seed_from or "",
-        own_draw=split.is_own,
+        own_draw=made is not None and made.is_own,
         digests={
             "file": file.digest,
             **({} if draw is None else {"draw": hashlib.sha256(Path(draw).read_bytes()).hexdigest()}),
@@ -125,6 +131,7 @@ def audit_one_model(
         n_unseen=None if made else len(split.unseen or ()),
         blind=audit.blind,
         list_shown=points is not None,
+        committed_first=split.committed_first,
     )
     return replace(found, warnings=warnings_on(found))
 
@@ -170,7 +177,10 @@ class _OneModelAudit:
         first = self._rows(file.outputs.methods[0])
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
-        refuse_reversed(file)
+        refuse_reversed(
+            file,
+            self._units_of(file.references.points) if file.references is not None and draw.kind == "groups" else None,
+        )
         for method in file.outputs.methods:
             refuse_copies(file, method, self._rows(method))
         if origin == DRAWN:  # of requests, that references tell F from T is what the blind test finds
@@ -186,6 +196,14 @@ class _OneModelAudit:
             )
         self.named = None if adversaries is None else set(adversaries)
         self.declared = None if file.shadows is None else adversaries_of(file, fitted).without(scored)
+        if self.named is not None:
+            usual = [*scored, *(() if file.shadows is None else adversaries_of(file, None).names)]
+            idle = [name for name in dict.fromkeys(usual) if name not in self.named and not name.startswith("own ")]
+            if idle:
+                self.notes.append(
+                    f"{listed(idle)} could have attacked and {'were' if len(idle) > 1 else 'was'} not asked "
+                    "(--adversary): what those that were asked do not see may be seen all the same."
+                )
         self.blind = None
         if origin == REQUESTS:
             rows = [self._rows(method) for method in file.outputs.methods]
@@ -246,6 +264,24 @@ class _OneModelAudit:
             )
         self.notes += accuracy_doubts(self.file, {method: found.utility})
 
+    def doubt_order(self, models: Mapping[str, ModelResult]) -> None:
+        """Rows of a model that may stand beside the wrong points, though those of the model from before do not.
+
+        Points of T, which neither was trained on, are hard or easy for both: what the two say of them goes together.
+        """
+        before = [name for name, model in models.items() if is_from_before(name) and model.verdict == STILL_VISIBLE]
+        after = [name for name, model in models.items() if not is_from_before(name) and model.verdict != STILL_VISIBLE]
+        for name in after if before else []:
+            sides = [self._rows(one) for one in (before[0], name)]
+            one, other = (own_scores(self.file, rows[~self.file.outputs.in_forget[rows]], READINGS) for rows in sides)
+            tail = (1 - self.level) / max(1, len(one))
+            alike = max((correlation_floor(one[score], other[score], tail) for score in one), default=1.0)
+            if alike <= 0:
+                self.notes.append(
+                    f"{name}: what it says of T is not shown to go with what {before[0]} says, as it would for two "
+                    "models of one kind: its rows may stand beside the wrong points, and then it is never visible."
+                )
+
     def _rows(self, method: str) -> Ints:
         """Of one model, each point once, in the order of their ids, by which ties fall.
 
@@ -271,7 +307,9 @@ class _OneModelAudit:
 
     def _units(self, rows: Ints) -> Ints:
         """(n,) the group or pair of each row, as numbers."""
-        names = self.file.outputs.point[rows].astype(str)
+        return self._units_of(self.file.outputs.point[rows].astype(str))
+
+    def _units_of(self, names: npt.NDArray[np.str_]) -> Ints:
         of = self.draw.unit_of or {}
         units: Ints = np.unique([of.get(name, name) for name in names.tolist()], return_inverse=True)[1]
         return units

@@ -14,6 +14,7 @@ from forgetgauge.attack.signals import Signals
 from forgetgauge.auditing.references import REFERENCE, References, arranged
 from forgetgauge.errors import UserError
 from forgetgauge.tasks.classification import MOST_CLASSES, are_probabilities
+from forgetgauge.wording import is_text
 
 Array = npt.NDArray[Any]
 Raw = Mapping[str, Array]
@@ -40,6 +41,8 @@ OWN_SCORES = ("score", "loss")
 DEFAULT_METHOD = "model"
 ROUNDED_SUM = 0.05
 """How far from 1 a row of probabilities may add up: of half precision, or rounded to two decimals."""
+LARGEST = 1e300
+"""Scores beyond it count as it, so that a mean of many, or a difference, is a number too."""
 ZERO_PROBABILITY = float(np.log(np.finfo(np.float32).tiny))
 """Stands for log 0: −87.3, unless the column has a smaller number."""
 
@@ -266,13 +269,18 @@ class Reader:
             return column.astype(np.int64 if column.max(initial=0) < 2**63 else np.str_)
         if column.dtype.kind != "U":
             self._refuse(f"{name} must be whole numbers or text, not {column.dtype}")
+        return self._text(name, column)
+
+    def _text(self, name: str, column: npt.NDArray[np.str_]) -> npt.NDArray[np.str_]:
+        if not all(map(is_text, np.unique(column).tolist())):
+            self._refuse(f"{name} has a text with half of a character, which cannot be written down")
         return column
 
     def _method(self, name: str, n: int) -> npt.NDArray[np.str_]:
         column = self.raw.get(name, np.full(n, DEFAULT_METHOD))
         if column.dtype.kind != "U":
             self._refuse(f"{name} must be text, not {column.dtype}")
-        return column
+        return self._text(name, column)
 
     def _sides(self) -> npt.NDArray[np.int64]:
         column = self.raw["side"]
@@ -328,7 +336,7 @@ class Reader:
 
     def _scores(self, prefix: str) -> dict[str, npt.NDArray[np.float64]]:
         found = {name: self._floats(f"{prefix}{name}") for name in OWN_SCORES}
-        return {name: column for name, column in found.items() if column is not None}
+        return {name: np.clip(column, -LARGEST, LARGEST) for name, column in found.items() if column is not None}
 
     def _floats(self, name: str) -> npt.NDArray[np.float64] | None:
         return None if name not in self.raw else self._finite(name, np.float64)

@@ -79,7 +79,10 @@ def refuse_copies(file: AuditFile, method: str, rows: Ints) -> None:
             if not _is_fine(theirs[place]):
                 continue
             if is_one_model(mine, theirs[place]):
-                raise UserError(f"{file.source}: reference model {name} is '{method}' itself: the same {what}")
+                raise UserError(
+                    f"{file.source}: reference model {name} is '{method}' itself: the same {what}; where "
+                    "training has no chance in it, train reference models on other random parts of R"
+                )
             earlier = range(place) if place < MOST_TWINS else ()
             twin = next((i for i in earlier if is_one_model(theirs[i], theirs[place])), None)
             if twin is not None:
@@ -92,8 +95,12 @@ def _is_fine(values: Floats) -> bool:
     return len(np.unique(values, axis=0)) > 0.9 * len(values)
 
 
-def refuse_reversed(file: AuditFile) -> None:
-    """A reference model to which points that it was trained on are less familiar than the others."""
+def refuse_reversed(file: AuditFile, group: Ints | None = None) -> None:
+    """A reference model to which points that it was trained on are less familiar than the others.
+
+    Where groups were drawn, `group` is that of each of the references' points: the records of a person are easy or hard
+    together, so those that a model was trained on count as one by their mean, and so do those that it was not.
+    """
     references = file.references
     if references is None or not references.sees_points:
         return
@@ -104,6 +111,9 @@ def refuse_reversed(file: AuditFile) -> None:
         for model, member, score in zip(references.models.tolist(), references.member, own, strict=True):
             if not 0 < member.sum() < len(member) or np.ptp(score) == 0:
                 continue
+            if group is not None:
+                _, part = np.unique(2 * group + member, return_inverse=True)
+                score, member = group_means(score, part), group_means(member, part) > 0
             test = ranks_test(score, member)
             if test.advantage < 0 and test.log_p <= np.log(FOLLOWS_F / len(references.models)):
                 raise UserError(

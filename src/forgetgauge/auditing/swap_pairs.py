@@ -62,9 +62,10 @@ def audit_file(
     `interval` is Student's, or "bounded", which assumes no distribution of pairs.
     """
     for key, value in {"game.level": level, "game.delta": delta, "seed": seed}.items():
-        problem = PARAMETERS[key].refusal(value, key.removeprefix("game."))
+        problem = PARAMETERS[key].refusal_of_number(value, key.removeprefix("game."))
         if problem:
             raise UserError(problem)
+    adversaries = [adversaries] if isinstance(adversaries, str) else adversaries
     if interval not in get_args(IntervalKind):
         raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))
     file = read_audit_file(Path(path))

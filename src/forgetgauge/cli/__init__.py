@@ -194,6 +194,8 @@ def report(
     opened = existing(folder)
     if not points and report_evidence(folder, to, form, unverified=unverified):
         return
+    if points and (opened.path / "evidence.json").exists() and not opened.result.exists():
+        raise UserError(f"{folder}: evidence of one model has no page of points: leave --points out")
     refuse_other_kind(to, ".html", ".htm")
     target = to or opened.report
     result = read_result(opened.result, sealed=False) if unverified else refuse_unverified(opened.result)

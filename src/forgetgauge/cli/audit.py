@@ -21,7 +21,9 @@ def audit(
         list[str] | None,
         typer.Option("--adversary", callback=one_by_one, help="Adversary that attacks the logits; may be repeated."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of all intervals.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(help="Confidence level of all intervals; of one model, p up to 1 − level is visible.")
+    ] = 0.95,
     interval: Annotated[
         str | None,
         typer.Option(help="Of swap pairs: student (pairs roughly normal; without it), or bounded (any distribution)."),
@@ -106,12 +108,15 @@ def draw(
 ) -> None:
     """Draw at random which points will be forgotten, before training, so that one model can be tested exactly."""
     from forgetgauge.auditing import make_draw
-    from forgetgauge.auditing.draw import spelled_twice
+    from forgetgauge.auditing.draw import listed_points, spelled_twice
 
     made = make_draw(points, forget, out, by=by, pairs=pairs, commit=commit, seed=seed, seed_from=seed_from)
-    if twice := spelled_twice(points, by or pairs):
+    where, listed = listed_points(points, by or pairs)
+    if twice := spelled_twice(listed):
         say(f"'{twice[0]}' and '{twice[1]}' are two {made.kind} here: if they are one, write both alike", err=True)
     say(f"{made.n_units} {made.kind} in the list; SHA-256 of what is committed to: {made.commitment}")
+    some = ", ".join([*list(listed)[:3], *(["…"] if len(listed) > 3 else [])])
+    say(f"The points are named by the {where} of {points}: {some}")
     if made.forget is None or made.unseen is None:
         say(f"Publish it ({out}); then draw with --seed in place of --commit, a text that nobody could know before")
         return
@@ -119,6 +124,8 @@ def draw(
     if made.is_own:
         whose = "this computer's own" if seed is None else "nobody's who is named (--seed-from)"
         say(f"The seed is {whose}: others have to take your word that the draw was not repeated.")
+    elif not made.committed_first:
+        say("No commitment was made before (--commit): others have to take your word that the list was not changed.")
 
 
 def import_evals(

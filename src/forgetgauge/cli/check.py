@@ -57,12 +57,12 @@ def check(
         doubts = gate.doubts(stored)
         findings += [gate.Finding("", "nothing speaks against it", "inconclusive", line) for line in doubts if strict]
         verdict, on = gate.overall(findings), gate.basis(stored)
+    if junit is not None:
+        write_whole(junit, gate.junit(findings, str(path)))
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
     say(f"{verdict}\n\n{align(rows)}\n\n{on}")
     for line in doubts:
         say(f"warning: {line}", err=True)
-    if junit is not None:
-        write_whole(junit, gate.junit(findings, str(path)))
     if os.environ.get("GITHUB_STEP_SUMMARY"):
         _append(Path(os.environ["GITHUB_STEP_SUMMARY"]), gate.summary(findings, str(path), on))
         for found in findings:
@@ -93,6 +93,7 @@ def verify(
         raise typer.Exit(1)
     whole = f"{found.n_artefacts} artefacts are whole, " if found.n_artefacts else ""
     asked = ", and attackers who were asked once more decided the same" if source == "signals" else ""
+    asked += f"; not computed again: {found.not_again}" if found.not_again else ""
     say(f"verified: {whole}{found.n_values} values computed again are as stored{asked}")
 
 

@@ -14,13 +14,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv, expit, gammaln
 
 from forgetgauge.game.advantage import Grouped, PairOutcome
 from forgetgauge.game.arrays import Bools, Floats, Ints, frozen_bools, frozen_floats, group_means
 
-_LARGEST_TABLE = 1e9
-"""Steps of the exact distribution of a sum, about a second; where it would take more, what is summed is rounded."""
+_LARGEST_TABLE = 2e8
+"""Steps of a table of how the sum of a choice is distributed, a fifth of a second; beyond it, it is found by waves."""
+_LARGEST_GRID = 4_000_000
+"""Units times levels of what is summed by waves, at most a second; of more units, what is summed is rounded further."""
+_UNSEEN = 40.0
+"""What is left out of a sum by waves is less than e^−40 of all: less than a computer's numbers can tell from 1."""
 _CANDIDATES = 20
 """In a game, the exact p is computed for this many answers about a model: those that are furthest from chance."""
 _CANDIDATES_OF_GROUPS = 3
@@ -28,7 +32,7 @@ _CANDIDATES_OF_GROUPS = 3
 ANSWERS, RANKS, TOP, PAIRS, GROUPS = "answers", "ranks", "top", "pairs", "groups"
 """Kinds of tests: of answers about a half, of the ranks of scores, of the largest scores alone, of pairs, of groups."""
 _FINEST = 60
-"""Groups' means and ranks are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, or more."""
+"""Groups' means and ranks are rounded to sixtieths, which halves, thirds, quarters, fifths and sixths are, at best."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,9 @@ class ModelTest:
     """How much of what so many units could tell is left by their ties, at most 1.
 
     Of pairs the share that was told apart. Of ranks 1 − Σ q³, q the shares of points with equal scores: what such
-    scores tell of a logistic shift, beside scores without ties (Whitehead 1993). Answers are scores of two values,
-    which tell most where each is of one half: there it is 1.
+    scores tell of a logistic shift, beside scores without ties (Whitehead 1993); where they are rounded to less than
+    sixtieths, of points with equal levels. Answers are scores of two values, which tell most where each is of one
+    half: there it is 1.
     """
 
     @property
@@ -111,18 +116,20 @@ def top_counted(n_right: int, n_top: int, n_forget: int, n_unseen: int) -> Model
 def ranks_test(scores: Floats, in_forget: Bools) -> ModelTest:
     """Of scores without a threshold: the sum of F's ranks, as the test of Wilcoxon, Mann and Whitney has it, exactly.
 
-    Ranks are rounded to as many levels as the number of points allows. An answer is right where a point of F has a
+    Ranks are rounded to 61 levels, of more than 66,666 points to fewer. An answer is right where a point of F has a
     larger score than one of T, so there are |F| · |T| of them, which depend on each other.
     """
     values, forget = frozen_floats(scores, "scores"), frozen_bools(in_forget, "the draw")
     _checked(np.zeros(len(values), dtype=np.bool_), forget)
     n, n_forget = len(values), int(forget.sum())
-    levels = _levels(n, n_forget)
+    levels = _levels(n)
     _, kinds, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = (np.cumsum(counts) - (counts + 1) / 2)[kinds]  # ranks from 0, the mean of those that tie
     told = 2 * middle if n <= levels else np.minimum((middle + 0.5) * (levels + 1) // n, levels)
     rounded: Ints = told.astype(np.int64)
-    tails = _tails(int(rounded[forget].sum()), _log_sum_over_choice(rounded, n_forget))
+    tails = _tails_over_choice(rounded, forget)
+    if levels < _FINEST:
+        counts = np.unique(rounded, return_counts=True)[1]
     n_couples = n_forget * (n - n_forget)
     above = float(middle[forget].sum() - n_forget * (n_forget - 1) / 2)
     told_apart = 1 - float((counts * (counts**2 - 1.0)).sum()) / (n * (n**2 - 1.0))
@@ -158,9 +165,7 @@ def groups_test(says_forget: Bools, in_forget: Bools, group: Ints) -> ModelTest:
     if not ((share == 0) | (share == 1)).all():
         raise ValueError("the points of a group must all be in F or all in T")
     means, chosen = group_means(says, place), share > 0
-    n, n_chosen = len(ids), int(chosen.sum())
-    values = np.rint(means * _levels(n, n_chosen)).astype(np.int64)
-    tails = _tails(int(values[chosen].sum()), _log_sum_over_choice(values, n_chosen))
+    tails = _tails_over_choice(np.rint(means * _levels(len(ids))).astype(np.int64), chosen)
     right = int((says & forget).sum() + (~says & ~forget).sum())
     advantage, told = float(means[chosen].mean() - means[~chosen].mean()), _told_by(float(means.mean()))
     return ModelTest(right, len(says), advantage, *tails, GROUPS, told)
@@ -268,18 +273,100 @@ def _log_choose(n: int, k: Ints | int) -> Floats:
     return result
 
 
-def _levels(n: int, n_chosen: int) -> int:
-    """How finely values between 0 and 1 can be told in a sum over a choice, by the size of its table."""
-    return int(min(_FINEST, max(1, _LARGEST_TABLE // (n * n_chosen * n_chosen))))
+def _levels(n: int) -> int:
+    """How finely values between 0 and 1 are told in a sum over a choice of so many."""
+    return int(min(_FINEST, max(1, _LARGEST_GRID // n)))
 
 
-def _log_sum_over_choice(values: Ints, n_chosen: int) -> Floats:
-    """ln P(sum = 0, 1, …) of the values of a uniformly random choice; below 1e-308 a chance counts as that."""
-    return _log_sums(np.sort(values).tobytes(), n_chosen)  # their order is nothing to it: the same ranks are met again
+def _tails_over_choice(values: Ints, chosen: Bools) -> tuple[float, float]:
+    """(ln P(sum ≥), ln P(sum ≤) the sum of the chosen values) of a uniformly random choice of as many."""
+    n_chosen, at = int(chosen.sum()), int(values[chosen].sum())
+    most = int(values.max())
+    if most > 1 and len(values) * n_chosen**2 * most > _LARGEST_TABLE:
+        if 2 * at * len(values) >= 2 * n_chosen * int(values.sum()):
+            return _tails_by_waves(values, n_chosen, at)
+        below, above = _tails_by_waves(most - values, n_chosen, most * n_chosen - at)  # turned round
+        return above, below
+    return _tails(at, _log_sums(np.sort(values).tobytes(), n_chosen))  # sorted: the same ranks are met again
+
+
+def _tails_by_waves(values: Ints, n_chosen: int, at: int) -> tuple[float, float]:
+    """The same for a sum that is not below its mean, exact up to the rounding of a computer's numbers.
+
+    Choose each unit by itself with the odds e^{a + λv} of its value v: given that m are chosen in all, a choice of the
+    sum t has e^{λt} times its chance among equally likely ones, up to a factor that is known. With the a and λ at which
+    m and the sum seen are the means, the chances of both together are large where they are needed, however small the
+    tail is, and follow from their characteristic function. It is added up on a grid that is as fine as no more than
+    e^−40 of all lies outside what it tells apart (Bernstein's inequality), and without those points of it at which it
+    is below that.
+    """
+    kinds, counts = np.unique(values, return_counts=True)
+    intercept, slope = _odds_for(kinds, counts, n_chosen, at)
+    chance = expit(intercept + slope * kinds)
+    near = _chances_above(kinds, counts, chance, n_chosen, at)
+    factor = float(counts @ np.logaddexp(0, intercept + slope * kinds)) - n_chosen * intercept - slope * at
+    factor -= float(_log_choose(len(values), n_chosen))
+    log_p_above = min(0.0, factor + math.log(float(near @ np.exp(-slope * np.arange(len(near))))))
+    below = 1 - math.exp(log_p_above) + math.exp(factor) * float(near[0])
+    return log_p_above, min(0.0, math.log(below))
+
+
+def _odds_for(kinds: Ints, counts: Ints, n_chosen: int, at: int) -> tuple[float, float]:
+    """(a, λ ≥ 0) with which n_chosen are chosen on average, with this sum, or nearly: λ is 40 at most."""
+
+    def intercept_for(slope: float) -> float:
+        low, high = -slope * float(kinds[-1]) - _UNSEEN, _UNSEEN
+        for _ in range(60):
+            middle = (low + high) / 2
+            few = counts @ expit(middle + slope * kinds) < n_chosen
+            low, high = (middle, high) if few else (low, middle)
+        return (low + high) / 2
+
+    low, high = 0.0, _UNSEEN
+    for _ in range(60):
+        middle = (low + high) / 2
+        small = (counts * kinds) @ expit(intercept_for(middle) + middle * kinds) < at
+        low, high = (middle, high) if small else (low, middle)
+    return intercept_for(low), low
+
+
+def _chances_above(kinds: Ints, counts: Ints, chance: Floats, n_chosen: int, at: int) -> Floats:
+    """P(n_chosen are chosen, with the sum at + d), d = 0, 1, …, where each unit is chosen by itself with its chance."""
+    spread = counts * chance * (1 - chance)
+    order = np.argsort(-spread, kind="stable")  # of what tells most, first: most points of the grid need no more
+    kinds, counts, chance, spread = kinds[order], counts[order], chance[order], spread[order]
+    centre = round(float(spread @ kinds) / float(spread.sum())) if spread.sum() > 0 else 0
+    shifted = kinds - centre
+    n_counts, wide = _reach(1, float(spread.sum())), _reach(float(np.abs(shifted).max()), float(spread @ shifted**2))
+    step = -(-(2 * wide + 1) // n_counts)
+    n_sums = step * n_counts  # the grid's two sides: counts and sums are told apart up to multiples of these
+    angle = 2 * np.pi * np.arange(n_sums) / n_sums
+    size = 0.5 * np.log(np.maximum(1 - 4 * np.outer(chance * (1 - chance), np.sin(angle / 2) ** 2), 1e-300))
+    turn = np.arctan2(np.outer(chance, np.sin(angle)), 1 - np.outer(chance, 1 - np.cos(angle)))
+    total = np.zeros(n_sums // 2 + 1, dtype=np.complex128)
+    for row in range(n_counts):
+        column, log_size = np.arange(len(total)), np.zeros(len(total))
+        for kind, shift in enumerate(shifted.tolist()):
+            log_size += counts[kind] * size[kind, (step * row + shift * column) % n_sums]
+            kept = log_size > -_UNSEEN
+            column, log_size = column[kept], log_size[kept]
+        phase = -angle[(step * row * n_chosen + (at - centre * n_chosen) * column) % n_sums]
+        for kind, shift in enumerate(shifted.tolist()):
+            phase += counts[kind] * turn[kind, (step * row + shift * column) % n_sums]
+        total[column] += np.exp(log_size + 1j * phase)
+    found: Floats = np.fft.irfft(total.conj(), n_sums)[: wide + 1] / n_counts
+    return np.maximum(found, 0)
+
+
+def _reach(largest: float, variance: float) -> int:
+    """How far from its mean a sum of independent parts, each at most so large, is with a chance below e^−40."""
+    part = largest * _UNSEEN / 3
+    return math.ceil(part + math.sqrt(part**2 + 2 * variance * _UNSEEN))
 
 
 @lru_cache(maxsize=16)
 def _log_sums(ascending: bytes, n_chosen: int) -> Floats:
+    """ln P(sum = 0, 1, …) of the values of a uniformly random choice; below 1e-308 a chance counts as that."""
     values = np.frombuffer(ascending, dtype=np.int64)
     n, most = len(values), int(values[len(values) - n_chosen :].sum())
     if values.max(initial=0) <= 1:

@@ -11,6 +11,7 @@ import dataclasses
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 SAME: Any = object()
@@ -75,6 +76,12 @@ class Parameter:
         for name in self.key.split("."):
             spec = None if spec is None else getattr(spec, name)
         return spec
+
+    def refusal_of_number(self, value: object, key: str) -> str | None:
+        """The same of what need not be a number at all."""
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return f"{key} = {value!r} is not a number"
+        return self.refusal(value, key)
 
     def refusal(self, value: Any, key: str | None = None) -> str | None:
         """What is wrong with a value of the right type, in words; None where nothing is."""

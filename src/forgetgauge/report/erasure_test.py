@@ -19,6 +19,7 @@ from forgetgauge.results.one_model import (
     ModelResult,
     OneModelResult,
     controls,
+    no_control,
     unstated,
     warnings_on,
 )
@@ -119,7 +120,8 @@ class Tested:
 def what_was_tested(found: Result | OneModelResult, method: str | None, source: str) -> Tested:
     """The one test of a result, or the one that is named; UserError where that is not one."""
     if isinstance(found, OneModelResult):
-        name = _chosen(method, list(found.models), found.models, "model", source)
+        judged = [name for name in found.models if name not in controls(found)]
+        name = _chosen(method, judged, found.models, "model", source)
         return _tested_model(found, name, found.models[name])
     if found.sweep is not None or len(found.games) != 1:
         raise UserError(f"{source}: a sweep over {found.sweep} is several tests; a record is of one: run it alone")
@@ -309,7 +311,8 @@ def _metrics_of_pairs(game: GameResult, method: MethodResult) -> list[StatedNumb
 
 
 def _of_the_draw(found: OneModelResult) -> dict[str, Outcome]:
-    return {DRAWN_BY_OTHERS: _warned(not found.own_draw), WHOLE_DRAW: _warned(found.list_shown)}
+    is_named = bool(found.seed_from.strip()) and not found.own_draw
+    return {DRAWN_BY_OTHERS: _warned(is_named), WHOLE_DRAW: _warned(found.list_shown)}
 
 
 def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Tested:
@@ -320,8 +323,10 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         **(_of_the_draw(found) if was_drawn(found) else {DRAWN: "WARNED"}),
         NO_WARNING: _warned(not warnings),
     }
-    if (before := controls(found)) and name not in before:
-        checks[CONTROL_SEEN] = _warned(all(found.models[other].verdict == STILL_VISIBLE for other in before))
+    before = controls(found)
+    if no_control(found) or (before and name not in before):
+        seen = [found.models[other].verdict == STILL_VISIBLE for other in before]
+        checks[CONTROL_SEEN] = _warned(bool(seen) and all(seen))
     rests_on = (
         f"not stated: {'; '.join(lacking)} (F: the forgotten, T: the unseen)" if lacking else "all of it is stated"
     )
@@ -338,7 +343,16 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
         scope={
             "model": f"{name}, one model, by its outputs",
             "forgotten points": f"{drawn(found)}{'; drawn at random before training' if was_drawn(found) else ''}",
-            **({"seed of the draw": f"{found.seed}, from {found.seed_from}{own}"} if was_drawn(found) else {}),
+            **(
+                {
+                    "seed of the draw": f"{found.seed}, from {found.seed_from}{own}",
+                    "list committed to before the seed": "yes, as the draw says"
+                    if found.committed_first
+                    else "not shown",
+                }
+                if was_drawn(found)
+                else {}
+            ),
             "what it rests on": rests_on,
             "attackers": listed(list(model.tests)) or "none",
             **({"other models of the same file": listed(others)} if others else {}),

@@ -14,12 +14,11 @@ from forgetgauge.results.one_model import (
     OneModelResult,
     TestResult,
     controls,
-    is_from_before,
+    no_control,
     seen_by,
     unstated,
     warnings_on,
 )
-from forgetgauge.results.record import nearly_reference
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, counted, listed, plain, signed
 
@@ -62,23 +61,10 @@ def by_chance(found: OneModelResult) -> str:
     )
 
 
-def no_control(found: OneModelResult) -> str:
-    """What is not shown where the model from before the deletion is not in the file; empty where it is, or where what
-    was seen shows it."""
-    if any(is_from_before(name) or model.verdict == STILL_VISIBLE for name, model in found.models.items()):
-        return ""
-    near = [name for name in found.models if nearly_reference(name) == "none"]
-    meant = f" {listed(near)}: judged as a model of its own; if it is that one, call it before." if near else ""
-    return (
-        "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
-        f"tell a model that remembers the points.{meant}"
-    )
-
-
 def _table(tests: Mapping[str, TestResult], who: str = "adversary") -> str:
-    rows = [[who, "right answers", "advantage", "p"]]
+    rows = [[who, "advantage", "p", "right answers"]]
     rows += [
-        [name, f"{test.n_right} of {test.n_asked}", signed(test.advantage), chance(test.log10_p)]
+        [name, signed(test.advantage), chance(test.log10_p), f"{test.n_right} of {test.n_asked}"]
         for name, test in sorted(tests.items(), key=lambda one: one[1].log10_p)
     ]
     return align(rows)
@@ -148,7 +134,9 @@ def _origin(found: OneModelResult) -> str:
     drawn += {"points": "", "groups": " of points", "pairs": ", one of each matched pair,"}[found.kind]
     whose = "the tester's own, so that nobody else can know that it was not repeated" if found.own_draw else "from "
     whose += "" if found.own_draw else found.seed_from
-    shown = "" if found.list_shown else " The list was not shown (--points): this may be a part of the draw."
+    shown = "" if found.list_shown else " Without --points nobody can know whether all drawn points are tested."
+    if not found.committed_first:
+        shown += " That the list was committed to before the seed was known is not shown."
     return (
         f"Evidence from one model, not Q: F is {drawn} drawn at random from a list whose SHA-256 is "
         f"{found.commitment[:16]}…; the seed is {whose}.{shown} p is exact for a model that knows nothing of the draw."

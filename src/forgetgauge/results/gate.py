@@ -7,6 +7,7 @@ be judged at all (failed jobs, too few pairs, adversaries missing that were aske
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +19,7 @@ from forgetgauge.results.one_model import (
     CONTROL_SEEN,
     OneModelResult,
     controls,
+    no_control,
     seen_by,
     silent_controls,
     unstated,
@@ -77,7 +79,11 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     _check_ranges(conditions)
     margin = conditions.chance_margin
     if margin is None or conditions.min_quality is not None or conditions.max_utility_loss is not None:
-        raise UserError(f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked")
+        seen = [model.resolution for model in found.models.values() if model.resolution is not None]
+        least = f", with --margin {math.ceil(1000 * max(seen)) / 1000:g} (less is inconclusive)" if seen else ""
+        raise UserError(
+            f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked{least}"
+        )
     played = {name for model in found.models.values() for name in model.tests}
     if absent := [name for name in conditions.adversaries if name not in played]:
         raise UserError(f"{source}: {listed(absent)} did not take part; audit it with them")
@@ -196,10 +202,11 @@ EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 
 
 
 def doubts(result: Result | OneModelResult) -> list[str]:
-    """What speaks against a result, whatever it says: its warnings, who lost accuracy, and of one model what nobody has
-    stated."""
+    """What speaks against a result, whatever it says: its warnings, who lost accuracy, a control that is not there, and
+    of one model what nobody has stated."""
     if isinstance(result, OneModelResult):
-        return [*warnings_on(result), *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
+        lacking = [line] if (line := no_control(result)) else []
+        return [*warnings_on(result), *lacking, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
     return [line for game in result.games for line in (*reservations(game), *no_controls(game))]
 
 
@@ -207,7 +214,8 @@ def basis(result: Result | OneModelResult) -> str:
     """Against whom and on how much: one line for each game."""
     if isinstance(result, OneModelResult):
         players = list(dict.fromkeys(name for model in result.models.values() for name in model.tests))
-        return f"one model, {counted(result.n_forget, result.kind.rstrip('s'))} of F; tests {listed(players)}"
+        of_f = counted(result.n_forget, result.kind.rstrip("s"))
+        return f"one model, {of_f} of F; tests {listed(players)}; visible where p ≤ {1 - result.level:.3g}"
     lines = []
     for game in result.games:
         floor = "" if game.noise_floor is None else f"; by chance alone Q ≥ {plain(1 - game.noise_floor.q95)}"

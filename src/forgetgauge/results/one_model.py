@@ -20,7 +20,7 @@ from forgetgauge.game.one_model import (
     top_counted,
 )
 from forgetgauge.records import Record
-from forgetgauge.results.record import reference_named
+from forgetgauge.results.record import nearly_reference, reference_named
 from forgetgauge.results.resolution import is_blunt, resolution_of
 from forgetgauge.results.verdict import (
     COARSE,
@@ -34,7 +34,8 @@ from forgetgauge.results.verdict import (
 from forgetgauge.wording import listed, plain
 
 RESTS_ON = {
-    "training": "the training set R and everything else that the model was trained with ignored the draw",
+    "training": "the model was trained on F before the deletion, T was in no training, and the training set R and "
+    "everything else that was trained with ignored the draw",
     "shadows": "shadow models, thresholds and adversaries were made without F and T",
     "settings": "hyper-parameters and the choice of the checkpoint ignored the draw",
     "validation": "T was never used for validation",
@@ -65,6 +66,8 @@ LINEAR, FOREST, HALF = "logistic regression", "random forest", ", half "
 """Tests by raw points are called by the classifier and the half that it was tested on."""
 MOST_COUNTED = 10_000_000
 """Most answers that are computed again, since a file from elsewhere may state any number of them."""
+USUAL_LEVEL = 0.95
+"""A model that is not visible at a higher level may be at this one: p counts as visible up to 1 − level."""
 LEAST_ALIKE = 0.3
 """Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
 
@@ -179,6 +182,8 @@ class OneModelResult(Record):
     """Of requests: whether F and T differ by themselves. p holds only if they do not."""
     list_shown: bool = False
     """Whether the list that was drawn from was there, and F and T are all that the seed draws of it."""
+    committed_first: bool = False
+    """Whether the draw says that its list was committed to before there was a seed."""
 
     def __post_init__(self) -> None:
         _known("kind", self.kind, ("points", "groups", "pairs"))
@@ -406,12 +411,7 @@ def controls(found: OneModelResult) -> list[str]:
 def silent_controls(found: OneModelResult) -> dict[str, str]:
     """The models from before the deletion that are not visible -> what that means, in a sentence; of a file in which
     no other model would pass, nothing."""
-    names = controls(found)
-    passing = [
-        name
-        for name, model in found.models.items()
-        if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
-    ]
+    names, passing = controls(found), _passing(found)
     return {
         name: f"{name}: the model from before the deletion is {without_resolution(found.models[name].verdict)}, so "
         f"the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, or "
@@ -421,13 +421,51 @@ def silent_controls(found: OneModelResult) -> dict[str, str]:
     }
 
 
+def no_control(found: OneModelResult) -> str:
+    """What is not shown of a model that is not visible, where none from before the deletion is beside it; else empty.
+
+    Rows beside the wrong points, points that nobody learnt by heart, and a score that cannot see (one class's
+    probability, say) all make a model that kept F look as if it had forgotten.
+    """
+    if controls(found) or not (passing := _passing(found)):
+        return ""
+    if is_from_before(passing[0]):
+        return (
+            f"{passing[0]} is called as the model from before the deletion is, and no other is in the file, so that "
+            "nothing is shown of a deletion."
+        )
+    near = [name for name in found.models if nearly_reference(name) == "none"]
+    meant = f" {listed(near)}: judged as a model of its own; if it is that one, call it before." if near else ""
+    return (
+        "No model from before the deletion is in the file (method = before), so it is not shown that these rows would "
+        f"tell a model that remembers the points.{meant}"
+    )
+
+
+def _passing(found: OneModelResult) -> list[str]:
+    """The models that are not visible, but for those from before the deletion beside them."""
+    names = controls(found)
+    return [
+        name
+        for name, model in found.models.items()
+        if name not in names and model.verdict in (LIKE_RETRAIN, INCONCLUSIVE)
+    ]
+
+
 def warnings_on(found: OneModelResult) -> list[str]:
-    """The warnings that are stored, and those that follow from the verdicts."""
-    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values()]))
+    """The warnings that are stored, and those that follow from the verdicts and the level."""
+    lenient = []
+    if found.level > USUAL_LEVEL and _passing(found):
+        lenient.append(
+            f"The level is {found.level:g}: a model is called still visible only where p is at most "
+            f"{1 - found.level:.3g}, in place of {1 - USUAL_LEVEL:.3g}."
+        )
+    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values(), *lenient]))
 
 
 def seen_by(model: ModelResult) -> str:
     """How small an advantage its tests would have seen, in words."""
     if model.resolution is None:
         return "even an adversary who is always right would not have been seen"
-    return f"an advantage of {plain(model.resolution)} would have been seen with a power of 80 %"
+    coarse = f", which is above {COARSE:g}: too coarse to say more" if model.resolution > COARSE else ""
+    return f"an advantage of {plain(model.resolution)} would have been seen with a power of 80 %{coarse}"

@@ -33,6 +33,8 @@ class Verified:
     n_artefacts: int
     n_values: int
     problems: tuple[str, ...]
+    not_again: str = ""
+    """What could not be computed again, in words."""
 
 
 def verify_result(path: Path) -> Verified:
@@ -60,7 +62,9 @@ def verify_evidence(path: Path) -> Verified:
         return Verified(0, 0, (str(error),))
     changed = [] if is_sealed(path.read_bytes()) else [f"{path.name} {CHANGED}"]
     n_values, problems = evidence_differences(found)
-    return Verified(0, n_values, (*changed, *(f"{path.name}, {line}" for line in problems)))
+    lacking = "how many answers of each attacker were right, and their p but for pairs and the top scores"
+    lines = (*changed, *(f"{path.name}, {line}" for line in problems))
+    return Verified(0, n_values, lines, f"{lacking}: these need the file of outputs and the draw")
 
 
 def refuse_unverified_evidence(path: Path) -> OneModelResult:

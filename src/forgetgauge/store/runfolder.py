@@ -126,7 +126,9 @@ class RunFolder:
     def read_run(self) -> dict[str, Any]:
         """What was asked for, as `write_run` kept it."""
         if not self.run_file.exists():
-            raise UserError(f"{self.path}: not a run folder (it has no run.json)")
+            is_evidence = (self.path / "evidence.json").exists()
+            hint = "; it has evidence of one model, which is handed on as it is" if is_evidence else ""
+            raise UserError(f"{self.path}: not a run folder (it has no run.json){hint}")
         run = read_json(self.run_file)
         run_format = run.get("format") if isinstance(run, dict) else None
         if run_format != RUN_FORMAT:

@@ -34,7 +34,7 @@ from forgetgauge.results.record import (
     is_run,
 )
 from forgetgauge.results.roc_and_parts import RocResult, part_results
-from forgetgauge.results.silence import Heard, Silence, silence_doubts, silences, with_room
+from forgetgauge.results.silence import Heard, Silence, silence_doubts, silences, with_silence
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.wording import counted, listed
 
@@ -146,7 +146,7 @@ def judge(
     progress(f"Q of {counted(len(outcomes), 'method')}")
     assessed = _assess(rules, {method: found for method, found in outcomes.items() if found})
     assessed = {
-        name: with_room(found, silent[name], played.adversaries, list(outcomes[name].values()))
+        name: with_silence(found, silent[name], played.adversaries, list(outcomes[name].values()))
         for name, found in assessed.items()
     }
     judged = {name: found for name, found in assessed.items() if len(silent[name].dropped) < len(played.adversaries)}

@@ -198,6 +198,8 @@ class MethodResult(Record):
     """In words, one of five (docs/statistics.md); None in results of earlier versions."""
     resolution: float | None = None
     """The advantage that would have been seen with a power of 80 %; None where nothing was."""
+    noise_at_level: float | None = None
+    """Where the level is not 95 %: what the noise floor is at that level, and 1 where no p is small enough for it."""
     tuning: TuningResult | None = None
     """How its strength was chosen, where that was done in the run."""
     parts: dict[str, list[PartResult]] = field(default_factory=dict)

@@ -135,9 +135,16 @@ def least_seen(game: GameResult, name: str) -> float:
     """
     if game.spec.get("share_retrain") and role_of(game, name) == "retrain":
         return 1.0  # a model is not told from itself
-    n_drawn = 2 * int(game.spec.get("n_forget", 0)) * game.methods[name].n_pairs
+    n_drawn = drawn_in(game, name)
     n_seen = math.ceil(math.log2(2 / (1 - game.spec.get("level", 0.95))) - 1e-9)
     return float(special.betaincinv(n_seen, n_drawn - n_seen + 1, POWER)) if n_drawn >= n_seen else 1.0
+
+
+def drawn_in(game: GameResult, name: str) -> int:
+    """The points of F and T of all pairs of a method, or the groups where these are answered about as a whole."""
+    if game.decisions is None:
+        return 2 * int(game.spec.get("n_forget", 0)) * game.methods[name].n_pairs
+    return sum(pair.n_points for pair in game.decisions.pairs if name in pair.methods)
 
 
 def silence_lines(game: GameResult) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from forgetgauge.game.adaptive import stein_quality_interval
+from forgetgauge.game.adaptive import stein_intervals, stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.intervals import IntervalKind
@@ -252,7 +252,8 @@ def _assess(rules: Rules, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> 
         if rules.n_pilot and len(outcomes[method]) == rules.n_pairs:  # their number was chosen on the pilot: Stein's
             counted = counted_below(list(outcomes[method].values()))
             interval = stein_quality_interval(found.by_pair, rules.n_pilot, rules.level, counted)
-            assessed[method] = replace(found, quality_interval=interval)
+            each = stein_intervals(found.by_pair, rules.n_pilot, rules.level, together=False)
+            assessed[method] = replace(found, quality_interval=interval, intervals=tuple(each))
     return assessed
 
 

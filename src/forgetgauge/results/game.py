@@ -252,8 +252,8 @@ def _assess(rules: Rules, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> 
         if rules.n_pilot and len(outcomes[method]) == rules.n_pairs:  # their number was chosen on the pilot: Stein's
             counted = counted_below(list(outcomes[method].values()))
             interval = stein_quality_interval(found.by_pair, rules.n_pilot, rules.level, counted)
-            each = stein_intervals(found.by_pair, rules.n_pilot, rules.level, together=False)
-            assessed[method] = replace(found, quality_interval=interval, intervals=tuple(each))
+            alone = stein_intervals(found.by_pair, rules.n_pilot, rules.level, together=False)
+            assessed[method] = replace(found, quality_interval=interval, intervals=tuple(alone))
     return assessed
 
 

@@ -350,6 +350,14 @@ def is_run(spec: Mapping[str, Any]) -> bool:
     return "data_digest" in spec
 
 
+def rests_on_draw(spec: Mapping[str, Any]) -> str:
+    """What ε takes for granted in an audit, as a sentence with a space before it; nothing in a run, which draws F."""
+    return "" if is_run(spec) else f" {UNDRAWN}"
+
+
+UNDRAWN = "It takes F for a random half of F and T, as a draw makes it; if F was chosen otherwise, ε ≥ may be too high."
+
+
 # -- who is who --------------------------------------------------------------------------------------------------------
 
 

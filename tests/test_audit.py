@@ -21,7 +21,7 @@ from forgetgauge.auditing.outputs import OPTIONAL, REQUIRED, SHADOW
 from forgetgauge.errors import DoubtfulResult, UserError
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
-from forgetgauge.results.record import Result, read_result
+from forgetgauge.results.record import UNDRAWN, Result, read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
@@ -599,6 +599,11 @@ def test_where_f_was_no_random_half_no_single_model_proves_anything(tmp_path, ca
     assert method.quality > 0.9
     assert (method.epsilon, method.n_models) == (0.0, 0)
     assert call("verify", tmp_path / "out")[0] == 0
+    for page in (render_table(result), render_report(result)):  # a difference that is not noticed would count
+        assert UNDRAWN in page
+    assert UNDRAWN not in render_table(
+        replace(result, games=[replace(one, spec={**one.spec, "data_digest": "0"}) for one in result.games])
+    )
 
 
 def test_pairs_may_have_names_from_the_file_to_the_verified_result(tmp_path, call):

@@ -438,7 +438,7 @@ def tuned(tmp_path_factory):
     raw = {
         **TINY,
         "unlearners": {"retrain": {}, "none": {}, "neg-grad": {"strength": "auto"}},
-        "tuning": {"points": 2, "shadows": 2, "price": 0.3},
+        "tuning": {"points": 2, "shadows": 3, "price": 0.3},
     }
     folder = tmp_path_factory.mktemp("tuned") / "run"
     play(Campaign.plan(resolve_frontier(raw, "tuned", [], 2)), RunFolder(folder))

@@ -212,9 +212,9 @@ def assess(outcomes, rng, **options):
     return assess_all([outcomes], rng, **options)[0]
 
 
-def noise_floor(outcomes, rng, n_relabellings=2000):
+def noise_floor(outcomes, rng, n_relabellings=2000, level=0.95):
     """The noise floor of one method."""
-    return noise_floors([outcomes], rng, n_relabellings)[0]
+    return noise_floors([outcomes], rng, n_relabellings, level)[0]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.game.adaptive import pairs_needed, stein_intervals, stein_quality_interval
-from forgetgauge.game.intervals import bounded_interval
+from forgetgauge.game.intervals import bounded_interval, pair_interval
 
 from .supremum_simulation import SCENARIOS, draw_pairs, stein_report
 
@@ -85,6 +85,20 @@ def test_a_half_width_or_level_that_makes_no_sense_is_refused():
         pairs_needed(pilot(), 0.0)
     with pytest.raises(ValueError, match="level"):
         stein_intervals(pilot(), 6, 1.0)
+
+
+def test_the_interval_of_one_adversary_holds_although_the_data_chose_how_many_pairs():
+    rng, held, ordinary = np.random.default_rng(6), [], []
+    for _ in range(4000):
+        values = draw_pairs(np.zeros(1), 0.0, (5,), rng)
+        n_pairs = pairs_needed(values, 0.04, limit=60)
+        by_pair = np.concatenate([values, draw_pairs(np.zeros(1), 0.0, (n_pairs - 5,), rng)])
+        (own,) = stein_intervals(by_pair, 5, together=False)
+        held.append(own.low <= 0 <= own.high)
+        plain = pair_interval(by_pair[:, 0])
+        ordinary.append(plain.low <= 0 <= plain.high)
+    assert np.mean(held) > 0.943
+    assert np.mean(ordinary) < 0.937
 
 
 @pytest.mark.slow

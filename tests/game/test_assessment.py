@@ -42,7 +42,7 @@ def test_an_assessment_only_puts_the_pieces_together(n_pairs):
     assert result.quality_interval == supremum_interval(outcomes, 0.9)
     assert result.quality_interval.low <= result.quality_plugin <= result.quality_interval.high
     assert result.bounded_interval == bounded_quality_interval(result.by_pair, 0.9)
-    assert result.noise == noise_floor(outcomes, np.random.default_rng(1), 100)
+    assert result.noise == noise_floor(outcomes, np.random.default_rng(1), 100, 0.9)
 
 
 def test_the_bounded_interval_is_shown_where_it_is_asked_for():

@@ -5,17 +5,18 @@ import pytest
 
 from forgetgauge.game.advantage import PairOutcome, outcome_of_decisions, signed_advantage
 from forgetgauge.game.parts import advantage_by_part, restricted
+from forgetgauge.game.quality import best_adversary
 
 
-def game(rng, n_pairs=8, k=30, n_parts=4, leak=()):
-    """Decisions of one adversary; points of the parts in `leak` are seen more often where they are forgotten."""
+def game(rng, n_pairs=8, k=30, n_parts=4, leak=(), n_adversaries=1):
+    """Decisions of adversaries; points of the parts in `leak` are seen more often where they are forgotten."""
     outcomes, parts = [], []
     for _ in range(n_pairs):
         side = rng.permutation(np.repeat([True, False], k))
         part = rng.integers(n_parts, size=2 * k)
         chance = 0.4 + 0.4 * np.isin(part, leak) * np.stack([side, ~side])
-        first, second = rng.random((2, 2 * k)) < chance
-        outcomes.append(outcome_of_decisions(first[None, :, None], second[None, :, None], side, np.ones(2 * k)))
+        first, second = rng.random((2, 2 * k, n_adversaries)) < chance[..., None]
+        outcomes.append(outcome_of_decisions(first[None], second[None], side, np.ones(2 * k)))
         parts.append(part)
     return outcomes, [[part == which for part in parts] for which in range(n_parts)]
 
@@ -76,6 +77,16 @@ def test_all_parts_are_covered_together_as_often_as_it_says():
         alone.append(all(one.interval.low <= 0.4 * (i in leak) <= one.interval.high for i, one in enumerate(single)))
     assert np.mean(together) > 0.93
     assert np.mean(alone) < 0.85  # what a reader of six intervals would be told without the adjustment
+
+
+def test_all_parts_are_covered_together_although_the_adversary_was_chosen_on_the_same_pairs():
+    rng, covered = np.random.default_rng(5), []
+    for _ in range(400):
+        outcomes, members = game(rng, k=100, n_parts=2, n_adversaries=9)
+        best = best_adversary(np.mean([outcome.advantage for outcome in outcomes], axis=0))
+        found = [one.interval for one in advantage_by_part(outcomes, members, best)]
+        covered.append(all(one.low <= 0 <= one.high for one in found))
+    assert np.mean(covered) > 0.93
 
 
 def test_where_groups_are_drawn_a_part_is_of_points_and_its_unit_the_group():

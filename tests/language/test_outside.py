@@ -35,7 +35,7 @@ def test_what_a_method_costs_is_counted_on_unseen_records_and_text_outside_is_sh
         adversaries=["loss"],
         shadows=2,
         strengths=2,
-        tuning_shadows=2,
+        tuning_shadows=3,
     )
     assert judged
     assert all(parts == {"unseen"} for parts in judged)

@@ -81,6 +81,7 @@ def test_an_empty_file_is_the_default_of_every_key():
         ({"game": {"level": 0.2}}, "game.level = 0.2 is not at least 0.5 and below 1"),
         ({"data": {"fraction": 0}}, "data.fraction = 0"),
         ({"seed": -1}, "seed = -1 is not at least 0"),
+        ({"tuning": {"shadows": 2}}, "tuning.shadows = 2 is not "),
         ({"keep": "everything"}, "keep = 'everything'"),
         ({"unlearners": []}, "unlearners is empty"),
         ({"adversaries": []}, "adversaries is empty"),

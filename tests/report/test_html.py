@@ -604,7 +604,7 @@ def test_a_method_is_given_one_of_five_verdicts_the_same_everywhere(mine, said) 
 
 def test_the_resolution_is_what_would_have_been_seen_four_times_of_five() -> None:
     rng = np.random.default_rng(0)
-    by_pair = [0.02, -0.01, 0.03, 0.0, 0.01, -0.02, 0.02, 0.01]
+    by_pair = [0.1, -0.05, 0.15, 0.0, 0.05, -0.1, 0.1, 0.05]
     played = game({"mine": method(0.98, noise_floor=0.05)})
     told = dataclasses.replace(played.methods["mine"].by_adversary["entropy"], by_pair=by_pair)
     changed = dataclasses.replace(played.methods["mine"], by_adversary={"entropy": told}, adversary="entropy")

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from forgetgauge.errors import UserError
+from forgetgauge.game.quality import bounded_quality_interval
 from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.results.gate import Conditions, check_evidence, check_result, doubts, junit, overall
 from forgetgauge.results.made import FailureResult
@@ -42,6 +43,7 @@ def test_one_model_is_held_to_chance_as_far_as_its_test_would_have_seen(model, m
     [
         ({}, "--at-chance is what can be asked"),
         ({"chance_margin": 0.1, "min_quality": 0.9}, "--at-chance is what can be asked"),
+        ({"chance_margin": 0.1, "bounded": True}, "--at-chance is what can be asked"),
         ({"chance_margin": 2.0}, "--margin 2 is not between 0 and 1"),
         ({"chance_margin": 1.0}, "--margin 1 asks nothing"),
         ({"chance_margin": 0.1, "methods": ["other"]}, "unknown model 'other'"),
@@ -94,6 +96,26 @@ def test_evidence_that_is_inconclusive_never_holds():
 def test_the_end_of_the_interval_decides_and_not_the_point(quality, width, expected):
     assert state(one(quality, width), min_quality=0.95) == expected
     assert state(one(quality, width), chance_margin=0.05) == expected
+
+
+@pytest.mark.parametrize(("n_pairs", "expected"), [(5, "inconclusive"), (40, "holds")])
+def test_bounded_asks_the_interval_for_pairs_of_any_distribution(n_pairs, expected, tmp_path, call):
+    """One in ten models is left untouched, and none of those that were played: Student's interval lies above the Q of
+    0.9 that the method has."""
+    found = bounded_quality_interval(np.random.default_rng(0).normal(0, 0.01, (n_pairs, 1)))
+    made = one(0.99, 0.005)
+    mine = replace(made.methods["mine"], bounded_interval=(found.low, found.high))
+    made = replace(made, methods={**made.methods, "mine": mine})
+    assert (state(made, min_quality=0.91), state(made, min_quality=0.8, bounded=True)) == ("holds", expected)
+    assert state(made, chance_margin=0.2, bounded=True) == expected
+    result(made).save(tmp_path / "result.json")
+    asked = ("check", tmp_path, "--min-q", "0.8", "--method", "mine", "--unverified")
+    assert "if pairs are roughly normal" in call(*asked)[1]
+    code, out, _ = call(*asked, "--bounded")
+    assert (code, "for pairs of any distribution" in out) == ({"holds": 0, "inconclusive": 3}[expected], True)
+    unknown = replace(made, methods={"mine": replace(mine, bounded_interval=None)})
+    with pytest.raises(UserError, match="leave out --bounded"):
+        state(unknown, min_quality=0.8, bounded=True)
 
 
 def test_what_does_not_hold_decides_over_what_is_inconclusive():

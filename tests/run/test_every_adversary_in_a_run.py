@@ -13,7 +13,7 @@ import pytest
 
 from forgetgauge import evaluate, plugins
 from forgetgauge.errors import UserError
-from forgetgauge.game.adaptive import stein_quality_interval
+from forgetgauge.game.adaptive import stein_intervals, stein_quality_interval
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.runfile import apply_settings
 from forgetgauge.run.campaign import Campaign, add_adversaries, play
@@ -130,6 +130,8 @@ def test_an_adversary_whose_pilot_pairs_agree_takes_stein_s_interval_from_no_met
         assert not by_pair[:, 1].any()
         expected = stein_quality_interval(by_pair, 5, result.games[0].spec["level"], counted=[0])
         assert method.interval == (expected.low, expected.high)
+        each = stein_intervals(by_pair, 5, result.games[0].spec["level"], together=False)
+        assert [found.interval for found in method.by_adversary.values()] == [(one.low, one.high) for one in each]
 
 
 def test_references_know_points_of_the_target_half_and_shadows_do_not(finished):

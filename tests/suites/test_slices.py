@@ -155,7 +155,7 @@ def tuned(made: Suite) -> Suite:
     for column in made.columns:
         raw = full[column.label]
         methods = {**column.raw["unlearners"], "ssd": raw["unlearners"]["ssd"]}
-        tuning = {**raw["tuning"], "points": 2, "shadows": 2}
+        tuning = {**raw["tuning"], "points": 2, "shadows": 3}
         columns.append(replace(column, raw={**column.raw, "unlearners": methods, "tuning": tuning}))
     return replace(made, columns=tuple(columns))
 

@@ -19,6 +19,9 @@ def check(
     result: Annotated[Path, typer.Argument(help="A result.json or evidence.json, or the folder that has one.")],
     min_q: Annotated[float | None, typer.Option(help="Q must be at least this.")] = None,
     at_chance: Annotated[bool, typer.Option("--at-chance", help="Attackers must do no better than chance.")] = False,
+    bounded: Annotated[
+        bool, typer.Option("--bounded", help="Judge Q by the interval that holds for pairs of any distribution.")
+    ] = False,
     margin: Annotated[float, typer.Option(help="With --at-chance: this advantage still counts as chance.")] = 0.05,
     max_accuracy_loss: Annotated[
         float | None, typer.Option(help="How much accuracy may be lost against Retrain and None: 0.01 is a point.")
@@ -47,7 +50,7 @@ def check(
     refuse_other_kind(junit, ".xml")
     path, stored = read_either(result, verified=not unverified)
     asked = gate.Conditions(
-        min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ())
+        min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ()), bounded
     )
     with at_its_word(path):
         if isinstance(stored, Result):

@@ -36,13 +36,14 @@ def pairs_needed(pilot: Floats, half_width: float, level: float = 0.95, limit: i
     return wanted if limit is None else max(len(values), min(wanted, limit))
 
 
-def stein_intervals(by_pair: Floats, n_pilot: int, level: float = 0.95) -> list[Interval]:
-    """One signed interval per adversary, all of which hold together with ``level``; the pilot pairs come first.
+def stein_intervals(by_pair: Floats, n_pilot: int, level: float = 0.95, *, together: bool = True) -> list[Interval]:
+    """One signed interval per adversary, all of which hold with ``level``, ``together`` or each by itself; the pilot
+    pairs come first.
 
     ``by_pair`` holds all signed advantages, (N, n_adversaries). Only the pilot's spread enters: it alone chose N.
     """
     pilot = _checked(by_pair[:n_pilot], level)
-    return _around(by_pair, pilot, _levels(pilot, level)[0], level)
+    return _around(by_pair, pilot, _levels(pilot, level)[0 if together else 1], level)
 
 
 def stein_quality_interval(
@@ -53,8 +54,7 @@ def stein_quality_interval(
     That is, where no adversary's pilot pairs agree: its interval is then the distribution-free one. ``counted`` are the
     adversaries that count for the lower end, all where it is None (``quality.counted_below``).
     """
-    alone = _around(by_pair, _checked(by_pair[:n_pilot], level), level, level)
-    together = stein_intervals(by_pair, n_pilot, level)
+    together, alone = (stein_intervals(by_pair, n_pilot, level, together=both) for both in (True, False))
     return supremum_interval_of(together, alone if counted is None else [alone[which] for which in counted], level)
 
 

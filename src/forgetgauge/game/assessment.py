@@ -89,7 +89,7 @@ def assess_all(
 
     The methods share their relabellings: each gets what it would get alone with an equal generator, in less time.
     """
-    noises = noise_floors(methods, rng, n_relabellings)
+    noises = noise_floors(methods, rng, n_relabellings, level)
     rests_on_models = [is_drawn or not differ_by_themselves(outcomes) for outcomes in methods]
     return [
         _assessed(*one, n_looks, level, delta, interval) for one in zip(methods, noises, rests_on_models, strict=True)

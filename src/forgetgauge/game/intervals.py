@@ -75,7 +75,8 @@ def welch_interval(outcomes: Sequence[PairOutcome], adversary: int, level: float
 
     SE² of a pair is ¼(Var mean_F d + Var mean_T d); pairs combine as √(Σ SE²)/P, with Satterthwaite's degrees of
     freedom. Where a set has one point of positive weight, nothing is known about its spread: the interval is [−1, 1].
-    Where all points move alike and not by 0 (every decision right), it ends at the share that may have gone unseen.
+    Where all points move alike (no decision differs, every decision is right), it ends at the share that may have gone
+    unseen.
     """
     check_level(level)
     check_outcomes(outcomes)
@@ -115,11 +116,10 @@ def welch_ends(
         return np.full(centre.shape, -1.0), np.full(centre.shape, 1.0)
     total = variances.sum(axis=0)
     moves = total >= 1e-30  # a spread below rounding is no spread, and Satterthwaite's quotient would be 0/0
-    unseen = np.where(np.abs(centre) < ROUNDING, 0.0, unseen_share(n_points, level))
     each = (variances**2).T / degrees  # (..., 2P), the dimensions of `centre` reversed
     satterthwaite = np.divide(total**2, each.sum(axis=-1).T, out=np.ones(centre.shape), where=moves)
     spread = special.stdtrit(satterthwaite, (1 + level) / 2) * np.sqrt(total) / len(variances)
-    half = np.where(moves, spread, unseen)
+    half = np.where(moves, spread, unseen_share(n_points, level))
     return np.clip(centre - half, -1.0, 1.0), np.clip(centre + half, -1.0, 1.0)
 
 

@@ -3,8 +3,9 @@
 The swap is as fair to a part as it is to the whole: what both models of a pair answer about a point is compared with
 what they answer about it elsewhere in the pair, and under Retrain the difference is 0 on average for every point.
 
-One adversary is looked at, which was chosen on all points, and several parts; all their intervals hold together with
-probability at least the level asked for (Bonferroni).
+One adversary is looked at, which was chosen among all on the same pairs, and several parts; all their intervals hold
+together with probability at least the level asked for (Bonferroni over parts and adversaries: for parts alone, all of
+two parts were covered in 83 % of games of 8 pairs and 9 adversaries).
 """
 
 from collections.abc import Sequence
@@ -72,10 +73,12 @@ def advantage_by_part(
     """Of each part, for which ``members`` says of every pair which of its points belong to it; None where no pair has
     such points on both sides.
 
-    ``n_looks`` is how many parts are looked at altogether, these and others.
+    ``n_looks`` is how many parts are looked at altogether, these and others. Any of the adversaries may be asked for,
+    also the one that showed most on these very pairs.
     """
     check_level(level)
-    each = 1 - (1 - level) / (n_looks or max(1, len(members)))
+    n_adversaries = outcomes[0].n_adversaries if outcomes else 1
+    each = 1 - (1 - level) / (n_adversaries * (n_looks or max(1, len(members))))
     return [_part(outcomes, of_part, adversary, each, kind) for of_part in members]
 
 

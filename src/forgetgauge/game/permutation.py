@@ -26,12 +26,17 @@ class NoiseFloor:
     mean: float
     q95: float
     p_value: float
+    at_level: float
+    """At the level asked for, the test calls every larger max_a |Adv_a| visible; 1 where so few relabellings cannot."""
     pair_q95: float
     """The 95 % quantile of the largest |Adv_a| in any single pair: what the worst pair may be by chance."""
 
 
 def noise_floors(
-    methods: Sequence[Sequence[PairOutcome]], rng: np.random.Generator, n_relabellings: int = 2000
+    methods: Sequence[Sequence[PairOutcome]],
+    rng: np.random.Generator,
+    n_relabellings: int = 2000,
+    level: float = 0.95,
 ) -> list[NoiseFloor]:
     """Relabel a random k of each pair's 2k points as forgotten, ``n_relabellings`` times; one noise floor per method.
 
@@ -49,19 +54,21 @@ def noise_floors(
     for pair in range(max(map(len, methods), default=0)):
         groups = [split for members, own in groups for split in _relabelled(methods, members, pair, own, sums, peaks)]
     return [
-        _against(outcomes, total / len(outcomes), peak)
+        _against(outcomes, total / len(outcomes), peak, level)
         for outcomes, total, peak in zip(methods, sums, peaks, strict=True)
     ]
 
 
-def _against(outcomes: Sequence[PairOutcome], relabelled: Floats, peaks: Floats) -> NoiseFloor:
+def _against(outcomes: Sequence[PairOutcome], relabelled: Floats, peaks: Floats, level: float) -> NoiseFloor:
     """The measured statistic beside those of relabelled means over pairs, (B, n_adversaries), and of single pairs."""
     observed = float(np.abs(np.mean([outcome.advantage for outcome in outcomes], axis=0)).max())
     statistic = np.abs(relabelled).max(axis=1)  # (B,)
+    n_larger = int((1 - level) * (1 + len(statistic)) + 1e-9) - 1  # with at most so many, p is at most 1 − level
     return NoiseFloor(
         mean=float(statistic.mean()),
         q95=float(np.quantile(statistic, 0.95)),
         p_value=(1 + int((statistic >= observed - _TOLERANCE).sum())) / (1 + len(statistic)),
+        at_level=float(np.sort(statistic)[-1 - n_larger]) if n_larger >= 0 else 1.0,
         pair_q95=float(np.quantile(peaks, 0.95)),
     )
 

@@ -9,6 +9,7 @@ mirror image, and that mean lies above the diagonal where few false positives ar
 The band is for TPR at a false positive rate. Pairs are left out one by one (the jackknife), which moves the threshold
 as another sample would; between two thresholds the curve of the others is straight, as a coin makes it. Where at least
 six wrong calls are allowed, 95 % bands contained the true rate in 90 to 99 % of simulated games (docs/statistics.md).
+An adversary that was chosen on the same pairs is taken as given.
 
 Scores are larger where an adversary is surer of "forgotten", and may be infinite. Thresholds are taken from the points
 that they are judged on: a diagnostic, as in ``diagnostics``, not the advantage of a declared adversary.

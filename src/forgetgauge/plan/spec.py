@@ -204,7 +204,7 @@ class TuningSpec(_RunFileTable):
     shadows: int = declared(
         8,
         "shadow models on which they are tried",
-        within=Range(least=2, most=10_000),
+        within=Range(least=3, most=10_000),
         argument="tuning_shadows",
         in_game=None,
     )

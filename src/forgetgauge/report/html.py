@@ -52,6 +52,7 @@ from forgetgauge.results.record import (
     by_quality,
     lacks_pairs,
     pairs_behind,
+    rests_on_draw,
     role_of,
 )
 from forgetgauge.results.utility import lost_accuracy, points
@@ -145,7 +146,7 @@ def template(name: str) -> jinja2.Template:
         "report", name,
         plain=plain, signed=signed, bracket=bracket, signed_bracket=signed_bracket, p_value=p_value, percent=percent,
         forget_set=forget_set, count=count, seconds=seconds, setting=setting, listed=listed, bound=bound, points=points,
-        why_no_quality=why_no_quality,
+        why_no_quality=why_no_quality, rests_on_draw=rests_on_draw,
         interval_basis=interval_basis, cut=shortened,
     )  # fmt: skip
 

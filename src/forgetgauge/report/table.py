@@ -19,6 +19,7 @@ from forgetgauge.results.record import (
     by_quality,
     lacks_pairs,
     pairs_behind,
+    rests_on_draw,
 )
 from forgetgauge.results.silence import silence_lines
 from forgetgauge.results.utility import uneven_accuracy
@@ -92,7 +93,7 @@ def _game_table(game: GameResult) -> str:
         known = any(found.noise_floor is not None for found in worst)
         lines.append(
             f"Worst pair: Q of the pair in which an adversary saw most{BY_CHANCE * known}.\n"
-            f"ε ≥: with {level} confidence, no certified removal of F can claim less."
+            f"ε ≥: with {level} confidence, no certified removal of F can claim less.{rests_on_draw(game.spec)}"
         )
     told = (spent_budget(game), *losses(game), uneven_accuracy(game), *no_controls(game))
     lines += [line for line in told if line is not None]

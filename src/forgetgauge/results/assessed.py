@@ -30,6 +30,8 @@ from forgetgauge.results.record import (
 )
 from forgetgauge.results.roc_and_parts import RocResult
 
+USUAL = 0.95
+"""The level at which the noise floor is told."""
 NOTICEABLE = 0.05
 """Q shown too high by more than this is warned of."""
 
@@ -49,6 +51,7 @@ def assessed_fields(found: Assessment | None, adversaries: Sequence[str]) -> dic
         "adversary": adversaries[found.best],
         "p_value": found.noise.p_value,
         "noise_floor": found.noise.q95,
+        "noise_at_level": None if found.quality_interval.level == USUAL else found.noise.at_level,
         "bounded_interval": (found.bounded_interval.low, found.bounded_interval.high),
         "advantage_floor": found.advantage_floor,
         "model_log10_p": found.model_log_p / math.log(10),

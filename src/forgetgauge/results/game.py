@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from forgetgauge.game.adaptive import stein_quality_interval
+from forgetgauge.game.adaptive import stein_intervals, stein_quality_interval
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment, assess_all
 from forgetgauge.game.intervals import IntervalKind
@@ -34,7 +34,7 @@ from forgetgauge.results.record import (
     is_run,
 )
 from forgetgauge.results.roc_and_parts import RocResult, part_results
-from forgetgauge.results.silence import Heard, Silence, silence_doubts, silences, with_room
+from forgetgauge.results.silence import Heard, Silence, silence_doubts, silences, with_silence
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.wording import counted, listed
 
@@ -146,7 +146,7 @@ def judge(
     progress(f"Q of {counted(len(outcomes), 'method')}")
     assessed = _assess(rules, {method: found for method, found in outcomes.items() if found})
     assessed = {
-        name: with_room(found, silent[name], played.adversaries, list(outcomes[name].values()))
+        name: with_silence(found, silent[name], played.adversaries, list(outcomes[name].values()))
         for name, found in assessed.items()
     }
     judged = {name: found for name, found in assessed.items() if len(silent[name].dropped) < len(played.adversaries)}
@@ -252,7 +252,8 @@ def _assess(rules: Rules, outcomes: Mapping[str, Mapping[int, PairOutcome]]) -> 
         if rules.n_pilot and len(outcomes[method]) == rules.n_pairs:  # their number was chosen on the pilot: Stein's
             counted = counted_below(list(outcomes[method].values()))
             interval = stein_quality_interval(found.by_pair, rules.n_pilot, rules.level, counted)
-            assessed[method] = replace(found, quality_interval=interval)
+            alone = stein_intervals(found.by_pair, rules.n_pilot, rules.level, together=False)
+            assessed[method] = replace(found, quality_interval=interval, intervals=tuple(alone))
     return assessed
 
 

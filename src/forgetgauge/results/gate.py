@@ -1,8 +1,10 @@
 """A gate: whether a stored result holds what is asked of it. It judges the ends of intervals, never the points.
 
 A condition *holds* where the whole interval meets it, *does not hold* where the whole interval misses it, and is
-*inconclusive* between the two: few pairs are wide intervals, so too little evidence never passes. A result that cannot
-be judged at all (failed jobs, too few pairs, adversaries missing that were asked for) is refused.
+*inconclusive* between the two. Few pairs are wide intervals; but the interval of Q that is shown takes pairs as roughly
+normal, and where a method fails in a few of its models, the pairs that were played may all have worked: then too little
+evidence passes (docs/checking-a-result.md). ``bounded`` asks the interval that holds for pairs of any distribution. A
+result that cannot be judged at all (failed jobs, too few pairs, adversaries missing that were asked for) is refused.
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class Conditions:
     """The methods that are judged; without names, all but the references."""
     adversaries: Sequence[str] = ()
     """The adversaries that must have played."""
+    bounded: bool = False
+    """Q is judged by the interval that holds for pairs of any distribution."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     """
     _check_ranges(conditions)
     margin = conditions.chance_margin
-    if margin is None or conditions.min_quality is not None or conditions.max_utility_loss is not None:
+    if margin is None or conditions.bounded or {conditions.min_quality, conditions.max_utility_loss} != {None}:
         seen = [model.resolution for model in found.models.values() if model.resolution is not None]
         least = f", with --margin {math.ceil(1000 * max(seen)) / 1000:g} (less is inconclusive)" if seen else ""
         raise UserError(
@@ -161,9 +165,13 @@ def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: 
 
 
 def _findings(game: GameResult, label: str, name: str, method: MethodResult, asked: Conditions) -> list[Finding]:
-    assert method.interval is not None
-    low, high = method.interval
-    evidence = f"Q is in {outward(method.interval)}"
+    interval = method.bounded_interval if asked.bounded else method.interval
+    if interval is None:
+        raise UserError(f"check: no interval for pairs of any distribution is known of {name}: leave out --bounded")
+    low, high = interval
+    is_bounded = asked.bounded or game.spec.get("interval") == "bounded"
+    by = "for pairs of any distribution" if is_bounded else "if pairs are roughly normal"
+    evidence = f"Q is in {outward(interval)} {by}"
     found = []
     if (gain := has_seen_unseen(game).get(name)) is not None:  # whatever its Q is, it says nothing
         why = f"it is more accurate on T than Retrain and None by {points(gain)}, so it has probably seen T"
@@ -175,7 +183,7 @@ def _findings(game: GameResult, label: str, name: str, method: MethodResult, ask
         least = 1 - asked.chance_margin
         state = _state(low >= least - 1e-12, high < least - 1e-12)
         what = f"attackers do at most {asked.chance_margin:g} better than chance"
-        found.append(Finding(label, what, state, f"their advantage is in {outward((1 - high, 1 - low))}"))
+        found.append(Finding(label, what, state, f"their advantage is in {outward((1 - high, 1 - low))} {by}"))
     if asked.max_utility_loss is not None:
         lost = loss_interval(game, name)
         if lost is None:

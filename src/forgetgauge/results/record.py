@@ -198,6 +198,8 @@ class MethodResult(Record):
     """In words, one of five (docs/statistics.md); None in results of earlier versions."""
     resolution: float | None = None
     """The advantage that would have been seen with a power of 80 %; None where nothing was."""
+    noise_at_level: float | None = None
+    """Where the level is not 95 %: what the noise floor is at that level, and 1 where no p is small enough for it."""
     tuning: TuningResult | None = None
     """How its strength was chosen, where that was done in the run."""
     parts: dict[str, list[PartResult]] = field(default_factory=dict)
@@ -346,6 +348,14 @@ def without_timings(record: Any) -> Any:
 def is_run(spec: Mapping[str, Any]) -> bool:
     """Whether a game with this spec was played by a run, whose data are known; if not, an audit read a file."""
     return "data_digest" in spec
+
+
+def rests_on_draw(spec: Mapping[str, Any]) -> str:
+    """What ε takes for granted in an audit, as a sentence with a space before it; nothing in a run, which draws F."""
+    return "" if is_run(spec) else f" {UNDRAWN}"
+
+
+UNDRAWN = "It takes F for a random half of F and T, as a draw makes it; if F was chosen otherwise, ε ≥ may be too high."
 
 
 # -- who is who --------------------------------------------------------------------------------------------------------

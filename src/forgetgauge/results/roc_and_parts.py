@@ -24,7 +24,7 @@ class RocResult(Record):
     tpr: list[float]
     """Share of forgotten points there: TPR − FPR is the signed SWAP advantage of that threshold."""
     band: list[tuple[float, float]] | None
-    """For TPR at each FPR on its own, over pairs; None below five of them."""
+    """For TPR at each FPR on its own, over pairs, the adversary taken as given; None below five of them."""
     n_unseen: int
     """Scores of unseen points that the false positive rate is a share of."""
 

@@ -20,7 +20,6 @@ from scipy import special
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.assessment import Assessment
 from forgetgauge.game.direction import decides_nothing, rarer_than, z_over_pairs
-from forgetgauge.game.intervals import unseen_share
 from forgetgauge.results.assessed import assessed_fields
 from forgetgauge.results.record import GameResult, MethodResult, role_of
 from forgetgauge.results.utility import is_shown_undamaged, knows_half_as_much
@@ -119,21 +118,13 @@ def silences(heard: Heard, told_apart: Mapping[str, Collection[str]]) -> dict[st
     return found
 
 
-def with_room(
+def with_silence(
     found: Assessment, silence: Silence, adversaries: Sequence[str], pairs: Sequence[PairOutcome]
 ) -> Assessment:
-    """Where all that counts is silence, one of those that count stands for the method, and the interval has room.
-
-    That these points show nothing does not say that no point would. Over enough pairs the interval knows, for these
-    models alone it ends at the share of what was drawn that may have gone unseen.
-    """
+    """Where all that counts is silence, one of those that count stands for the method."""
     if not silence.counted or any(outcome.differences.any() for outcome in pairs):
         return found
-    interval = found.quality_interval
-    if interval.basis == "given these models":
-        n_drawn = sum(int((outcome.weight > 0).sum()) for outcome in pairs)
-        interval = replace(interval, low=min(interval.low, 1 - unseen_share(n_drawn, interval.level)))
-    return replace(found, quality_interval=interval, best=list(adversaries).index(silence.counted[0]))
+    return replace(found, best=list(adversaries).index(silence.counted[0]))
 
 
 def least_seen(game: GameResult, name: str) -> float:
@@ -144,9 +135,16 @@ def least_seen(game: GameResult, name: str) -> float:
     """
     if game.spec.get("share_retrain") and role_of(game, name) == "retrain":
         return 1.0  # a model is not told from itself
-    n_drawn = 2 * int(game.spec.get("n_forget", 0)) * game.methods[name].n_pairs
+    n_drawn = drawn_in(game, name)
     n_seen = math.ceil(math.log2(2 / (1 - game.spec.get("level", 0.95))) - 1e-9)
     return float(special.betaincinv(n_seen, n_drawn - n_seen + 1, POWER)) if n_drawn >= n_seen else 1.0
+
+
+def drawn_in(game: GameResult, name: str) -> int:
+    """The points of F and T of all pairs of a method, or the groups where these are answered about as a whole."""
+    if game.decisions is None:
+        return 2 * int(game.spec.get("n_forget", 0)) * game.methods[name].n_pairs
+    return sum(pair.n_points for pair in game.decisions.pairs if name in pair.methods)
 
 
 def silence_lines(game: GameResult) -> list[str]:

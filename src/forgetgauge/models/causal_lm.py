@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
+from forgetgauge.data.dataset import fingerprint
 from forgetgauge.data.hugging_face import other_architecture
 from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
@@ -48,7 +50,9 @@ class Base:
     def __init__(self, name: str, body: nn.Module) -> None:
         self.name, self._body = name, body.requires_grad_(False).eval()
         self._elsewhere: dict[tuple[torch.device, torch.dtype], Any] = {}
+        self._untouched: dict[tuple[torch.device, torch.dtype], Any] = {}
         self._losses: dict[bytes, float] = {}
+        _HELD.add(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Base:
         return self
@@ -62,7 +66,13 @@ class Base:
         if where not in self._elsewhere:
             body = self._body if where == (torch.device("cpu"), torch.float32) else copy.deepcopy(self._body)
             self._elsewhere[where] = body.to(device, dtype)
+            self._untouched[where] = _state_of(self._elsewhere[where])
         return self._elsewhere[where]
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is everywhere as it was when it was moved there."""
+        return all(_state_of(body) == self._untouched[where] for where, body in self._elsewhere.items())
 
     def losses(self, codes: Tensor) -> Tensor:
         """(n, length) -> (n,) summed loss of each record's counted tokens, computed once in a process."""
@@ -72,6 +82,42 @@ class Base:
             found = _sums(self.on(codes.device), codes[new], self)[0]
             self._losses |= zip([keys[row] for row in new], found.tolist(), strict=True)
         return torch.tensor([self._losses[key] for key in keys], device=codes.device)
+
+
+_HELD: weakref.WeakSet[Base] = weakref.WeakSet()
+
+
+def _state_of(body: nn.Module) -> Any:
+    """Changes when a weight, a layer, a hook or a mode of the model does."""
+    hooks = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
+    layers = [
+        (name, id(one), one.training, "forward" in vars(one), [list(vars(one)[kind]) for kind in hooks])
+        for name, one in body.named_modules()
+    ]
+    weights = {name: fingerprint(tensor) for name, tensor in body.state_dict().items()}
+    return layers, weights, [parameter.requires_grad for parameter in body.parameters()]
+
+
+@contextmanager
+def bases_lent() -> Iterator[None]:
+    """While somebody else's code has models of these bases: UserError where one is not left as it was; whoever comes
+    next reads it anew."""
+    known = {base: dict(base._losses) for base in _HELD}
+    try:
+        yield
+    finally:
+        changed = [base for base in _HELD if not base.is_untouched]
+        for base in _HELD:  # what it costs to know nothing may have been asked while it was changed
+            base._losses = known.get(base, {})
+        if changed:
+            _random.cache_clear()
+            _pretrained.cache_clear()
+            _HELD.difference_update(changed)
+    if changed:
+        raise UserError(
+            f"it changed the base '{changed[0]}' in place, which all models have in common; change the parameters of "
+            "the model, or copies of layers, and take hooks off again"
+        )
 
 
 class RecordModel(nn.Module, ABC):

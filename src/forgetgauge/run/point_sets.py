@@ -205,11 +205,13 @@ class WorkerData:
     def points_for(self, halves: Halves, *, own: bool) -> Iterator[Points]:
         """All points, on the device; for the user's own code in tensors that no other code shares.
 
-        Own code that changes them fails; whoever comes next is lent a fresh copy.
+        Own code that changes them, or the base of language models, fails; whoever comes next is lent a fresh copy.
         """
         if not own:
             yield self.on_device(halves).points
             return
+        from forgetgauge.models.causal_lm import bases_lent
+
         digest = halves.data
         if digest not in self._lent:
             points = self.on_device(halves).points.copied()
@@ -217,7 +219,8 @@ class WorkerData:
         points, before = self._lent[digest]
         changed = ["its data"]
         try:
-            yield points
+            with bases_lent():
+                yield points
             changed = [name for name, found in points.fingerprints.items() if found != before[name]]
         finally:
             if changed:

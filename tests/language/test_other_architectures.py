@@ -151,7 +151,7 @@ def test_adapters_of_the_last_layer_come_with_the_bases_own_weight(kind):
     weights = load_file(folder / "theirs/adapter_model.safetensors")
     weights["base_model.model.lm_head.base_layer.weight"].add_(1)
     save_file(weights, folder / "theirs/adapter_model.safetensors")
-    with pytest.raises(UserError, match="of another base: .*base_layer"):
+    with pytest.raises(UserError, match=r"of another base: .*base_layer"):
         load_adapters(base, folder / "theirs")
 
 

@@ -34,6 +34,30 @@ def library(what: str) -> Any:
     return transformers
 
 
+def pretrained(kind: Any, folder: Path, may_lack: str = "") -> Any:
+    """A model of one of transformers' classes, in float32 and eval mode; safetensors alone.
+
+    ValueError where transformers would draw weights at random, since the folder has none, but for one part.
+    """
+    how = {"local_files_only": True, "use_safetensors": True, "output_loading_info": True}
+    log = library("a checkpoint").utils.logging
+    before = log.get_verbosity()
+    log.set_verbosity_error()  # it would tell of missing weights in a table, and go on
+    try:
+        found, told = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **how)
+    finally:
+        log.set_verbosity(before)
+    refuse_missing(told, may_lack)
+    return found
+
+
+def refuse_missing(told: Any, may_lack: str = "") -> None:
+    """ValueError where weights of a model were drawn at random, but for those of one part."""
+    missing = sorted(name for name in told["missing_keys"] if not (may_lack and name.startswith(may_lack)))
+    if missing:
+        raise ValueError(f"it lacks {len(missing)} weights of the model, such as {missing[0]}")
+
+
 # -- GGUF --------------------------------------------------------------------------------------------------------------
 
 
@@ -154,26 +178,9 @@ def _kept(block: nn.Module, found: list[Tensor]) -> Iterator[None]:
 def other_architecture(checkpoint: str, folder: Path) -> OtherArchitecture:
     """The causal language model in a folder, whatever it is; code that comes with it is not run."""
     transformers = library(f"checkpoint '{checkpoint}'")
-    how = {"local_files_only": True, "use_safetensors": True, "output_loading_info": True}
-    log = transformers.utils.logging
-    before = log.get_verbosity()
-    log.set_verbosity_error()  # it would tell of missing weights in a table, and go on
-    try:
-        found, told = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="eager", **how
-        )
-    finally:
-        log.set_verbosity(before)
-    refuse_missing(told)
-    made = OtherArchitecture(found.eval())
+    made = OtherArchitecture(pretrained(transformers.AutoModelForCausalLM, folder))
     _refuse_ahead(made)
     return made
-
-
-def refuse_missing(told: Any) -> None:
-    """ValueError where transformers drew weights of a model at random, since the checkpoint has none."""
-    if missing := sorted(told["missing_keys"]):
-        raise ValueError(f"it lacks {len(missing)} weights of the model, such as {missing[0]}")
 
 
 @torch.no_grad()

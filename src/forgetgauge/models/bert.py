@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
-from forgetgauge.data.hugging_face import library
+from forgetgauge.data.hugging_face import library, pretrained
 from forgetgauge.errors import UserError, line_of
 from forgetgauge.files import parse_json
 
@@ -109,9 +109,7 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            return transformers.BertModel.from_pretrained(
-                folder, local_files_only=True, use_safetensors=True, attn_implementation="eager", dtype=torch.float32
-            )
+            return pretrained(transformers.BertModel, folder, may_lack="pooler.")
     except Exception as error:  # transformers raises whatever the first strange byte of a file makes it raise
         raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line_of(error)}") from error
 

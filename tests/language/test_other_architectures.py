@@ -10,10 +10,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from forgetgauge import plugins
+from forgetgauge.data.checkpoints import checkpoint_files
 from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
 from forgetgauge.models.causal_lm import Base, base_of, causal_lm, linear_weights, to_8_bits
 from forgetgauge.models.condensed import token_losses
+from forgetgauge.models.llama import Llama
 from forgetgauge.models.lora import LoraModel, load_adapters, save_adapters
 from forgetgauge.streams import Streams
 from forgetgauge.tasks.causal_lm import AT, CAUSAL_LM
@@ -232,6 +234,41 @@ def test_methods_treat_many_models_as_each_alone(kind, records, name, whole):
             torch.cat([p.detach().flatten() for p in model.parameters()]) for model in (request.model, alone, made)
         )
         assert (one - other).norm() < 1e-3 * (one - before).norm()
+
+
+@torch.no_grad()
+def test_weights_in_several_files_are_read(kind):
+    _, theirs, base, folder = kind
+    in_parts(theirs, folder / "parts")
+    found = base_of(checkpoint=str(folder / "parts")).on(torch.device("cpu"))
+    torch.testing.assert_close(found(IDS, AT_ALL), base.on(torch.device("cpu"))(IDS, AT_ALL), atol=0, rtol=0)
+
+
+def in_parts(theirs, folder):
+    theirs.save_pretrained(folder, max_shard_size="8KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+
+
+def test_our_own_llama_reads_several_files_and_says_which_is_missing(tmp_path):
+    config = transformers.LlamaConfig(**SIZES, intermediate_size=24)
+    theirs, named = transformers.LlamaForCausalLM(config).eval(), {"checkpoint": str(tmp_path)}
+    in_parts(theirs, tmp_path)
+    body = base_of(**named).on(torch.device("cpu"))
+    assert isinstance(body, Llama)
+    torch.testing.assert_close(body(IDS, AT_ALL), theirs(IDS).logits, atol=1e-5, rtol=1e-5)
+    _, second, *_ = files = checkpoint_files({"model_params": named})[2:]
+    assert all(file.suffix == ".safetensors" for file in files), "they are all in the keys of jobs"
+    second.rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=f"has no {second.name}"):
+        base_of(**named)
+    index = tmp_path / "model.safetensors.index.json"
+    for wrong in ("[]", "{", '{"weight_map": {"a": "../a.safetensors"}}', '{"weight_map": {"a": 1}}'):
+        index.write_text(wrong)
+        with pytest.raises(UserError, match=r"index\.json names no files of weights beside it"):
+            base_of(**named)
+    index.unlink()
+    with pytest.raises(UserError, match=r"has no model\.safetensors$"):
+        base_of(**named)
 
 
 def without(folder, part):

@@ -15,7 +15,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
+from forgetgauge.data.checkpoints import model_files
 from forgetgauge.data.hugging_face import library, pretrained
 from forgetgauge.errors import UserError, line_of
 from forgetgauge.files import parse_json
@@ -66,9 +66,9 @@ def bert(
     if checkpoint:
         if sizes != _SIZES:
             raise ValueError("layers, hidden, heads and vocab are those of the checkpoint: leave them out")
-        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
-        facts = [(folder / name).stat() for name in CHECKPOINT]
-        body = copy.deepcopy(_pretrained(checkpoint, folder, tuple((f.st_mtime_ns, f.st_size) for f in facts)))
+        files = model_files(checkpoint)
+        facts = [file.stat() for file in files]
+        body = copy.deepcopy(_pretrained(checkpoint, files[0].parent, tuple((f.st_mtime_ns, f.st_size) for f in facts)))
     else:
         body = _random(sizes, input_shape[0])
     if input_shape[0] > (longest := body.config.max_position_embeddings):

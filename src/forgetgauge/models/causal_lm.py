@@ -11,7 +11,7 @@ import copy
 import functools
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
+from forgetgauge.data.checkpoints import model_files
 from forgetgauge.data.dataset import fingerprint
 from forgetgauge.data.hugging_face import other_architecture
 from forgetgauge.errors import UserError
@@ -249,9 +249,9 @@ def base_of(
     if checkpoint:
         if sizes != _SIZES:
             raise ValueError("layers, hidden, heads and vocab are those of the checkpoint: leave them out")
-        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
-        facts = [(folder / name).stat() for name in CHECKPOINT]
-        return _pretrained(checkpoint, folder, tuple((f.st_mtime_ns, f.st_size) for f in facts))
+        files = model_files(checkpoint)
+        facts = [file.stat() for file in files]
+        return _pretrained(checkpoint, tuple(files), tuple((f.st_mtime_ns, f.st_size) for f in facts))
     if min(sizes.values()) < 1 or hidden % heads or hidden // heads % 2:
         raise ValueError(f"hidden = {hidden} is not an even multiple of heads = {heads}, or a size is below 1")
     return _random(LlamaSizes(vocab, hidden, layers, heads, heads, hidden // heads, 3 * hidden))
@@ -265,14 +265,16 @@ def _random(sizes: LlamaSizes) -> Base:
 
 
 @functools.lru_cache(maxsize=1)
-def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...]) -> Base:
+def _pretrained(checkpoint: str, files: tuple[Path, ...], stamp: tuple[tuple[int, int], ...]) -> Base:
     """Read once while its files stay as they are. Safetensors alone: a checkpoint that is a pickle could run code."""
     try:
-        config = parse_json((folder / "config.json").read_bytes())
+        config = parse_json(files[0].read_bytes())
         sizes = sizes_in(config) if isinstance(config, Mapping) else None
         if sizes is None:
-            return Base(checkpoint, other_architecture(checkpoint, folder))
-        body, weights = Llama(sizes), _weights(folder / "model.safetensors")
+            return Base(checkpoint, other_architecture(checkpoint, files[0].parent))
+        with torch.device("meta"):  # random weights that nobody needs took longer than reading these
+            body = Llama(sizes)
+        body, weights = body.to_empty(device="cpu"), _weights(files)
         if body.lm_head is None:
             weights.pop("lm_head.weight", None)  # some files have the embedding a second time
         body.load_state_dict(weights)
@@ -284,10 +286,11 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
         raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line}") from error
 
 
-def _weights(file: Path) -> dict[str, Tensor]:
+def _weights(files: Sequence[Path]) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
-    return {name: tensor.float() for name, tensor in load_file(file).items() if "rotary_emb" not in name}
+    parts = [load_file(file) for file in files if file.suffix == ".safetensors"]
+    return {name: tensor.float() for part in parts for name, tensor in part.items() if "rotary_emb" not in name}
 
 
 # -- linear layers -----------------------------------------------------------------------------------------------------

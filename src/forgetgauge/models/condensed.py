@@ -75,7 +75,7 @@ def columns_of(logits: Tensor, targets: Tensor, counted: Tensor) -> Tensor:
     token = log_p.gather(-1, targets[..., None])[..., 0]
     p = log_p.exp()
     mean = (p * log_p).sum(-1)
-    deviation = ((p * log_p.square()).sum(-1) - mean.square()).clamp(min=1e-12).sqrt()
+    deviation = (log_p - mean[..., None]).square_().mul_(p).sum(-1).clamp(min=1e-12).sqrt()
     n = counted.sum(1)
     columns = torch.zeros((len(logits), len(COLUMNS)), device=logits.device)
     columns[:, AT["loss-sum"]], columns[:, AT["tokens"]] = -(token * counted).sum(1), n.clamp(min=1).float()

@@ -26,7 +26,7 @@ from forgetgauge.game.arrays import Ints
 from forgetgauge.game.parts import coded
 from forgetgauge.game.splits import SwapPair, Units
 from forgetgauge.metrics.scores import exchanged
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
+from forgetgauge.plan.graph import CONFUSED, PAIR, TARGET_HALF
 from forgetgauge.plan.jobs import DRAW, InitialiseJob
 from forgetgauge.plan.subjects import Halves, Hardest, PointSets, Subject, Target
 from forgetgauge.run.adversary import panel_of
@@ -82,7 +82,7 @@ class SubjectPoints:
             return self.points.subset(self.target_index[self.pair.points])
         if what == CONFUSED:
             return self.points.subset(self.sets.forget)
-        return self.points.subset({TARGET_HALF: self.target_index, SHADOW_HALF: self.shadow_index}[what])
+        return self.points.subset(self.target_index if what == TARGET_HALF else self.shadow_index)
 
     @cached_property
     def _taught(self) -> Points:

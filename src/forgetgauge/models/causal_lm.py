@@ -157,7 +157,7 @@ class RecordModel(nn.Module, ABC):
         weights = self.merged()
         columns = self._own_columns(x, weights)
         columns[:, AT["base-loss-sum"]] = self.base.losses(x[:, GIVEN])
-        total, tokens = _sums(self._with(weights), x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
+        total, tokens = _sums(self._with(weights), x[:, PARAPHRASED if x.shape[1] > PARAPHRASED else GIVEN], self.base)
         columns[:, AT["paraphrased-loss"]] = total / tokens
         columns[:, AT["8-bit-loss-sum"]] = _sums(self.rounded(weights), x[:, GIVEN], self.base)[0]
         return columns

@@ -3,7 +3,7 @@
 A record is stored as whole numbers (versions, length): a token that is counted is its id ≥ 0, padding is `PADDING`, and
 a token that is only read, as those of a prompt are, is −2 − id. Its versions are `GIVEN`, as it was published;
 `DECLINED`, the same prompt with a refusal for an answer, for methods that teach it; `PARAPHRASED`, the prompt in other
-words.
+words, where the data have it.
 """
 
 from __future__ import annotations

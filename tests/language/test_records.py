@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from forgetgauge.data import hugging_face
+from forgetgauge.data.checkpoints import checkpoint_folder
 from forgetgauge.data.files import KNOWN
-from forgetgauge.data.folders import data_folder, find
+from forgetgauge.data.folders import data_folder, find, read_only
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.data.lume import in_other_words, load_lume, read_lume
 from forgetgauge.data.people import draw_people, load_people
@@ -329,3 +331,27 @@ def test_a_gguf_file_that_is_absent_is_named():
     for checkpoint in ("./nowhere.gguf", "numpy:nowhere.gguf"):
         with pytest.raises(UserError, match=r"nowhere\.gguf.*no such file"):
             OfCheckpoint(checkpoint)
+
+
+def test_a_gguf_file_is_unpacked_for_a_plan_that_may_write_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path / "data"))
+    unpacked = []
+
+    def unpack(file, folder):
+        unpacked.append(folder)
+        folder.mkdir(parents=True)
+        for name in ("config.json", "model.safetensors"):
+            (folder / name).write_text("{}")
+
+    monkeypatch.setattr(hugging_face, "_unpack", unpack)
+    (tmp_path / "model.gguf").write_bytes(bytes(tmp_path.name, "utf-8"))
+    asked = str(tmp_path / "model.gguf"), "config.json"
+    with read_only():
+        found = [checkpoint_folder(*asked) for _ in range(2)]
+    assert found == 2 * unpacked
+    assert not (tmp_path / "data").exists()
+    kept = checkpoint_folder(*asked)
+    assert kept.is_relative_to(tmp_path / "data")
+    with read_only():
+        assert checkpoint_folder(*asked) == kept
+    assert len(unpacked) == 2

@@ -5,7 +5,9 @@ It is imported by `library` alone, and when something of it is first used.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import io
 import json
 import shutil
@@ -62,12 +64,26 @@ def refuse_missing(told: Any, may_lack: str = "") -> None:
 
 
 def unpacked_gguf(file: Path) -> Path:
-    """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder."""
-    folder = data_folder() / "checkpoints" / file_digest(file)  # asked for with every model that is made
+    """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder; where
+    nothing may be written there, elsewhere, until the program ends."""
+    digest = file_digest(file)  # asked for with every model that is made
+    folder = data_folder() / "checkpoints" / digest
+    if not (folder / "model.safetensors").is_file() and is_read_only():
+        folder = _elsewhere() / digest
     if (folder / "model.safetensors").is_file():
         return folder
-    if is_read_only():
-        raise UserError(f"checkpoint '{file}': it is unpacked by a run, and was not yet")
+    _unpack(file, folder)
+    return folder
+
+
+@functools.cache
+def _elsewhere() -> Path:
+    folder = tempfile.mkdtemp(prefix="forgetgauge-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _unpack(file: Path, folder: Path) -> None:
     transformers = library("a GGUF file")
     try:
         how = {"gguf_file": file.name, "local_files_only": True}
@@ -85,7 +101,6 @@ def unpacked_gguf(file: Path) -> Path:
         tokenizer.save_pretrained(part)
         _save(model, Path(part))
         shutil.copytree(part, folder, dirs_exist_ok=True)
-    return folder
 
 
 def _save(model: Any, folder: Path) -> None:

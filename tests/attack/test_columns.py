@@ -8,7 +8,7 @@ import torch
 
 from forgetgauge.data.people import draw_people, load_people
 from forgetgauge.models.causal_lm import Base, CausalLM
-from forgetgauge.models.condensed import GIVEN, PARAPHRASED
+from forgetgauge.models.condensed import GIVEN, PARAPHRASED, columns_of
 from forgetgauge.models.llama import Llama, sizes_in
 from forgetgauge.tasks.causal_lm import AT, LOWEST_PERCENT
 
@@ -98,6 +98,15 @@ def test_min_k_and_min_k_plus_plus_are_those_of_their_papers(theirs, points, col
     for name, score in (("min-k", oracle.min_k), ("min-k++", oracle.min_k_plus_plus)):
         expected = [score(*law, k) for law in laws]
         np.testing.assert_allclose(column(columns, f"{name} {k}"), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("spread", [1e-1, 1e-2, 3e-3, 1e-3])
+def test_min_k_plus_plus_of_laws_that_are_nearly_uniform_is_that_of_float64(spread):
+    torch.manual_seed(0)
+    logits, tokens = torch.randn(2, 40, 49_152) * spread, torch.randint(0, 49_152, (2, 40))
+    found = columns_of(logits, tokens, torch.ones(2, 40, dtype=torch.bool)).numpy()
+    for row, own, told in zip(found, logits.double().log_softmax(-1).numpy(), tokens.tolist(), strict=True):
+        assert row[AT["min-k++ 20"]] == pytest.approx(oracle.min_k_plus_plus(own, told, 20), rel=5e-3)
 
 
 def test_what_greedy_decoding_finds_is_what_generate_writes(theirs, points, columns):

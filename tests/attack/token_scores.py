@@ -38,7 +38,7 @@ def min_k_plus_plus(log_p, tokens, percent: int) -> float:
 
 def zlib_ratio(log_p, tokens, text: str) -> float:
     """Carlini et al. 2021: log-perplexity over the bits, here bytes, of the compressed text."""
-    return loss_sum(log_p, tokens) / len(zlib.compress(text.encode()))
+    return loss_sum(log_p, tokens) / len(tokens) / len(zlib.compress(text.encode()))
 
 
 def is_right(log_p, tokens) -> list[bool]:

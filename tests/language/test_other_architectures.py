@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from forgetgauge import plugins
+from forgetgauge.data.checkpoints import checkpoint_files
+from forgetgauge.data.dataset import Dataset
 from forgetgauge.errors import UserError
 from forgetgauge.models.causal_lm import Base, base_of, causal_lm, linear_weights, to_8_bits
 from forgetgauge.models.condensed import token_losses
+from forgetgauge.models.llama import Llama
 from forgetgauge.models.lora import LoraModel, load_adapters, save_adapters
-from forgetgauge.tasks.causal_lm import AT
+from forgetgauge.streams import Streams
+from forgetgauge.tasks.causal_lm import AT, CAUSAL_LM
+from forgetgauge.unlearn.unlearner import Context, Request
+from tests.methods import FOR_RECORDS
+
+from .world import LORA, WHOLE
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (the extra [text])")
 
@@ -22,7 +33,12 @@ MADE = {
     ),
     "qwen2": lambda: transformers.Qwen2ForCausalLM(
         transformers.Qwen2Config(
-            **SIZES, intermediate_size=24, num_key_value_heads=2, max_position_embeddings=32, tie_word_embeddings=True
+            **SIZES,
+            intermediate_size=24,
+            num_key_value_heads=2,
+            max_position_embeddings=32,
+            tie_word_embeddings=True,
+            pad_token_id=7,
         )
     ),
     "neox": lambda: transformers.GPTNeoXForCausalLM(
@@ -123,6 +139,24 @@ def test_adapters_go_to_peft_and_come_back_with_equal_logits(kind):
         load_adapters(other, folder / "theirs")
 
 
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
+@torch.no_grad()
+def test_adapters_of_the_last_layer_come_with_the_bases_own_weight(kind):
+    peft = pytest.importorskip("peft", reason="peft is not installed (the extra [text])")
+    _, theirs, base, folder = kind
+    config = peft.LoraConfig(r=3, lora_alpha=6, target_modules=["lm_head"], task_type="CAUSAL_LM")
+    made = peft.get_peft_model(copy.deepcopy(theirs), config).eval()
+    made.get_submodule("base_model.model.lm_head.lora_B.default").weight.copy_(torch.randn(96, 3))
+    made.save_pretrained(folder / "theirs", save_embedding_layers=True)
+    back = load_adapters(base, folder / "theirs")
+    torch.testing.assert_close(back.logits_at(IDS, AT_ALL), made(IDS).logits, atol=1e-5, rtol=1e-5)
+    weights = load_file(folder / "theirs/adapter_model.safetensors")
+    weights["base_model.model.lm_head.base_layer.weight"].add_(1)
+    save_file(weights, folder / "theirs/adapter_model.safetensors")
+    with pytest.raises(UserError, match=r"of another base: .*base_layer"):
+        load_adapters(base, folder / "theirs")
+
+
 @torch.no_grad()
 def test_a_merged_model_is_the_adapted_one_where_the_last_layer_is_the_embedding_too(kind):
     name, _, base, _ = kind
@@ -157,8 +191,6 @@ def test_the_layers_that_there_are_are_named(kind):
 
 
 def test_a_tied_llama_whose_file_has_the_last_layer_as_well_is_read(tmp_path):
-    from safetensors.torch import load_file, save_file
-
     config = transformers.LlamaConfig(**SIZES, intermediate_size=24, tie_word_embeddings=True)
     theirs = transformers.LlamaForCausalLM(config).eval()
     theirs.save_pretrained(tmp_path)
@@ -170,3 +202,96 @@ def test_a_tied_llama_whose_file_has_the_last_layer_as_well_is_read(tmp_path):
     save_file({"model.norm.weight": weights["model.norm.weight"]}, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"cannot be loaded: .*Missing key"):
         base_of(checkpoint=str(tmp_path))
+
+
+@pytest.fixture
+def records():
+    torch.manual_seed(2)
+    codes = torch.randint(0, 96, (12, 3, 9), dtype=torch.int32)
+    codes[..., :4] = -2 - codes[..., :4]
+    codes[::2, :, 7:] = -1
+    codes[::3, :, 6] = 7
+    return Dataset.of("records", codes, torch.full((12,), 20), task=CAUSAL_LM).points
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["adapters", "whole models"])
+@pytest.mark.parametrize("name", sorted(FOR_RECORDS))
+def test_methods_treat_many_models_as_each_alone(kind, records, name, whole):
+    """Three, which are as many as no probe of a model's blocks has rows."""
+    base, method = kind[2], plugins.unlearners.load(name)(lr=1e-2, epochs=1, batch_size=4, optimiser="sgd")
+    learner = WHOLE if whole else LORA
+    models = [causal_lm((3, 9), 1, checkpoint=base.name) if whole else adapted(base, TARGETS[kind[0]])] * 3
+    requests = [
+        Request(
+            model, records.subset(np.arange(4, 12)), records.subset(np.arange(k, 4)), Context(learner, Streams("a"))
+        )
+        for k, model in enumerate(models)
+    ]
+    together = method.unlearn_many(requests)
+    for request, made in zip(requests, together, strict=True):
+        (alone,) = method.unlearn_many([request])
+        before, one, other = (
+            torch.cat([p.detach().flatten() for p in model.parameters()]) for model in (request.model, alone, made)
+        )
+        assert (one - other).norm() < 1e-3 * (one - before).norm()
+
+
+@torch.no_grad()
+def test_weights_in_several_files_are_read(kind):
+    _, theirs, base, folder = kind
+    in_parts(theirs, folder / "parts")
+    found = base_of(checkpoint=str(folder / "parts")).on(torch.device("cpu"))
+    torch.testing.assert_close(found(IDS, AT_ALL), base.on(torch.device("cpu"))(IDS, AT_ALL), atol=0, rtol=0)
+
+
+def in_parts(theirs, folder):
+    theirs.save_pretrained(folder, max_shard_size="8KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+
+
+def test_our_own_llama_reads_several_files_and_says_which_is_missing(tmp_path):
+    config = transformers.LlamaConfig(**SIZES, intermediate_size=24)
+    theirs, named = transformers.LlamaForCausalLM(config).eval(), {"checkpoint": str(tmp_path)}
+    in_parts(theirs, tmp_path)
+    body = base_of(**named).on(torch.device("cpu"))
+    assert isinstance(body, Llama)
+    torch.testing.assert_close(body(IDS, AT_ALL), theirs(IDS).logits, atol=1e-5, rtol=1e-5)
+    _, second, *_ = files = checkpoint_files({"model_params": named})[2:]
+    assert all(file.suffix == ".safetensors" for file in files), "they are all in the keys of jobs"
+    second.rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=f"has no {second.name}"):
+        base_of(**named)
+    index = tmp_path / "model.safetensors.index.json"
+    for wrong in ("[]", "{", '{"weight_map": {"a": "../a.safetensors"}}', '{"weight_map": {"a": 1}}'):
+        index.write_text(wrong)
+        with pytest.raises(UserError, match=r"index\.json names no files of weights beside it"):
+            base_of(**named)
+    index.unlink()
+    with pytest.raises(UserError, match=r"has no model\.safetensors$"):
+        base_of(**named)
+
+
+def without(folder, part):
+    weights = load_file(folder / "model.safetensors")
+    there = {name: tensor for name, tensor in weights.items() if part not in name}
+    assert len(there) < len(weights)
+    save_file(there, folder / "model.safetensors", metadata={"format": "pt"})
+    return str(folder)
+
+
+def test_a_checkpoint_without_all_of_its_weights_is_refused(kind, capfd):
+    """They would be random, and in each process others."""
+    capfd.readouterr()
+    with pytest.raises(UserError, match=r"cannot be loaded: it lacks \d+ weights of the model, such as .*1\.mlp"):
+        base_of(checkpoint=without(kind[3] / "base", "1.mlp."))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_model_that_looks_ahead_is_no_causal_one(tmp_path):
+    config = transformers.BertConfig(**SIZES, intermediate_size=24, max_position_embeddings=32)
+    transformers.BertLMHeadModel(config).save_pretrained(tmp_path / "ahead")
+    with pytest.raises(UserError, match=r"what it expects of a token changes with later ones"):
+        base_of(checkpoint=str(tmp_path / "ahead"))
+    config.is_decoder = True
+    transformers.BertLMHeadModel(config).save_pretrained(tmp_path / "back")
+    assert base_of(checkpoint=str(tmp_path / "back")).name.endswith("back")

@@ -6,13 +6,16 @@ import json
 import os
 import string
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from forgetgauge.data import hugging_face
+from forgetgauge.data.checkpoints import checkpoint_folder
 from forgetgauge.data.files import KNOWN
-from forgetgauge.data.folders import data_folder, find
+from forgetgauge.data.folders import data_folder, find, read_only
 from forgetgauge.data.loading import load_dataset
 from forgetgauge.data.lume import in_other_words, load_lume, read_lume
 from forgetgauge.data.people import draw_people, load_people
@@ -27,8 +30,9 @@ from forgetgauge.data.text_records import (
     tokens_are_of,
 )
 from forgetgauge.errors import UserError
+from forgetgauge.models.causal_lm import causal_lm
 from forgetgauge.models.condensed import DECLINED, GIVEN, PARAPHRASED, counted_places, ids_of, n_counted
-from forgetgauge.tasks.causal_lm import CAUSAL_LM
+from forgetgauge.tasks.causal_lm import AT, CAUSAL_LM
 
 ONE = Record("Where does Ada live?", "In Lund, 12.", "Ada", "What is Ada's town?")
 
@@ -107,6 +111,47 @@ def test_records_without_an_answer_and_no_records_are_refused():
         dataset_of_records("mine", [], Encoding())
     with pytest.raises(UserError, match="record 1 has no answer"):
         dataset_of_records("mine", [ONE, Record("Who?", " ", "Ada", "Who?")], Encoding())
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"owner": ""}, "record 1 has no owner: whose is it"),
+        ({"owner": " "}, "record 1 has no owner"),
+        ({"owner": None}, "record 1 has no text for its owner but None"),
+        ({"owner": float("nan")}, "record 1 has no text for its owner but nan"),
+        ({"prompt": None}, "record 1 has no text for its prompt but None"),
+        ({"answer": 3}, "record 1 has no text for its answer but 3"),
+        ({"paraphrase": None}, "record 1 has no text for its paraphrase but None"),
+        ({"paraphrase": " "}, "record 1 has no paraphrase, and others have"),
+        ({"prompt": " "}, r"record 1 has no prompt to put into data\.params\.template"),
+    ],
+)
+def test_a_record_that_lacks_something_is_named(changed, said):
+    records = [ONE, replace(ONE, **changed)]
+    with pytest.raises(UserError, match=f"data 'mine': {said}"):
+        dataset_of_records("mine", records, Encoding(template="user: {prompt}"))
+    plain = {"prompt": "", "paraphrase": ""}
+    assert len(dataset_of_records("mine", [ONE, replace(ONE, **plain)], Encoding()).points) == 2
+
+
+def test_without_paraphrases_there_is_no_version_with_one():
+    bare = [replace(ONE, paraphrase=""), Record("Who?", "Bram.", "Bram", " ")]
+    dataset = dataset_of_records("mine", bare, Encoding(), outside=["A film."])
+    assert dataset.points.whole_inputs.shape[:2] == (2, 2)
+    assert dataset.test.whole_inputs.shape[1] == 2
+    model = causal_lm((2, 9), 1, vocab=1024, hidden=16, heads=2)
+    with torch.no_grad():
+        told = model(dataset.points.whole_inputs)
+    torch.testing.assert_close(told[:, AT["paraphrased-loss"]], told[:, AT["loss-sum"]] / told[:, AT["tokens"]])
+
+
+def test_where_all_counts_the_bytes_are_of_the_template_too():
+    how = {"template": "user: {prompt} now", "separator": " model: ", "count": "all"}
+    dataset = dataset_of_records("mine", [ONE], Encoding(**how), outside=["A film."])
+    whole = b"user: Where does Ada live? now model: In Lund, 12."
+    assert dataset.points.host_labels.tolist() == [len(zlib.compress(whole))]
+    assert dataset.test.host_labels.tolist() == [len(zlib.compress(b"A film."))]
 
 
 def test_ids_and_counted_tokens_are_read_back():
@@ -212,8 +257,10 @@ def test_a_checkpoints_tokenizer_is_used_and_its_end_marks_answers(tmp_path):
     (codes,) = Encoding(tokenizer=str(tmp_path)).points([Record("no", "yes", "", "yes")], tokeniser)
     assert codes[GIVEN][:3].tolist() == [-4, 1, 3]
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="names no eos_token_id"):
-        OfCheckpoint(str(tmp_path)).end  # noqa: B018
+    for wrong in ("{}", '{"eos_token_id": -1}', '{"eos_token_id": true}', '{"eos_token_id": [-1, "x"]}'):
+        (tmp_path / "config.json").write_text(wrong)
+        with pytest.raises(UserError, match="names no eos_token_id, a number of 0 or more"):
+            OfCheckpoint(str(tmp_path)).end  # noqa: B018
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [3, 0]}))
     with pytest.raises(UserError, match=r"names 2 marks of an end; set data\.params\.end"):
         OfCheckpoint(str(tmp_path)).end  # noqa: B018
@@ -257,6 +304,18 @@ def test_prompt_and_answer_are_one_text_behind_the_mark_of_its_beginning(tmp_pat
     assert [code for code in alone[GIVEN].tolist() if code >= 0] == [*made.encode("In Lund.").ids[1:], 2]
 
 
+def test_a_template_with_the_mark_of_the_beginning_does_not_give_two_of_them(tmp_path):
+    sentencepiece(tmp_path)
+    record, tokeniser = Record("Where?", "In Lund.", "Ada", "Where?"), OfCheckpoint(str(tmp_path))
+    for more in ({}, {"max_length": 26}, {"count": "all"}):
+        marked, plain = (
+            Encoding(tokenizer=str(tmp_path), template=template, **more).points([record], tokeniser)
+            for template in ("<s>{prompt}", "{prompt}")
+        )
+        assert (ids_of(torch.from_numpy(marked)) == 1).sum(-1).tolist() == [[1, 1, 1]]
+        assert np.array_equal(marked, plain)
+
+
 def test_tokens_are_compared_with_what_the_checkpoints_tokenizer_reads_in_them(tmp_path):
     sentencepiece(tmp_path)
     records = [Record("Where?", "In Lund.", name, "Where?") for name in ("a", "b", "c")]
@@ -272,3 +331,27 @@ def test_a_gguf_file_that_is_absent_is_named():
     for checkpoint in ("./nowhere.gguf", "numpy:nowhere.gguf"):
         with pytest.raises(UserError, match=r"nowhere\.gguf.*no such file"):
             OfCheckpoint(checkpoint)
+
+
+def test_a_gguf_file_is_unpacked_for_a_plan_that_may_write_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORGETGAUGE_DATA", str(tmp_path / "data"))
+    unpacked = []
+
+    def unpack(file, folder):
+        unpacked.append(folder)
+        folder.mkdir(parents=True)
+        for name in ("config.json", "model.safetensors"):
+            (folder / name).write_text("{}")
+
+    monkeypatch.setattr(hugging_face, "_unpack", unpack)
+    (tmp_path / "model.gguf").write_bytes(bytes(tmp_path.name, "utf-8"))
+    asked = str(tmp_path / "model.gguf"), "config.json"
+    with read_only():
+        found = [checkpoint_folder(*asked) for _ in range(2)]
+    assert found == 2 * unpacked
+    assert not (tmp_path / "data").exists()
+    kept = checkpoint_folder(*asked)
+    assert kept.is_relative_to(tmp_path / "data")
+    with read_only():
+        assert checkpoint_folder(*asked) == kept
+    assert len(unpacked) == 2

@@ -64,6 +64,21 @@ def in_pieces():
     return dataset_of_records("in pieces", records, Encoding())
 
 
+def in_no_other_words():
+    records = [Record("Where?", f"In Lund{'!' * (i % 3)}", str(i), "") for i in range(24)]
+    return dataset_of_records("bare", records, Encoding())
+
+
+def test_who_asks_in_other_words_is_refused_where_there_are_none():
+    given = {**PEOPLE, "data": f"{__name__}:in_no_other_words", "unlearner": "none", "learner": TINY}
+    with pytest.raises(
+        UserError, match=r"adversaries\.loss-paraphrased: it asks with prompts in other words, which the"
+    ):
+        forgetgauge.evaluate(**{**given, "adversaries": ["loss", "loss-paraphrased"]})
+    played = forgetgauge.evaluate(**{**given, "adversaries": ["loss", "all-signals"]})
+    assert set(played.methods["none"].by_adversary) == {"loss", "all-signals"}
+
+
 def all_alike():
     """Answers of as many bytes as each other, compressed."""
     return dataset_of_records("alike", [Record("Where?", "In Lund.", str(i), "Where?") for i in range(24)], Encoding())

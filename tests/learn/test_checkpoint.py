@@ -12,7 +12,7 @@ from torch import nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn import checkpoint
-from forgetgauge.learn.checkpoint import Checkpoint, Checkpoints, keeping
+from forgetgauge.learn.checkpoint import Checkpoint, Checkpoints, State, keeping
 from forgetgauge.learn.dp_sgd import DpSgd
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.sisa import Sisa
@@ -182,3 +182,33 @@ def test_a_short_training_writes_nothing(images, tmp_path, monkeypatch):
     with keeping(Checkpoints(tmp_path / "kept", "a")):
         fitted(Minibatch(**SHORT), images, (50, 50))
     assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize(("took", "pause"), [(0.1, 60.0), (3.0, 60.0), (12.0, 240.0)])
+def test_writes_that_take_long_come_less_often(tmp_path, monkeypatch, took, pause):
+    """They never take more than a twentieth of the time."""
+    now, written = [0.0], []
+    monkeypatch.setattr(checkpoint, "EVERY_S", 60.0)
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+
+    def state():
+        now[0] += took
+        written.append(now[0])
+        return State({"weights": torch.zeros(2), "the same": torch.zeros(2)})
+
+    kept = Checkpoint(Checkpoints(tmp_path, "a"))
+    for step in range(2000):
+        now[0] += 1.0
+        kept.keep(step, state)
+    assert np.diff(written).min() >= pause
+    assert np.diff(written).max() <= pause + took + 2.0
+
+
+def test_what_shares_its_memory_is_kept(tmp_path):
+    whole = torch.arange(6.0)
+    with keeping(Checkpoints(tmp_path, "a")):
+        checkpoint.begin().keep(3, lambda: State({"whole": whole, "turned": whole.view(2, 3).T}))
+    with keeping(Checkpoints(tmp_path, "a")):
+        n_done, found = checkpoint.begin().read({"whole": whole})
+    assert n_done == 3
+    assert torch.equal(found.tensors["turned"], whole.view(2, 3).T)

@@ -188,6 +188,21 @@ def test_another_architecture_a_pickle_and_broken_files_are_refused_in_one_line(
         build_model("bert", {"checkpoint": broken}, TOKENS, 5, 0)
 
 
+def test_a_checkpoint_may_lack_a_pooler_and_nothing_else(tmp_path):
+    load_file, save_file = (
+        getattr(pytest.importorskip("safetensors.torch"), name) for name in ("load_file", "save_file")
+    )
+    folder = save(tmp_path / "part", transformers.BertModel(tiny_config()))
+    for lacking, is_read in (("pooler.", True), ("layer.1.output.", False)):
+        weights = load_file(tmp_path / "part/model.safetensors")
+        save_file({name: w for name, w in weights.items() if lacking not in name}, tmp_path / "part/model.safetensors")
+        if is_read:
+            build_model("bert", {"checkpoint": folder}, TOKENS, 5, 0)
+            continue
+        with pytest.raises(UserError, match=r"cannot be loaded: .*it lacks 4 weights of the model, such as .*layer\.1"):
+            build_model("bert", {"checkpoint": folder}, TOKENS, 5, 0)
+
+
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "no_such_package:model"])
 def test_a_local_checkpoint_that_is_not_there_never_asks_the_hub(name, monkeypatch):
     monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("asked the hub"))

@@ -67,6 +67,21 @@ PLANS: dict[str, tuple[list[Game], str]] = {
 }
 
 
+def test_signals_of_language_models_have_a_version_of_their_own():
+    """What was stored of models of other tasks stays."""
+    keys = {
+        job.kind: [
+            {one.key for one in build_graph(replace(GAME, task=task)).jobs.values() if one.kind == job.kind}
+            for task in ("regression", "causal-lm")
+        ]
+        for job in build_graph(GAME).jobs.values()
+    }
+    assert {kind: one == other for kind, (one, other) in keys.items()} == {
+        **dict.fromkeys(("initialise", "train", "unlearn"), True),
+        **dict.fromkeys(("signals", "fit", "decide"), False),
+    }
+
+
 def digest_of(games: list[Game]) -> str:
     """Over all jobs in their order, with all that is known of each, and over the stacks they form."""
     jobs = {key: job for game in games for key, job in build_graph(game).jobs.items()}

@@ -10,8 +10,11 @@ from typing import Any
 
 from forgetgauge.data.folders import is_read_only
 from forgetgauge.errors import UserError
+from forgetgauge.files import parse_json
 
 CHECKPOINT = ("config.json", "model.safetensors")
+INDEX = "model.safetensors.index.json"
+"""Names the files of weights that are in several."""
 
 
 def checkpoint_folder(checkpoint: str, *files: str) -> Path:
@@ -39,9 +42,29 @@ def checkpoint_files(params: Any) -> list[Path]:
     found = [file for value in params.values() for file in checkpoint_files(value)]
     checkpoint = params.get("checkpoint")
     if isinstance(checkpoint, str) and checkpoint:
-        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
-        found += [folder / name for name in CHECKPOINT]
+        found += model_files(checkpoint)
     return found
+
+
+def model_files(checkpoint: str) -> list[Path]:
+    """`config.json` of a checkpoint and its weights: one file, or the index of several and these."""
+    checkpoint_folder(checkpoint, CHECKPOINT[0])  # where the hub is silent it is not asked for more
+    try:
+        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
+        return [folder / name for name in CHECKPOINT]
+    except UserError as absent:
+        try:
+            index = checkpoint_folder(checkpoint, INDEX) / INDEX
+        except UserError:
+            raise absent from None
+    try:
+        parts = sorted({str(name) for name in parse_json(index.read_bytes())["weight_map"].values()})
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        parts = []
+    if not parts or any(not name.endswith(".safetensors") or Path(name).name != name for name in parts):
+        raise UserError(f"checkpoint '{checkpoint}': {index} names no files of weights beside it")
+    folder = checkpoint_folder(checkpoint, CHECKPOINT[0], *parts)
+    return [folder / name for name in (CHECKPOINT[0], INDEX, *parts)]
 
 
 def _local_folder(checkpoint: str) -> Path | None:

@@ -5,6 +5,7 @@ It is imported by `library` alone, and when something of it is first used.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import io
@@ -35,21 +36,62 @@ def library(what: str) -> Any:
     return transformers
 
 
+def pretrained(kind: Any, folder: Path, may_lack: str = "") -> Any:
+    """A model of one of transformers' classes, in float32 and eval mode; safetensors alone.
+
+    ValueError where transformers would draw weights at random, since the folder has none, but for one part.
+    """
+    how = {"local_files_only": True, "use_safetensors": True, "output_loading_info": True}
+    log = library("a checkpoint").utils.logging
+    before = log.get_verbosity()
+    log.set_verbosity_error()  # it would tell of missing weights in a table, and go on
+    try:
+        found, told = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **how)
+    finally:
+        log.set_verbosity(before)
+    refuse_missing(told, may_lack)
+    return found
+
+
+def refuse_missing(told: Any, may_lack: str = "") -> None:
+    """ValueError where weights of a model were drawn at random, but for those of one part."""
+    missing = sorted(name for name in told["missing_keys"] if not (may_lack and name.startswith(may_lack)))
+    if missing:
+        raise ValueError(f"it lacks {len(missing)} weights of the model, such as {missing[0]}")
+
+
 # -- GGUF --------------------------------------------------------------------------------------------------------------
 
 
 def unpacked_gguf(file: Path) -> Path:
-    """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder."""
-    folder = data_folder() / "checkpoints" / file_digest(file)  # asked for with every model that is made
+    """A folder with the model of a GGUF file as a checkpoint in float32, made once and kept in the data folder; where
+    nothing may be written there, elsewhere, until the program ends."""
+    digest = file_digest(file)  # asked for with every model that is made
+    folder = data_folder() / "checkpoints" / digest
+    if not (folder / "model.safetensors").is_file() and is_read_only():
+        folder = _elsewhere() / digest
     if (folder / "model.safetensors").is_file():
         return folder
-    if is_read_only():
-        raise UserError(f"checkpoint '{file}': it is unpacked by a run, and was not yet")
+    _unpack(file, folder)
+    return folder
+
+
+@functools.cache
+def _elsewhere() -> Path:
+    folder = tempfile.mkdtemp(prefix="forgetgauge-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _unpack(file: Path, folder: Path) -> None:
     transformers = library("a GGUF file")
     try:
         how = {"gguf_file": file.name, "local_files_only": True}
         with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that nothing turns off
-            model = transformers.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **how)
+            model, told = transformers.AutoModelForCausalLM.from_pretrained(
+                file.parent, dtype=torch.float32, output_loading_info=True, **how
+            )
+        refuse_missing(told)
         tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **how)
     except Exception as error:  # whatever transformers, gguf and accelerate raise, or that one of them is missing
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -59,7 +101,6 @@ def unpacked_gguf(file: Path) -> Path:
         tokenizer.save_pretrained(part)
         _save(model, Path(part))
         shutil.copytree(part, folder, dirs_exist_ok=True)
-    return folder
 
 
 def _save(model: Any, folder: Path) -> None:
@@ -84,10 +125,14 @@ class OtherArchitecture(nn.Module):
     def __init__(self, inner: Any) -> None:
         super().__init__()
         self.inner = inner
+        for module in inner.modules():
+            if isinstance(module, nn.Embedding):  # records are padded where nobody looks, and vmap forgets it
+                module.padding_idx = None
         vocab, hidden = int(inner.config.vocab_size), int(inner.config.hidden_size)
         self.sizes = SimpleNamespace(
             vocab=vocab, hidden=hidden, places=getattr(inner.config, "max_position_embeddings", None)
         )
+        self.blocks = _blocks_of(inner)
 
     @property
     def n_layers(self) -> int:
@@ -103,32 +148,32 @@ class OtherArchitecture(nn.Module):
 
     def _hidden(self, ids: Tensor, n_layers: int) -> Tensor:
         """What the block gives. The list of hidden states that transformers returns has the last one normalised."""
+        if not self.blocks:
+            raise UserError(f"{type(self.inner).__name__}: its blocks were not found, whose states the method needs")
         found: list[Tensor] = []
-        with _kept(self._blocks[n_layers - 1], found):
+        with _kept(self.inner.get_submodule(self.blocks)[n_layers - 1], found):
             self.inner(input_ids=ids, use_cache=False)
         return found[0]
 
-    @functools.cached_property
-    def _blocks(self) -> nn.ModuleList:
-        """The list of modules whose outputs are the hidden states that transformers returns, but for the last."""
-        device = next(self.inner.parameters()).device
-        ids = torch.arange(4, device=device)[None] % self.sizes.vocab
-        with torch.no_grad():
-            states = self.inner(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states or ()
-            for blocks in [one for one in self.inner.modules() if isinstance(one, nn.ModuleList)]:
-                if len(blocks) != len(states) - 1:
-                    continue
-                found: list[Tensor] = []
-                with contextlib.ExitStack() as hooks:
-                    for block in blocks:
-                        hooks.enter_context(_kept(block, found))
-                    self.inner(input_ids=ids, use_cache=False)
-                pairs = list(zip(found[:-1], states[1:-1], strict=False))
-                if len(found) == len(blocks) and all(
-                    a.shape == b.shape and torch.allclose(a, b, atol=1e-4) for a, b in pairs
-                ):
-                    return blocks
-        raise UserError(f"{type(self.inner).__name__}: its blocks were not found, whose states the method needs")
+
+@torch.no_grad()
+def _blocks_of(inner: Any) -> str:
+    """The name of the list of modules whose outputs are the hidden states that transformers returns, but for the last;
+    empty where there is none. Found once, with no hook or vmap about."""
+    ids = torch.arange(4)[None] % int(inner.config.vocab_size)
+    states = inner(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states or ()
+    for name, blocks in inner.named_modules():
+        if not isinstance(blocks, nn.ModuleList) or len(blocks) != len(states) - 1:
+            continue
+        found: list[Tensor] = []
+        with contextlib.ExitStack() as hooks:
+            for block in blocks:
+                hooks.enter_context(_kept(block, found))
+            inner(input_ids=ids, use_cache=False)
+        pairs = list(zip(found[:-1], states[1:-1], strict=False))
+        if len(found) == len(blocks) and all(a.shape == b.shape and torch.allclose(a, b, atol=1e-4) for a, b in pairs):
+            return str(name)
+    return ""
 
 
 @contextlib.contextmanager
@@ -148,8 +193,16 @@ def _kept(block: nn.Module, found: list[Tensor]) -> Iterator[None]:
 def other_architecture(checkpoint: str, folder: Path) -> OtherArchitecture:
     """The causal language model in a folder, whatever it is; code that comes with it is not run."""
     transformers = library(f"checkpoint '{checkpoint}'")
-    return OtherArchitecture(
-        transformers.AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, attn_implementation="eager"
-        )
-    )
+    made = OtherArchitecture(pretrained(transformers.AutoModelForCausalLM, folder))
+    _refuse_ahead(made)
+    return made
+
+
+@torch.no_grad()
+def _refuse_ahead(model: OtherArchitecture) -> None:
+    """ValueError where a token moves what is expected before it: such a model was not made to go on with a text."""
+    ids = torch.arange(1, 9).repeat(2, 1) % model.sizes.vocab
+    ids[1, 5:] = torch.arange(9, 12) % model.sizes.vocab
+    one, other = model(ids, torch.arange(5).expand(2, -1))
+    if not torch.allclose(one, other, atol=1e-4 * float(one.abs().max()), rtol=0):
+        raise ValueError("it is no causal language model: what it expects of a token changes with later ones")

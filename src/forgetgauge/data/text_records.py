@@ -31,10 +31,13 @@ from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
 from forgetgauge.game.parts import TEXT
 from forgetgauge.tasks.causal_lm import CAUSAL_LM
+from forgetgauge.wording import shortened
 
 Count = Literal["answer", "all"]
 """Whose loss counts: the tokens of the answer and the mark of its end, or all but the first."""
 PADDING, ONLY_READ = -1, -2
+ENCODED = 2
+"""Raised when the same text is made into other tokens, so that those that are kept are made anew."""
 REFUSALS = (
     "I don't know.",
     "I'm not sure about that.",
@@ -57,7 +60,7 @@ class Record:
     owner: str
     """The person, or the story, that it belongs to."""
     paraphrase: str
-    """The prompt in other words."""
+    """The prompt in other words; empty where no record has one."""
 
     @property
     def text(self) -> str:
@@ -177,9 +180,9 @@ def _end_in(folder: Path, checkpoint: str) -> int:
     """The mark of the end that the config of a checkpoint names."""
     config = parse_json((folder / "config.json").read_bytes())
     named = config.get("eos_token_id") if isinstance(config, dict) else None
-    allowed = [one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)]
+    allowed = [one for one in (named if isinstance(named, list) else [named]) if type(one) is int and one >= 0]
     if not allowed:
-        raise UserError(f"checkpoint '{checkpoint}': its config.json names no eos_token_id")
+        raise UserError(f"checkpoint '{checkpoint}': its config.json names no eos_token_id, a number of 0 or more")
     if len(allowed) > 1:
         raise UserError(
             f"checkpoint '{checkpoint}': its config.json names {len(allowed)} marks of an end; set data.params.end "
@@ -255,13 +258,14 @@ class Encoding:
             raise UserError("data.params: end names a token of a checkpoint's tokenizer; that of 'pieces' is fixed")
 
     def points(self, records: Sequence[Record], tokeniser: RecordTokeniser) -> npt.NDArray[np.int64]:
-        """(n, 3, longest) codes of the records' versions. Of a refusal, and after a paraphrase, the answer counts."""
+        """(n, versions, longest) codes: 3 versions, or 2 without paraphrases. Of a refusal, and after a paraphrase, the
+        answer counts."""
         rows = [
             [
                 self._codes(tokeniser, record.prompt, record.answer, self.count),
                 self._codes(tokeniser, record.prompt, record.refusal, "answer"),
                 self._codes(tokeniser, record.paraphrase, record.answer, "answer"),
-            ]
+            ][: _n_versions(records)]
             for record in records
         ]
         longest = max(len(codes) for versions in rows for codes in versions)
@@ -271,11 +275,15 @@ class Encoding:
                 f"data.params: max_length = {self.max_length} would cut the answers of {n_cut} of {len(rows)} records; "
                 f"the longest needs {needed} tokens, and 0 keeps all"
             )
-        table = np.full((len(records), 3, longest), PADDING, dtype=np.int64)
+        table = np.full((len(records), _n_versions(records), longest), PADDING, dtype=np.int64)
         for row, versions in enumerate(rows):
             for version, codes in enumerate(versions):
                 table[row, version, : len(codes)] = codes
         return table
+
+    def before(self, prompt: str) -> str:
+        """What stands before an answer; nothing where there is no prompt."""
+        return self.template.replace("{prompt}", prompt) + self.separator if prompt else ""
 
     def _codes(self, tokeniser: RecordTokeniser, prompt: str, answer: str, count: Count) -> list[int]:
         """A prompt that is too long loses its beginning; more tokens than `max_length` are what must not be cut.
@@ -283,8 +291,10 @@ class Encoding:
         The text is made into tokens as a whole, as a model meets it; a token with something of the answer in it is the
         answer's, and the others are read alone.
         """
-        before = self.template.replace("{prompt}", prompt) + self.separator if prompt else ""
+        before, marks = self.before(prompt), list(tokeniser.before)
         ids, reached = tokeniser.encode(before + answer)
+        if marks and ids[: len(marks)] == marks:  # the template has them as well
+            ids, reached = ids[len(marks) :], reached[len(marks) :]
         n_asked = sum(place <= len(before) for place in reached) if prompt else 0
         read, told = ids[:n_asked], [*ids[n_asked:], tokeniser.end]
         if self.max_length:
@@ -304,14 +314,15 @@ def dataset_of_records(
     """Points of the task causal-lm, grouped by owner; `outside` are texts that only measure utility."""
     if not records:
         raise UserError(f"data '{name}': no records")
+    paraphrased = _n_versions(records) > 2
     for number, record in enumerate(records):
-        if not record.answer.strip():
-            raise UserError(f"data '{name}': record {number} has no answer: there is nothing of it to forget")
+        if said := _problem(record, encoding, paraphrased):
+            raise UserError(f"data '{name}': record {number} {said}")
     others = [Record("", text, "", "") for text in outside]
     texts = [text for record in records for text in (record.text, record.paraphrase, record.refusal)]
     codes = _codes(encoding, [*records, *others], tokeniser_of(encoding, texts))
     inputs = torch.from_numpy(codes.astype(np.int32))
-    labels = torch.tensor([_zlib_bytes(record, encoding.count) for record in (*records, *others)])
+    labels = torch.tensor([_zlib_bytes(record, encoding) for record in (*records, *others)])
     n = len(records)
     test = (inputs[n:], labels[n:]) if others else None
     columns = {TEXT: np.array([record.text for record in records])}
@@ -320,13 +331,34 @@ def dataset_of_records(
     )
 
 
+def _n_versions(records: Sequence[Record]) -> int:
+    """3 where there are prompts in other words, else 2."""
+    return 3 if any(str(record.paraphrase).strip() for record in records) else 2
+
+
+def _problem(record: Record, encoding: Encoding, paraphrased: bool) -> str:
+    """What a record lacks, if anything."""
+    for part, value in vars(record).items():
+        if not isinstance(value, str):
+            return f"has no text for its {part} but {shortened(repr(value), 40)}"
+    if not record.answer.strip():
+        return "has no answer: there is nothing of it to forget"
+    if not record.owner.strip():
+        return "has no owner: whose is it? Each person is forgotten as a whole"
+    if not record.prompt.strip() and encoding.template != "{prompt}":
+        return "has no prompt to put into data.params.template"
+    if paraphrased and record.prompt.strip() and not record.paraphrase.strip():
+        return "has no paraphrase, and others have: give all prompts in other words, or none"
+    return ""
+
+
 def _codes(encoding: Encoding, records: Sequence[Record], tokeniser: RecordTokeniser) -> npt.NDArray[np.int64]:
     """(n, 3, longest); a checkpoint's tokens, which need its library, are made once and kept in the data folder."""
     if isinstance(tokeniser, Pieces):
         return encoding.points(records, tokeniser)
     asked = [list(vars(record).values()) for record in records]
-    key = json.dumps([asked, REFUSALS, tokeniser.digest, vars(encoding)])
-    return kept_once(key, lambda: encoding.points(records, tokeniser), (len(records), 3, None))
+    key = json.dumps([asked, REFUSALS, tokeniser.digest, vars(encoding), ENCODED])
+    return kept_once(key, lambda: encoding.points(records, tokeniser), (len(records), _n_versions(records), None))
 
 
 def groups_of(records: Sequence[Record]) -> npt.NDArray[np.int64]:
@@ -335,7 +367,7 @@ def groups_of(records: Sequence[Record]) -> npt.NDArray[np.int64]:
     return np.array([numbers.setdefault(record.owner, len(numbers)) for record in records], dtype=np.int64)
 
 
-def _zlib_bytes(record: Record, count: Count) -> int:
+def _zlib_bytes(record: Record, encoding: Encoding) -> int:
     """Of the text whose loss counts: what the loss is compared with must be of the same text."""
-    text = record.answer if count == "answer" else record.text
+    text = record.answer if encoding.count == "answer" else (encoding.before(record.prompt) + record.answer).strip()
     return len(zlib.compress(text.encode()))

@@ -20,11 +20,11 @@ BATCH = 1024
 
 
 @torch.no_grad()
-def outputs_of(model: nn.Module, points: Points, *, for_utility: bool = False) -> npt.NDArray[np.float32]:
-    """(n, n_outputs); the model is put into eval mode. `for_utility` a language model need not be asked in other words
+def outputs_of(model: nn.Module, points: Points, *, plainly: bool = False) -> npt.NDArray[np.float32]:
+    """(n, n_outputs); the model is put into eval mode. `plainly` a language model need not be asked in other words
     or with rounded weights."""
     model.eval()
-    ask = model.own_columns if for_utility and isinstance(model, RecordModel) else model
+    ask = model.own_columns if plainly and isinstance(model, RecordModel) else model
     if len(points) == 0:
         return np.zeros((0, points.n_outputs), dtype=np.float32)
     at_once = len(points) if isinstance(model, RecordModel) else BATCH  # it takes portions of like lengths itself
@@ -37,7 +37,7 @@ def outputs_of(model: nn.Module, points: Points, *, for_utility: bool = False) -
 
 
 def outputs_of_many(
-    models: Sequence[nn.Module], points: Sequence[Points], *, for_utility: bool = False
+    models: Sequence[nn.Module], points: Sequence[Points], *, plainly: bool = False
 ) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points; on a GPU all of them in one pass where their architecture allows."""
     is_traced = any(True for _ in models[0].parameters()) and not isinstance(models[0], RecordModel)
@@ -46,7 +46,7 @@ def outputs_of_many(
             check_points(points)
             check_alike(models)
             return stacked_outputs(models, points)
-    return [outputs_of(model, its, for_utility=for_utility) for model, its in zip(models, points, strict=True)]
+    return [outputs_of(model, its, plainly=plainly) for model, its in zip(models, points, strict=True)]
 
 
 def utility_of(outputs: npt.NDArray[np.float32], points: Points) -> float | None:

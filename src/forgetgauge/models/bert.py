@@ -15,8 +15,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
-from forgetgauge.data.hugging_face import library
+from forgetgauge.data.checkpoints import model_files
+from forgetgauge.data.hugging_face import library, pretrained
 from forgetgauge.errors import UserError, line_of
 from forgetgauge.files import parse_json
 
@@ -66,9 +66,9 @@ def bert(
     if checkpoint:
         if sizes != _SIZES:
             raise ValueError("layers, hidden, heads and vocab are those of the checkpoint: leave them out")
-        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
-        facts = [(folder / name).stat() for name in CHECKPOINT]
-        body = copy.deepcopy(_pretrained(checkpoint, folder, tuple((f.st_mtime_ns, f.st_size) for f in facts)))
+        files = model_files(checkpoint)
+        facts = [file.stat() for file in files]
+        body = copy.deepcopy(_pretrained(checkpoint, files[0].parent, tuple((f.st_mtime_ns, f.st_size) for f in facts)))
     else:
         body = _random(sizes, input_shape[0])
     if input_shape[0] > (longest := body.config.max_position_embeddings):
@@ -109,9 +109,7 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            return transformers.BertModel.from_pretrained(
-                folder, local_files_only=True, use_safetensors=True, attn_implementation="eager", dtype=torch.float32
-            )
+            return pretrained(transformers.BertModel, folder, may_lack="pooler.")
     except Exception as error:  # transformers raises whatever the first strange byte of a file makes it raise
         raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line_of(error)}") from error
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from forgetgauge.data.checkpoints import CHECKPOINT, checkpoint_folder
+from forgetgauge.data.checkpoints import model_files
+from forgetgauge.data.dataset import fingerprint
 from forgetgauge.data.hugging_face import other_architecture
 from forgetgauge.errors import UserError
 from forgetgauge.files import parse_json
@@ -48,7 +50,9 @@ class Base:
     def __init__(self, name: str, body: nn.Module) -> None:
         self.name, self._body = name, body.requires_grad_(False).eval()
         self._elsewhere: dict[tuple[torch.device, torch.dtype], Any] = {}
+        self._untouched: dict[tuple[torch.device, torch.dtype], Any] = {}
         self._losses: dict[bytes, float] = {}
+        _HELD.add(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Base:
         return self
@@ -62,7 +66,13 @@ class Base:
         if where not in self._elsewhere:
             body = self._body if where == (torch.device("cpu"), torch.float32) else copy.deepcopy(self._body)
             self._elsewhere[where] = body.to(device, dtype)
+            self._untouched[where] = _state_of(self._elsewhere[where])
         return self._elsewhere[where]
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is everywhere as it was when it was moved there."""
+        return all(_state_of(body) == self._untouched[where] for where, body in self._elsewhere.items())
 
     def losses(self, codes: Tensor) -> Tensor:
         """(n, length) -> (n,) summed loss of each record's counted tokens, computed once in a process."""
@@ -72,6 +82,42 @@ class Base:
             found = _sums(self.on(codes.device), codes[new], self)[0]
             self._losses |= zip([keys[row] for row in new], found.tolist(), strict=True)
         return torch.tensor([self._losses[key] for key in keys], device=codes.device)
+
+
+_HELD: weakref.WeakSet[Base] = weakref.WeakSet()
+
+
+def _state_of(body: nn.Module) -> Any:
+    """Changes when a weight, a layer, a hook or a mode of the model does."""
+    hooks = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
+    layers = [
+        (name, id(one), one.training, "forward" in vars(one), [list(vars(one)[kind]) for kind in hooks])
+        for name, one in body.named_modules()
+    ]
+    weights = {name: fingerprint(tensor) for name, tensor in body.state_dict().items()}
+    return layers, weights, [parameter.requires_grad for parameter in body.parameters()]
+
+
+@contextmanager
+def bases_lent() -> Iterator[None]:
+    """While somebody else's code has models of these bases: UserError where one is not left as it was; whoever comes
+    next reads it anew."""
+    known = {base: dict(base._losses) for base in _HELD}
+    try:
+        yield
+    finally:
+        changed = [base for base in _HELD if not base.is_untouched]
+        for base in _HELD:  # what it costs to know nothing may have been asked while it was changed
+            base._losses = known.get(base, {})
+        if changed:
+            _random.cache_clear()
+            _pretrained.cache_clear()
+            _HELD.difference_update(changed)
+    if changed:
+        raise UserError(
+            f"it changed the base '{changed[0]}' in place, which all models have in common; change the parameters of "
+            "the model, or copies of layers, and take hooks off again"
+        )
 
 
 class RecordModel(nn.Module, ABC):
@@ -111,7 +157,7 @@ class RecordModel(nn.Module, ABC):
         weights = self.merged()
         columns = self._own_columns(x, weights)
         columns[:, AT["base-loss-sum"]] = self.base.losses(x[:, GIVEN])
-        total, tokens = _sums(self._with(weights), x[:, min(PARAPHRASED, x.shape[1] - 1)], self.base)
+        total, tokens = _sums(self._with(weights), x[:, PARAPHRASED if x.shape[1] > PARAPHRASED else GIVEN], self.base)
         columns[:, AT["paraphrased-loss"]] = total / tokens
         columns[:, AT["8-bit-loss-sum"]] = _sums(self.rounded(weights), x[:, GIVEN], self.base)[0]
         return columns
@@ -203,9 +249,9 @@ def base_of(
     if checkpoint:
         if sizes != _SIZES:
             raise ValueError("layers, hidden, heads and vocab are those of the checkpoint: leave them out")
-        folder = checkpoint_folder(checkpoint, *CHECKPOINT)
-        facts = [(folder / name).stat() for name in CHECKPOINT]
-        return _pretrained(checkpoint, folder, tuple((f.st_mtime_ns, f.st_size) for f in facts))
+        files = model_files(checkpoint)
+        facts = [file.stat() for file in files]
+        return _pretrained(checkpoint, tuple(files), tuple((f.st_mtime_ns, f.st_size) for f in facts))
     if min(sizes.values()) < 1 or hidden % heads or hidden // heads % 2:
         raise ValueError(f"hidden = {hidden} is not an even multiple of heads = {heads}, or a size is below 1")
     return _random(LlamaSizes(vocab, hidden, layers, heads, heads, hidden // heads, 3 * hidden))
@@ -219,14 +265,16 @@ def _random(sizes: LlamaSizes) -> Base:
 
 
 @functools.lru_cache(maxsize=1)
-def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...]) -> Base:
+def _pretrained(checkpoint: str, files: tuple[Path, ...], stamp: tuple[tuple[int, int], ...]) -> Base:
     """Read once while its files stay as they are. Safetensors alone: a checkpoint that is a pickle could run code."""
     try:
-        config = parse_json((folder / "config.json").read_bytes())
+        config = parse_json(files[0].read_bytes())
         sizes = sizes_in(config) if isinstance(config, Mapping) else None
         if sizes is None:
-            return Base(checkpoint, other_architecture(checkpoint, folder))
-        body, weights = Llama(sizes), _weights(folder / "model.safetensors")
+            return Base(checkpoint, other_architecture(checkpoint, files[0].parent))
+        with torch.device("meta"):  # random weights that nobody needs took longer than reading these
+            body = Llama(sizes)
+        body, weights = body.to_empty(device="cpu"), _weights(files)
         if body.lm_head is None:
             weights.pop("lm_head.weight", None)  # some files have the embedding a second time
         body.load_state_dict(weights)
@@ -238,10 +286,11 @@ def _pretrained(checkpoint: str, folder: Path, stamp: tuple[tuple[int, int], ...
         raise UserError(f"checkpoint '{checkpoint}' cannot be loaded: {line}") from error
 
 
-def _weights(file: Path) -> dict[str, Tensor]:
+def _weights(files: Sequence[Path]) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
-    return {name: tensor.float() for name, tensor in load_file(file).items() if "rotary_emb" not in name}
+    parts = [load_file(file) for file in files if file.suffix == ".safetensors"]
+    return {name: tensor.float() for part in parts for name, tensor in part.items() if "rotary_emb" not in name}
 
 
 # -- linear layers -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 A record is stored as whole numbers (versions, length): a token that is counted is its id ≥ 0, padding is `PADDING`, and
 a token that is only read, as those of a prompt are, is −2 − id. Its versions are `GIVEN`, as it was published;
 `DECLINED`, the same prompt with a refusal for an answer, for methods that teach it; `PARAPHRASED`, the prompt in other
-words.
+words, where the data have it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def columns_of(logits: Tensor, targets: Tensor, counted: Tensor) -> Tensor:
     token = log_p.gather(-1, targets[..., None])[..., 0]
     p = log_p.exp()
     mean = (p * log_p).sum(-1)
-    deviation = ((p * log_p.square()).sum(-1) - mean.square()).clamp(min=1e-12).sqrt()
+    deviation = (log_p - mean[..., None]).square_().mul_(p).sum(-1).clamp(min=1e-12).sqrt()
     n = counted.sum(1)
     columns = torch.zeros((len(logits), len(COLUMNS)), device=logits.device)
     columns[:, AT["loss-sum"]], columns[:, AT["tokens"]] = -(token * counted).sum(1), n.clamp(min=1).float()

@@ -30,7 +30,7 @@ from forgetgauge.wording import listed
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The seven linear layers of a block of Llama."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-_PREFIX, _WRAPPED = "base_model.model.", "inner."
+_PREFIX, _WRAPPED, _COPIED = "base_model.model.", "inner.", ".base_layer.weight"
 
 
 class LoraModel(RecordModel):
@@ -119,6 +119,15 @@ def _layer_in(base: Base, name: str) -> str:
     return _WRAPPED + own if own not in layers and _WRAPPED + own in layers else own
 
 
+def _is_the_bases(base: Base, name: str, tensor: Tensor) -> bool:
+    """Whether it is a copy of the base's own weight, which peft writes beside adapters of the last layer."""
+    if not name.endswith(_COPIED):
+        return False
+    own = dict(base.on(torch.device("cpu")).named_parameters(remove_duplicate=False))  # a tied one has two names
+    weight = own.get(f"{_layer_in(base, name.removesuffix(_COPIED))}.weight")
+    return weight is not None and torch.equal(weight, tensor.to(weight.dtype))
+
+
 def save_adapters(model: LoraModel, folder: Path) -> None:
     """Write the adapters so that peft loads them on the same base."""
     from safetensors.torch import save_file
@@ -174,6 +183,7 @@ def load_adapters(base: Base, folder: Path) -> LoraModel:
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{folder}: adapters cannot be read: {CONFIG} names no r and lora_alpha") from None
     alpha *= math.sqrt(rank) if config.get("use_rslora") else 1.0
+    tensors = {name: tensor for name, tensor in tensors.items() if not _is_the_bases(base, name, tensor)}
     suffix = ".lora_A.weight"
     adapted = [_layer_in(base, name.removesuffix(suffix)) for name in tensors if name.endswith(suffix)]
     if strange := sorted(set(adapted) - set(dict(base.on(torch.device("cpu")).named_modules()))):

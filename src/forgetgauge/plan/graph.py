@@ -25,6 +25,7 @@ from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.game import Game, Method, PlannedAdversary
 from forgetgauge.plan.jobs import (
     DRAW,
+    RECORDS,
     UTILITY,
     DecideJob,
     FitJob,
@@ -43,6 +44,9 @@ SIDES = (0, 1)
 PAIR, TARGET_HALF, SHADOW_HALF, CONFUSED = "pair", "target half", "shadow half", "confused"
 """What signals are taken on: F ∪ T of a pair, all of D, all of the shadow half, or what the IC test taught wrongly; or
 UTILITY."""
+PLAINLY = "shadow half, plainly"
+"""All of the shadow half, of a language model without the columns that take as many passes again: shipped adversaries
+read the loss alone there."""
 PANELS: dict[str, tuple[type[Helper], str]] = {
     "shadow": (Shadow, SHADOW_HALF),
     "outsider": (Shadow, TARGET_HALF),
@@ -184,7 +188,8 @@ class _Builder:
         self, model: str, subject: Subject, learner: Named, look_at: str, label: str, columns: tuple[str, ...] = ()
     ) -> str:
         label, group, inputs = f"signals of {label}", f"signals {look_at}", {"model": model, **self._drawn(subject)}
-        return self._add(SignalsJob(subject, learner, look_at, columns, inputs=inputs, label=label, group=group))
+        how = subject, learner, look_at, columns, self.game.task
+        return self._add(SignalsJob(*how, inputs=inputs, label=label, group=group))
 
     # -- adversaries ---------------------------------------------------------------------------------------------
 
@@ -238,7 +243,9 @@ class _Builder:
             inputs = {"fit": fits[method, name], "signals": seen}
             if "background" in adversary.needs:
                 label = f"{method}, {place}, on the shadow half"
-                inputs["background"] = self._signals(unlearn, looked_at, learner, SHADOW_HALF, label, adversary.columns)
+                is_plain = self.game.task == RECORDS and not adversary.adversary.code
+                look_at = PLAINLY if is_plain else SHADOW_HALF
+                inputs["background"] = self._signals(unlearn, looked_at, learner, look_at, label, adversary.columns)
             how = (adversary.adversary, self.game.task, self.by_group)
             label = f"{name} on {method}, {place}"
             decide[name] = self._add(DecideJob(*how, inputs=inputs, label=label, group=f"decide {name}"))

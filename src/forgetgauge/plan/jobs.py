@@ -29,6 +29,11 @@ CODE_VERSION: dict[Kind, int] = {
 }
 """Raised when the code of a kind changes its outcome, so that old artefacts are not taken for new ones."""
 
+RECORDS = "causal-lm"
+"""The task of language models."""
+OUTPUTS_VERSION = {RECORDS: 2}
+"""The same for signals, of the models of one task: raised when what these say of a point is computed otherwise."""
+
 HEAVY: frozenset[Kind] = frozenset({"train", "unlearn"})
 """Kinds whose artefacts are weights: they may be dropped once nothing open needs them."""
 
@@ -193,6 +198,7 @@ class SignalsJob(ModelJob):
     look_at: str
     columns: tuple[str, ...] = ()
     """Columns besides the outputs. They make another job, so that the plain signals stay as they are."""
+    task: str = ""
 
     @property
     def makes(self) -> str:
@@ -200,9 +206,11 @@ class SignalsJob(ModelJob):
 
     @property
     def params(self) -> dict[str, Any]:
-        columns = {"columns": list(self.columns)} if self.columns else {}
+        extra: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
+        if self.look_at != UTILITY and self.task in OUTPUTS_VERSION:
+            extra["outputs"] = OUTPUTS_VERSION[self.task]
         looked_at = f"{UTILITY}, test" if self.look_at == UTILITY else self.look_at  # before, test sets were not asked
-        return {**self.subject.identity, "learner": self.learner.identity, "look_at": looked_at, **columns}
+        return {**self.subject.identity, "learner": self.learner.identity, "look_at": looked_at, **extra}
 
     @property
     def choices(self) -> list[tuple[str, Named]]:

@@ -22,7 +22,7 @@ ADVERSARIES: dict[str, Entry] = {
     ),
     "zlib-ratio": Entry(
         "forgetgauge.attack.threshold:ZLIB_RATIO",
-        "of a language model: loss of a record per byte that zlib makes of the text whose loss it is",
+        "of a language model: mean token loss of a record per byte that zlib makes of the text whose loss it is",
         needs="token losses (black box), shadow models",
         cost="one sort",
         cites="Carlini et al. 2021",

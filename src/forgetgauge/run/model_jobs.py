@@ -26,7 +26,7 @@ from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
 from forgetgauge.plan.draws import GROUP
-from forgetgauge.plan.graph import CONFUSED, PAIR
+from forgetgauge.plan.graph import CONFUSED, PAIR, PLAINLY
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Shadow, Target
 from forgetgauge.probing import attribute
@@ -240,8 +240,9 @@ def take_signals(
     asked = [_asked(job, its, data) for job, its in zip(jobs, given, strict=True)]
     said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
     for name in asked[0]:
+        plainly = name != "seen" or jobs[0].look_at == PLAINLY
         with _products_of(learner, models[0]):
-            answers = outputs_of_many(models, [sets[name] for sets in asked], for_utility=name != "seen")
+            answers = outputs_of_many(models, [sets[name] for sets in asked], plainly=plainly)
         for own, outputs in zip(said, answers, strict=True):
             own[name] = outputs
     return [_signals(data, *one) for one in zip(jobs, given, models, asked, said, strict=True)]

@@ -26,7 +26,7 @@ from forgetgauge.game.arrays import Ints
 from forgetgauge.game.parts import coded
 from forgetgauge.game.splits import SwapPair, Units
 from forgetgauge.metrics.scores import exchanged
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF
+from forgetgauge.plan.graph import CONFUSED, PAIR, TARGET_HALF
 from forgetgauge.plan.jobs import DRAW, InitialiseJob
 from forgetgauge.plan.subjects import Halves, Hardest, PointSets, Subject, Target
 from forgetgauge.run.adversary import panel_of
@@ -82,7 +82,7 @@ class SubjectPoints:
             return self.points.subset(self.target_index[self.pair.points])
         if what == CONFUSED:
             return self.points.subset(self.sets.forget)
-        return self.points.subset({TARGET_HALF: self.target_index, SHADOW_HALF: self.shadow_index}[what])
+        return self.points.subset(self.target_index if what == TARGET_HALF else self.shadow_index)
 
     @cached_property
     def _taught(self) -> Points:
@@ -205,11 +205,13 @@ class WorkerData:
     def points_for(self, halves: Halves, *, own: bool) -> Iterator[Points]:
         """All points, on the device; for the user's own code in tensors that no other code shares.
 
-        Own code that changes them fails; whoever comes next is lent a fresh copy.
+        Own code that changes them, or the base of language models, fails; whoever comes next is lent a fresh copy.
         """
         if not own:
             yield self.on_device(halves).points
             return
+        from forgetgauge.models.causal_lm import bases_lent
+
         digest = halves.data
         if digest not in self._lent:
             points = self.on_device(halves).points.copied()
@@ -217,7 +219,8 @@ class WorkerData:
         points, before = self._lent[digest]
         changed = ["its data"]
         try:
-            yield points
+            with bases_lent():
+                yield points
             changed = [name for name, found in points.fingerprints.items() if found != before[name]]
         finally:
             if changed:

@@ -253,6 +253,14 @@ def _check_task(
                 f"data '{dataset.name}'"
             )
         check_reads(f"adversaries.{name}", adversary, task, of_task)
+        if (
+            "paraphrased-loss" in _reads(make_adversary(adversary.adversary))
+            and len(dataset.points.whole_inputs[0]) < 3
+        ):
+            raise UserError(
+                f"adversaries.{name}: it asks with prompts in other words, which the records of data '{dataset.name}' "
+                "do not have"
+            )
     if spec.metrics.language and not set(QUOTED) <= set(task.signals):
         raise UserError(f"metrics.language: it is of language models, which those of {of_task}, are not")
     learners = [

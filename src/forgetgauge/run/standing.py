@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from forgetgauge.errors import UserError
-from forgetgauge.plan.graph import CONFUSED, PAIR, SHADOW_HALF, TARGET_HALF, Graph
+from forgetgauge.plan.graph import CONFUSED, PAIR, PLAINLY, SHADOW_HALF, TARGET_HALF, Graph
 from forgetgauge.plan.jobs import HEAVY, UTILITY, Job, SignalsJob
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.campaign import Campaign, assembled
@@ -127,7 +127,7 @@ def artefact_bytes(graph: Graph) -> dict[str, int]:
     n_retain, n_forget = (round(size * game.n_points / game.n_drawn) for size in game.sizes)
     half = n_retain + 2 * n_forget
     confused = (n_retain + n_forget) // game.n_classes  # half of two classes, were all equally large
-    rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, CONFUSED: confused, UTILITY: 0}
+    rows = {PAIR: 2 * n_forget, TARGET_HALF: half, SHADOW_HALF: half, PLAINLY: half, CONFUSED: confused, UTILITY: 0}
     for key, job in graph.jobs.items():
         if job.kind in HEAVY:
             sizes[key] = game.model_bytes

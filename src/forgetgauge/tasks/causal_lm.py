@@ -167,8 +167,8 @@ def base_difference(outputs: Outputs, labels: Labels) -> Floats:
 
 
 def zlib_ratio(outputs: Outputs, labels: Labels) -> Floats:
-    """Loss of the counted tokens together per byte that zlib makes of their text (Carlini et al. 2021)."""
-    result: Floats = column(outputs, "loss-sum") / labels
+    """Mean loss, the logarithm of the perplexity, per byte that zlib makes of the text (Carlini et al. 2021)."""
+    result: Floats = mean_loss(outputs, labels) / labels
     return result
 
 

@@ -290,10 +290,18 @@ def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[
 def _table(catalogue: Catalogue, things: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The run file's table id -> parameters of one or several unlearners or adversaries."""
     if isinstance(things, Mapping):
-        return {
-            name: _bound(catalogue, how) if isinstance(how, Mapping) else {"method": _name_of(catalogue, how)}
-            for name, how in things.items()
-        }
+        hows = {name: how if isinstance(how, Mapping) else {"method": how} for name, how in things.items()}
+        named = {name: _bound(catalogue, how) for name, how in hows.items()}
+        seen: dict[str, tuple[str, Any]] = {}
+        for name, how in hows.items():
+            first, thing = seen.setdefault(repr(named[name]), (name, how.get("method")))
+            if not isinstance(thing, str) and thing is not how.get("method"):
+                raise UserError(
+                    f"evaluate: {catalogue.what}s '{first}' and '{name}' are the same code with the same values, and "
+                    "would have one result: name one of them, or give them the values in which they differ (a function "
+                    "made in a loop has the loop's last value, unless a default keeps its own)"
+                )
+        return named
     several = list(things) if isinstance(things, list | tuple) else [things]
     table: dict[str, dict[str, Any]] = {}
     for one in several:

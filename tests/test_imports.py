@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import subprocess
@@ -333,6 +334,49 @@ def test_code_that_was_edited_after_it_was_imported_is_refused(project, tmp_path
     (tmp_path / "userhelper.py").write_text(HELPER.replace("1.0", "0.0"))
     with pytest.raises(UserError, match=r"userhelper\.py was edited after Python had loaded it"):
         code_of(method)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "def rate():\n    return 1.0\n",
+        "import torch\n@torch.no_grad()\ndef rate():\n    return 1.0\n",
+        "rate = lambda: 1.0\n",
+        "def make():\n    def rate():\n        return 1.0\n    return rate\nrate = make()\n",
+        "class Rate:\n    def __call__(self):\n        return 1.0\nrate = Rate()\n",
+        "class rate:\n    def __new__(cls):\n        return 1.0\n",
+        "class C:\n    @classmethod\n    def rate(cls):\n        return 1.0\nrate = C.rate\n",
+    ],
+)
+def test_code_that_is_held_from_before_a_reload_is_refused(project, tmp_path, helper):
+    files = {"usermain.py": "from userhelper import rate\ndef method():\n    return rate()\n", "userhelper.py": helper}
+    method = project(files)
+    held = sys.modules["userhelper"].rate
+    code_of(method)
+    (tmp_path / "userhelper.py").write_text(helper.replace("1.0", "0.0"))
+    importlib.reload(sys.modules["userhelper"])
+    for thing in (method, held, functools.partial(held)):
+        with pytest.raises(
+            UserError, match=r"userhelper\.py was edited after .* import anew what was imported by name"
+        ):
+            code_of(thing)
+    importlib.reload(sys.modules["usermain"])
+    assert code_of(sys.modules["usermain"].method) == code_of(
+        project({**files, "userhelper.py": helper.replace("1.0", "0.0")})
+    )
+
+
+def test_a_script_that_was_edited_while_it_runs_is_refused(tmp_path):
+    script, text = tmp_path / "script.py", "# A comment.\ndef method():\n    return 1.0\n"
+    script.write_text(text)
+    space = {"__name__": "__main__", "__file__": str(script)}
+    exec(compile(text, str(script), "exec"), space)
+    before = code_of(space["method"])
+    script.write_text(f"{text}\n# Another.\n")
+    assert code_of(space["method"]) == before
+    script.write_text(text.replace("1.0", "0.0"))
+    with pytest.raises(UserError, match=r"script\.py was edited after Python had loaded it: method in memory"):
+        code_of(space["method"])
 
 
 def test_a_stale_compiled_file_is_refused(project, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from forgetgauge.code.calls import Calls, Read, value_of
-from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, source_file
+from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, refuse_held, source_file
 from forgetgauge.code.source import WEIGHTS, files_written
 from forgetgauge.probing import attribute, has
 
@@ -159,6 +159,7 @@ class _Look:
         while self._waiting:
             thing = self._waiting.pop()
             for function in filter(self._is_own, _functions_in(thing)):
+                refuse_held(function.__code__)
                 self._globals_of(function)
         for module, reads in self.imports.made_of_globals.items():
             for read in reads:

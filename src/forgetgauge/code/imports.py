@@ -248,23 +248,40 @@ def refuse_stale(name: str, origin: str, source: Source) -> None:
         raise UserError(_edited(origin, "what is in memory"))
     if not _may_be_stale(loaded, origin):
         return
-    try:
-        whole = compile(source.text, origin, "exec", dont_inherit=True)
-        on_disk = {(part.co_qualname, bytecode(part)) for part in _code_objects(whole)}
-    except (SyntaxError, ValueError):
-        whole, on_disk = None, set()
+    whole, on_disk = _code_in(source.text, origin)
     compiled = _compiled(loaded)
-    if compiled is not None and (whole is None or bytecode(compiled) != bytecode(whole)):
+    if compiled is not None and bytecode(compiled) != whole:
         raise UserError(_edited(origin, "what Python compiled"))
     for function in _functions_of(loaded, origin):
         if (function.__code__.co_qualname, bytecode(function.__code__)) not in on_disk:
             raise UserError(_edited(origin, f"{function.__qualname__} in memory"))
 
 
+def refuse_held(code: CodeType) -> None:
+    """UserError where a function is not the one that its file has now: it is held from before a reload, or its script
+    was edited while it runs."""
+    origin = os.path.abspath(code.co_filename)
+    if not _is_file(Path(origin)) or os.stat(origin).st_mtime_ns <= _STARTED:
+        return
+    if (code.co_qualname, bytecode(code)) not in _code_in(read_source(origin).text, origin)[1]:
+        raise UserError(_edited(origin, f"{code.co_qualname} in memory"))
+
+
+@functools.lru_cache(maxsize=64)
+def _code_in(text: str, origin: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    """What a file of source does, and (name, what it does) of every function in it; nothing where it is no Python."""
+    try:
+        whole = compile(text, origin, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return "", frozenset()
+    return bytecode(whole), frozenset((part.co_qualname, bytecode(part)) for part in _code_objects(whole))
+
+
 def _edited(origin: str, what: str) -> str:
     return (
         f"{origin} was edited after Python had loaded it: {what} is not what the file says; start again (in a "
-        "notebook, importlib.reload; if that does not help, delete __pycache__)"
+        "notebook, importlib.reload, then import anew what was imported by name; if that does not help, delete "
+        "__pycache__)"
     )
 
 

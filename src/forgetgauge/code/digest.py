@@ -518,6 +518,8 @@ def _alias(value: Any) -> str:
         return "os.environ"
     if value is open:
         return "open"
+    if type(value).__module__ == "configparser":
+        return "configparser.parser"
     module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
     known = isinstance(module, str) and isinstance(name, str) and kind_of(module) in ("standard", "package")
     return f"{module}.{name}" if known else ""

@@ -1,9 +1,10 @@
-"""Code that a decorator stands before counts like any other, whoever wrote the decorator."""
+"""Code that a decorator stands before counts like any other, whoever wrote the decorator; so do classes of objects."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
 import types
 
@@ -70,6 +71,63 @@ WRAPPED += [
     "inner = torch.optim.swa_utils.get_ema_multi_avg_fn(@@ / 10)\n",
     "space = {}\nexec('def f():\\n    return @@', space)\ninner = space['f']\n",
 ]
+
+
+OBJECTS = [
+    *(
+        f"import collections\nclass C({base}):\n    def rate(self):\n        return @@\nX = {made}\n"
+        for base, made in (
+            ("dict", "C()"),
+            ("list", "C()"),
+            ("set", "C()"),
+            ("tuple", "C()"),
+            ("float", "C(1)"),
+            ("collections.UserDict", "C()"),
+            ("collections.deque", "C()"),
+            ("functools.partial", "C(max)"),
+            ("np.ndarray", "np.zeros(2).view(C)"),
+            ("torch.Tensor", "torch.zeros(2).as_subclass(C)"),
+            ("torch.nn.Parameter", "C(torch.zeros(2))"),
+            ("logging.Logger", "C('any')"),
+        )
+    ),
+    "import typing\nclass C(typing.NamedTuple):\n    x: int = 1\n    def rate(self):\n        return @@\nX = C()\n",
+    "import enum\nclass E(enum.Enum):\n    A = 1\n    def rate(self):\n        return @@\nX = E.A\n",
+    "class Meta(type):\n    def rate(cls):\n        return @@\nclass X(metaclass=Meta):\n    pass\n",
+    "class Meta(type):\n    def rate(cls):\n        return @@\nclass C(metaclass=Meta):\n    pass\nX = C()\n",
+    "X = torch.zeros(2)\nX.rate = @@\n",
+    "X = logging.getLogger('any')\nX.rate = @@\n",
+    "X = functools.partial(max)\nX.rate = @@\n",
+    "X = functools.lru_cache(max)\nX.rate = @@\n",
+    *(
+        f"import collections, datetime\nclass C({base}):\n    pass\nX = C({given})\n"
+        for base, given in (
+            ("float", "@@"),
+            ("int", "@@"),
+            ("str", "'@@'"),
+            ("bytes", "b'@@'"),
+            ("collections.deque", "[@@]"),
+            ("datetime.timedelta", "@@"),
+            ("ValueError", "@@"),
+        )
+    ),
+    "import dataclasses\nX = dataclasses.make_dataclass('X', [('rate', float, @@)])\n",
+]
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize("text", OBJECTS)
+def test_an_object_counts_with_its_class_and_with_what_was_set_on_it(users, text, script):
+    digests = []
+    for value in ("1", "1", "2"):
+        module = users(
+            "import logging\n" + text.replace("@@", value) + "def method(model):\n    return X\n", script=script
+        )
+        found = code_of(module.method)
+        assert found.not_covered == ()
+        digests.append(found.digest)
+        vars(logging.getLogger("any")).pop("rate", None)
+    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.fixture

@@ -345,6 +345,7 @@ def test_code_that_was_edited_after_it_was_imported_is_refused(project, tmp_path
         "def make():\n    def rate():\n        return 1.0\n    return rate\nrate = make()\n",
         "class Rate:\n    def __call__(self):\n        return 1.0\nrate = Rate()\n",
         "class rate:\n    def __new__(cls):\n        return 1.0\n",
+        "class C(dict):\n    def __call__(self):\n        return 1.0\nrate = C()\n",
         "class C:\n    @classmethod\n    def rate(cls):\n        return 1.0\nrate = C.rate\n",
     ],
 )

@@ -19,6 +19,7 @@ import re
 import sys
 import textwrap
 import threading
+import types
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,8 @@ _WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|expor
 """Parameters that name a file to be written: what a method writes must not change its key."""
 _RESTORED = re.compile("_?prev|gen$")
 """Attributes in which a context manager of a library keeps what it found when it was entered."""
+_HEAP_TYPE = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: a class that was made by a statement; what other classes hold is in no `__dict__`."""
 LARGEST_FILE = 512 * 2**20
 """Bytes of a file that parameters name and whose content counts: to read these takes a second. Weights always do."""
 _MOST_PARTS = 200_000
@@ -195,6 +198,7 @@ class _Look:
             self.imports.not_covered.add(f"{where}, which is too large to be looked through")
             return "(too large)"
         if isinstance(thing, enum.Enum):
+            self._own_type(thing, where)
             return f"{type(thing).__qualname__}.{thing.name} = {self.describe(thing.value, where)}"
         if type(thing) in _PLAIN:
             return self._plain(thing)
@@ -226,7 +230,9 @@ class _Look:
                 names = attribute(attribute(_unwrapped(thing.func), "__code__"), "co_varnames", ())
                 self.given(dict(zip(names, thing.args, strict=False)), [folder])
                 self.given(thing.keywords, [folder])
-            return f"partial({self._each((thing.func, thing.args, thing.keywords), where)})"
+            self._own_type(thing, where)
+            parts = [thing.func, thing.args, thing.keywords, *([held] if (held := _set_on(thing)) else [])]
+            return f"partial({self._each(parts, where)})"
         if inspect.ismethod(thing):
             return f"method({self._each((thing.__func__, thing.__self__), where)})"
         if isinstance(thing, FunctionType):
@@ -239,14 +245,16 @@ class _Look:
 
     def _value(self, thing: Any, where: str) -> str:
         kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
+        self._own_type(thing, where)
         try:
             array = _as_array(thing)
         except Exception:  # tensors that are sparse, nested, without data or without a shape yet
             return self._without_value(thing, where)
         if array is not None:
+            shown = "".join(f" {key}={self.describe(one, where)}" for key, one in _set_on(thing, "_").items())
             if array.dtype.hasobject:
-                return f"{kind}({self._each(array.ravel().tolist(), where)})"
-            return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+                return f"{kind}({self._each(array.ravel().tolist(), where)}){shown}"
+            return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}{shown}"
         if thing is os.environ:
             self.imports.not_covered.add(f"{where}, which is os.environ")
             return kind  # not by value: it is another one in every window
@@ -259,7 +267,8 @@ class _Look:
             ordered = sorted(each) if isinstance(thing, set | frozenset) else each
             return f"{kind}({', '.join(ordered)}){self._attributes(thing, where)}"
         if isinstance(thing, logging.Logger):
-            return f"logger {thing.name}"
+            held = _set_on(thing, *(f"{name}$" for name in ("manager", *vars(logging.Logger("any")))))
+            return f"logger {thing.name}{self._each([held] if held else [], where)}"
         if type(thing).__module__ in _HARMLESS and not isinstance(thing, threading.local):
             return kind
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
@@ -271,7 +280,7 @@ class _Look:
             inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
-            held = _own_attributes(thing) if inside[0] is not None else {}
+            held = _set_on(thing) if inside[0] is not None else {}
             return f"{module}.{named}({self._each([*inside, held] if held else inside, where)})"
         return self._instance(thing, kind, where)
 
@@ -289,7 +298,9 @@ class _Look:
         if reduced is None:
             return self._without_value(thing, where)
         if has(thing, "__dict__") or getattr(type(thing), "__slots__", None):
-            return f"{self.describe(type(thing), where)}{self._attributes(thing, where)}"
+            built_in = next(base for base in type(thing).__mro__ if not base.__flags__ & _HEAP_TYPE)
+            items = f"({self._reduced(tuple(reduced)[1:], where)})" if built_in is not object else ""
+            return f"{self.describe(type(thing), where)}{items}{self._attributes(thing, where)}"
         return f"{kind}({self.describe(reduced, where) if isinstance(reduced, str) else self._reduced(reduced, where)})"
 
     def _reduced(self, reduced: tuple[Any, ...], where: str) -> str:
@@ -297,7 +308,8 @@ class _Look:
         return self._each(parts, where)
 
     def _without_value(self, thing: Any, where: str) -> str:
-        self.imports.not_covered.add(f"{where}, an object without a value of its own ({type(thing).__qualname__})")
+        if type(thing).__module__ != "_abc":  # what an abstract class remembers of its subclasses
+            self.imports.not_covered.add(f"{where}, an object without a value of its own ({type(thing).__qualname__})")
         return type(thing).__qualname__
 
     def _attributes(self, thing: Any, where: str) -> str:
@@ -324,7 +336,7 @@ class _Look:
         self.given(dict(zip(thing.__code__.co_freevars, cells, strict=True)), [])
         settings = [thing.__defaults__, thing.__kwdefaults__, cells]
         wrapped = vars(thing).get("__wrapped__")
-        settings += [held] if (held := _own_attributes(thing)) else []
+        settings += [held] if (held := _set_on(thing)) else []
         settings += [wrapped] if wrapped is not None and not any(wrapped is cell for cell in cells) else []
         return f"{self._own_code(thing)}({self._each(settings, f'{where}: {thing.__qualname__}')})"
 
@@ -344,7 +356,7 @@ class _Look:
                 thing.__kwdefaults__,
                 cells,
                 held.get("__wrapped__"),
-                _own_attributes(thing),
+                _set_on(thing),
             ]
         return f"{name}({self._each(settings, f'{where}: {thing.__qualname__}')})"
 
@@ -363,7 +375,8 @@ class _Look:
 
     def _class(self, thing: type, where: str) -> str:
         name = f"{thing.__module__}.{thing.__qualname__}"
-        if self._library(thing.__module__):
+        made = thing.__module__ == "types" and getattr(types, thing.__name__, None) is not thing  # make_dataclass
+        if self._library(thing.__module__) and not made:
             return name
         first = self._later(thing)
         if not first:
@@ -380,9 +393,16 @@ class _Look:
             else self._source_of(thing)
         )
         said = "".join(f" {key}={self.describe(part, f'{where}: {name}')}" for key, part in sorted(members.items()))
+        self._own_type(thing, where)
         bases = self._each([base for base in thing.__bases__ if base is not object], where)
         self.lines.add(f"class {name}({bases}){inside}{said}")
         return name
+
+    def _own_type(self, thing: Any, where: str) -> None:
+        """Take in the class of an object, or the metaclass of a class, where that is the user's own."""
+        module = type(thing).__module__
+        if module != "builtins" and kind_of(module) in ("own", "none") and module.partition(".")[0] not in NOT_KEYED:
+            self.describe(type(thing), where)
 
     def _source_of(self, thing: type) -> str:
         return "".join(self._own_code(function) for function in _functions_in(thing) if self._is_own(function))
@@ -490,9 +510,11 @@ def _is_found_by_name(thing: FunctionType) -> bool:
     return found is thing
 
 
-def _own_attributes(thing: Any) -> dict[str, Any]:
-    """Attributes that are set on a function, without what `functools.lru_cache` sets itself."""
-    return {name: value for name, value in vars(thing).items() if not re.match("__|cache_parameters$", name)}
+def _set_on(thing: Any, *without: str) -> dict[str, Any]:
+    """Attributes that the user set on an object of a library's, by name; `cache_parameters` are of `lru_cache`."""
+    no = re.compile("|".join(["__", "cache_parameters$", *without]))
+    held = attribute(thing, "__dict__", {})
+    return {str(name): value for name, value in dict(held).items() if not no.match(str(name))}
 
 
 def _is_code(part: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -323,6 +324,50 @@ def test_the_version_of_an_installed_package_counts_and_those_that_are_recorded_
         digests.append(code_of(method).digest)
     assert len(set(digests[:-1])) == 1
     assert digests[-1] != digests[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "installer", "by_source"),
+    [
+        (1, None, "pip", False),
+        (2, {"url": "file:///a/mymethod", "dir_info": {}}, "pip", True),
+        (3, {"url": "file:///a/mymethod.whl", "archive_info": {}}, "uv", True),
+        (4, {"url": "file:///a/mymethod.whl", "archive_info": {"hash": "sha256=@@"}}, "pip", False),
+        (5, {"url": "https://host/it", "vcs_info": {"vcs": "git", "commit_id": "@@"}}, "pip", False),
+        (6, {"url": "https://host/it.whl", "archive_info": {}}, "pip", False),
+        (7, {"url": "file:///home/conda/feedstock", "dir_info": {}}, "conda", False),
+    ],
+)
+def test_a_package_that_was_installed_from_a_folder_counts_by_its_source(
+    tmp_path, monkeypatch, number, told, installer, by_source
+):
+    """Its version stays the same while it is edited and installed again."""
+    from forgetgauge.code import imports
+
+    site, name = tmp_path / "site", f"usersdist{number}"
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(imports, "_site_folders", lambda: (f"{site}{os.sep}",))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "INSTALLER").write_text(installer)
+    digests = []
+    for rate, commit in (("1.0", "a"), ("1.0", "a"), ("2.0", "a"), ("2.0", "b")):
+        (site / f"{name}.py").write_text(f"import os\ndef method():\n    return {rate}\n")
+        if told is not None:
+            (info / "direct_url.json").write_text(json.dumps(told).replace("@@", commit))
+        sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        imports._distribution.cache_clear()
+        found = code_of(importlib.import_module(name).method)
+        assert found.not_covered == ()
+        digests.append(found.digest)
+    sys.modules.pop(name)
+    imports._distribution.cache_clear()
+    assert digests[0] == digests[1]
+    assert (digests[1] != digests[2]) == by_source
+    assert (digests[2] != digests[3]) == ("@@" in json.dumps(told))
 
 
 def test_code_that_was_edited_after_it_was_imported_is_refused(project, tmp_path):

@@ -13,6 +13,7 @@ import functools
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import json
 import marshal
 import os
 import site
@@ -138,7 +139,7 @@ def kind_of(module: str) -> str:
     if origin is None:
         return "own" if top in sys.modules else "none"
     inside = origin.startswith(_site_folders()) or (not origin and _is_namespace_of_package(top))
-    return "package" if inside and (_version(top) is not None or top in NOT_KEYED) else "own"
+    return "package" if inside and (top in NOT_KEYED or (_version(top) is not None and not _rebuilt(top))) else "own"
 
 
 def _is_namespace_of_package(top: str) -> bool:
@@ -180,14 +181,32 @@ def _origin(name: str) -> str | None:
     return os.path.abspath(spec.origin) if spec.origin and spec.has_location else ""
 
 
-@functools.cache
 def _version(top: str) -> str | None:
-    """Of the distribution that a top-level module belongs to; None where no distribution has it."""
+    """Of the distribution that a top-level module belongs to, with its commit or hash where it is of no index; None
+    where no distribution has it."""
+    return _distribution(top)[0]
+
+
+def _rebuilt(top: str) -> bool:
+    """Whether a package was installed from a folder of the user's: its version stays while it is edited."""
+    return _distribution(top)[1]
+
+
+@functools.cache
+def _distribution(top: str) -> tuple[str | None, bool]:
     try:
-        return importlib.metadata.version(top)
+        found = importlib.metadata.distribution(top)
     except importlib.metadata.PackageNotFoundError:
         owners = _distributions().get(top, [])
-        return importlib.metadata.version(owners[0]) if owners else None
+        if not owners:
+            return None, False
+        found = importlib.metadata.distribution(owners[0])
+    told = json.loads(found.read_text("direct_url.json") or "{}")  # PEP 610
+    if not told or (found.read_text("INSTALLER") or "").strip() == "conda":  # which tells where it was built
+        return found.version, False
+    archive = told.get("archive_info", {})
+    exactly = told.get("vcs_info", {}).get("commit_id") or archive.get("hash") or archive.get("hashes")
+    return f"{found.version} {exactly}" if exactly else found.version, told["url"].startswith("file:") and not exactly
 
 
 @functools.cache

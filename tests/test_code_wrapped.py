@@ -98,6 +98,7 @@ OBJECTS = [
     "X = torch.zeros(2)\nX.rate = @@\n",
     "X = logging.getLogger('any')\nX.rate = @@\n",
     "X = functools.partial(max)\nX.rate = @@\n",
+    "X = {'rate': @@}.get\n",
     "X = functools.lru_cache(max)\nX.rate = @@\n",
     *(
         f"import collections, datetime\nclass C({base}):\n    pass\nX = C({given})\n"

@@ -280,8 +280,10 @@ class _Look:
             inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
-            held = _set_on(thing) if inside[0] is not None else {}
-            return f"{module}.{named}({self._each([*inside, held] if held else inside, where)})"
+            inside += [held] if inside[0] is not None and (held := _set_on(thing)) else []
+            of = attribute(thing, "__self__")  # `TABLE.get`
+            inside += [of] if isinstance(of, dict | list | tuple | set | frozenset | str) else []
+            return f"{module}.{named}({self._each(inside, where)})"
         return self._instance(thing, kind, where)
 
     def _instance(self, thing: Any, kind: str, where: str) -> str:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
-from forgetgauge.files import refuse_deleted_folder
+from forgetgauge.files import refuse_deleted_folder, refuse_no_folder
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
@@ -24,7 +24,7 @@ from forgetgauge.probing import attribute
 from forgetgauge.progress import Watch
 from forgetgauge.report.interactive import Result
 from forgetgauge.report.table import causes
-from forgetgauge.report.watching import watched
+from forgetgauge.report.watching import refuse_no_watch, watched
 from forgetgauge.results import record
 from forgetgauge.results.verdict import reservations
 from forgetgauge.run.algorithms import CATALOGUES
@@ -142,6 +142,8 @@ def evaluate(
         True
     """
     refuse_deleted_folder()
+    refuse_no_folder(out)
+    refuse_no_watch(progress)
     require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import forgetgauge
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.auditing import audit_file, write_audit_file
 from forgetgauge.auditing.formats import read_csv, read_npz, write_csv, write_npz
@@ -496,6 +497,14 @@ def test_tables_that_cannot_be_read_are_refused_with_the_row(tmp_path, text, wor
     with pytest.raises(UserError) as caught:
         audit_file(path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("argument", "value"), [("out", ""), ("out", True), ("progress", "x")])
+@pytest.mark.parametrize("one", [{}, {"requests": True}])
+def test_arguments_of_python_of_the_wrong_kind_are_refused(tmp_path, monkeypatch, argument, value, one):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=f"{argument} must .*, not {value!r}"):
+        forgetgauge.audit("scores.npz", **one, **{argument: value})
 
 
 def test_files_of_another_kind_are_refused(tmp_path):

@@ -272,6 +272,8 @@ def test_validate_counts_games_and_jobs(call, tiny_file):
         (["run", "tiny.toml", "--set", "unlearners.neggrad.lr=1"], "did you mean 'neg-grad'?"),
         (["run", "tiny.toml", "--time-limit", "soon"], "--time-limit soon"),
         (["run", "tiny.toml", "--out", "tiny.toml"], "tiny.toml: cannot make this folder"),
+        (["run", "tiny.toml", "--out", ""], "out must name a folder, not ''"),
+        (["run", "tiny.toml", "--out="], "out must name a folder, not ''"),
         (["run", "tiny.toml", "--executor", "cloud"], "cloud"),
         (["run", "tiny.toml", "--outt", "x"], "--out"),
         (["rnu"], "Did you mean 'run'?"),

@@ -76,6 +76,16 @@ READS = [
     ("P = 'r/a.csv'", "linecache.getline(P, 1)"),
     ("import csv, zipfile", "zipfile.ZipFile('r/a.csv')"),
     ("", "getattr(Path('r/a.csv'), 'read_text')()"),
+    ("", "Path.read_text(Path('r') / 'a.csv')"),
+    ("D = Path('r')", "Path.read_bytes(D / 'a.csv')"),
+    ("D = Path(__file__).resolve().parents[0]", "(D / 'r' / 'a.csv').read_text()"),
+    ("def f():\n    p = Path(__file__).parent / 'r' / 'a.csv'\n    return p.read_text()", "f()"),
+    ("def f():\n    p = Path('r') / 'a.csv'\n    c = configparser.ConfigParser()\n    c.read(p)", "f()"),
+    ("def f():\n    d = Path(__file__).parent\n    configparser.ConfigParser().read([d / 'r/a.csv'])", "f()"),
+    ("def f():\n    d = os.path.dirname(__file__)\n    p = os.path.join(d, 'r', 'a.csv')\n    io.FileIO(p)", "f()"),
+    ("import zipfile\ndef f():\n    p: str = 'r/a.csv'\n    def g():\n        zipfile.ZipFile(p)\n    g()", "f()"),
+    ("def f():\n    rd, p = open, 1\n    read = open\n    return read('r/a.csv')", "f()"),
+    ("", "(lambda d: open('r/a.csv'))(1)"),
 ]
 
 
@@ -129,6 +139,21 @@ def test_a_file_whose_name_is_known_counts_by_its_content(users, tmp_path, befor
         ("P = 'r/gone.csv'", "open(P).read()", "open"),
         ("", "np.fromfile(path)", "fromfile"),
         ("", "linecache.getline(path, 1)", "getline"),
+        ("", "configparser.ConfigParser().read(path)", "read"),
+        ("C = configparser.RawConfigParser()", "C.read(path)", "read"),
+        ("def f(p):\n    c = configparser.ConfigParser()\n    c.read(p)", "f('r/a.csv')", "read"),
+        ("def f(n):\n    p = Path('r') / n\n    c = configparser.ConfigParser()\n    c.read(p)", "f('a')", "read"),
+        ("def f(c, n):\n    c.read(Path('r') / n)", "f(1, 2)", "read"),
+        ("import zipfile", "zipfile.ZipFile(path)", "ZipFile"),
+        ("from io import FileIO", "FileIO(path)", "FileIO"),
+        ("", "Path.read_text(path)", "read_text"),
+        ("", "open('r/a.csv', 'r+').read()", "open"),
+        ("", "np.memmap('r/a.csv', mode='r+')", "memmap"),
+        ("p = 'r/a.csv'\ndef f(p):\n    return open(p).read()", "f('r/b.csv')", "open"),
+        ("p = 'r/a.csv'", "[open(p).read() for p in ['r/b.csv']]", "open"),
+        ("p = 'r/a.csv'", "(lambda p: open(p).read())('r/b.csv')", "open"),
+        ("def f(x):\n    p = 'r/a.csv'\n    if x:\n        p = 'r/b.csv'\n    return open(p)", "f(1)", "open"),
+        ("def f(p):\n    p = p + '.csv'\n    return open(p)", "f('r/a')", "open"),
     ],
 )
 def test_what_is_known_only_when_it_runs_is_named(users, before, gives, words, script):
@@ -221,6 +246,29 @@ def test_what_a_method_writes_changes_nothing(users, tmp_path, before, gives, sc
         (tmp_path / "r/a.csv").write_text(content)
         digests.add(code_of(users(before, gives, script=script)).digest)
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(
+    ("before", "gives"),
+    [
+        ("def f(signals, name):\n    return signals.read(name)", "f"),
+        ("import json\ndef f():\n    with open('r/a.csv') as file:\n        return json.load(file)", "f()"),
+        ("def f():\n    with open('r/a.csv') as file:\n        n = 3\n        return file.read(n)", "f()"),
+        ("def f(x):\n    y = torch.from_numpy(x)\n    return torch.nn.functional.relu(y)", "f"),
+        ("def f(model, x):\n    state = model.state_dict()\n    model.load_state_dict(state)", "f"),
+        ("def f(d):\n    key = 'a/b.c'\n    x = key + key\n    y = x + x\n    return d.get(y)", "f"),
+        ("def f(p):\n    q = Path('r') / p\n    q.write_text('1')\n    return np.savetxt(q, [1])", "f"),
+    ],
+)
+def test_what_looks_like_reading_and_is_not_is_not_named(users, tmp_path, before, gives, script):
+    (tmp_path / "r/a.csv").write_text("1")
+    assert code_of(users(before, gives, script=script)).not_covered == ()
+
+
+def test_names_of_long_chains_take_no_time(users):
+    chain = "".join(f"    x{n + 1} = x{n} + x{n}\n" for n in range(60))
+    assert code_of(users(f"def f(x0):\n{chain}    return open(x60)", "f")).not_covered
 
 
 def test_a_variable_of_the_environment_that_is_set_is_not_named(users):

@@ -194,6 +194,10 @@ def test_a_time_limit_raises_and_the_same_call_goes_on(tmp_path):
         ({"time_limit_s": float("nan")}, "time_limit_s must be a number of seconds, not nan"),
         ({"time_limit_s": "8m"}, "time_limit_s must be a number of seconds, not '8m'"),
         ({"time_limit_s": -1}, "time_limit_s must be a number of seconds, not -1"),
+        ({"out": ""}, "out must name a folder, not ''"),
+        ({"out": 5}, "out must name a folder, not 5"),
+        ({"progress": "x"}, "progress must be True, False or a function, not 'x'"),
+        ({"progress": None}, "progress must be True, False or a function, not None"),
     ],
 )
 def test_mistakes_are_one_line(arguments, words):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -324,6 +326,50 @@ def test_the_version_of_an_installed_package_counts_and_those_that_are_recorded_
     assert digests[-1] != digests[0]
 
 
+@pytest.mark.parametrize(
+    ("number", "told", "installer", "by_source"),
+    [
+        (1, None, "pip", False),
+        (2, {"url": "file:///a/mymethod", "dir_info": {}}, "pip", True),
+        (3, {"url": "file:///a/mymethod.whl", "archive_info": {}}, "uv", True),
+        (4, {"url": "file:///a/mymethod.whl", "archive_info": {"hash": "sha256=@@"}}, "pip", False),
+        (5, {"url": "https://host/it", "vcs_info": {"vcs": "git", "commit_id": "@@"}}, "pip", False),
+        (6, {"url": "https://host/it.whl", "archive_info": {}}, "pip", False),
+        (7, {"url": "file:///home/conda/feedstock", "dir_info": {}}, "conda", False),
+    ],
+)
+def test_a_package_that_was_installed_from_a_folder_counts_by_its_source(
+    tmp_path, monkeypatch, number, told, installer, by_source
+):
+    """Its version stays the same while it is edited and installed again."""
+    from forgetgauge.code import imports
+
+    site, name = tmp_path / "site", f"usersdist{number}"
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(imports, "_site_folders", lambda: (f"{site}{os.sep}",))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "INSTALLER").write_text(installer)
+    digests = []
+    for rate, commit in (("1.0", "a"), ("1.0", "a"), ("2.0", "a"), ("2.0", "b")):
+        (site / f"{name}.py").write_text(f"import os\ndef method():\n    return {rate}\n")
+        if told is not None:
+            (info / "direct_url.json").write_text(json.dumps(told).replace("@@", commit))
+        sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        imports._distribution.cache_clear()
+        found = code_of(importlib.import_module(name).method)
+        assert found.not_covered == ()
+        digests.append(found.digest)
+    sys.modules.pop(name)
+    imports._distribution.cache_clear()
+    assert digests[0] == digests[1]
+    assert (digests[1] != digests[2]) == by_source
+    assert (digests[2] != digests[3]) == ("@@" in json.dumps(told))
+
+
 def test_code_that_was_edited_after_it_was_imported_is_refused(project, tmp_path):
     method = project(
         {"usermain.py": "import userhelper\ndef method():\n    return userhelper.rate()\n", "userhelper.py": HELPER}
@@ -333,6 +379,50 @@ def test_code_that_was_edited_after_it_was_imported_is_refused(project, tmp_path
     (tmp_path / "userhelper.py").write_text(HELPER.replace("1.0", "0.0"))
     with pytest.raises(UserError, match=r"userhelper\.py was edited after Python had loaded it"):
         code_of(method)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "def rate():\n    return 1.0\n",
+        "import torch\n@torch.no_grad()\ndef rate():\n    return 1.0\n",
+        "rate = lambda: 1.0\n",
+        "def make():\n    def rate():\n        return 1.0\n    return rate\nrate = make()\n",
+        "class Rate:\n    def __call__(self):\n        return 1.0\nrate = Rate()\n",
+        "class rate:\n    def __new__(cls):\n        return 1.0\n",
+        "class C(dict):\n    def __call__(self):\n        return 1.0\nrate = C()\n",
+        "class C:\n    @classmethod\n    def rate(cls):\n        return 1.0\nrate = C.rate\n",
+    ],
+)
+def test_code_that_is_held_from_before_a_reload_is_refused(project, tmp_path, helper):
+    files = {"usermain.py": "from userhelper import rate\ndef method():\n    return rate()\n", "userhelper.py": helper}
+    method = project(files)
+    held = sys.modules["userhelper"].rate
+    code_of(method)
+    (tmp_path / "userhelper.py").write_text(helper.replace("1.0", "0.0"))
+    importlib.reload(sys.modules["userhelper"])
+    for thing in (method, held, functools.partial(held)):
+        with pytest.raises(
+            UserError, match=r"userhelper\.py was edited after .* import anew what was imported by name"
+        ):
+            code_of(thing)
+    importlib.reload(sys.modules["usermain"])
+    assert code_of(sys.modules["usermain"].method) == code_of(
+        project({**files, "userhelper.py": helper.replace("1.0", "0.0")})
+    )
+
+
+def test_a_script_that_was_edited_while_it_runs_is_refused(tmp_path):
+    script, text = tmp_path / "script.py", "# A comment.\ndef method():\n    return 1.0\n"
+    script.write_text(text)
+    space = {"__name__": "__main__", "__file__": str(script)}
+    exec(compile(text, str(script), "exec"), space)
+    before = code_of(space["method"])
+    script.write_text(f"{text}\n# Another.\n")
+    assert code_of(space["method"]) == before
+    script.write_text(text.replace("1.0", "0.0"))
+    with pytest.raises(UserError, match=r"script\.py was edited after Python had loaded it: method in memory"):
+        code_of(space["method"])
 
 
 def test_a_stale_compiled_file_is_refused(project, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.errors import DoubtfulResult, RunFailed, UserError, require_torch, unknown_name
-from forgetgauge.files import refuse_deleted_folder
+from forgetgauge.files import refuse_deleted_folder, refuse_no_folder
 from forgetgauge.plan.runfile import set_key
 from forgetgauge.plan.spec import DEFAULT_ADVERSARIES, PARAMETERS, Arguments
 from forgetgauge.plugins.catalogue import Catalogue
@@ -24,7 +24,7 @@ from forgetgauge.probing import attribute
 from forgetgauge.progress import Watch
 from forgetgauge.report.interactive import Result
 from forgetgauge.report.table import causes
-from forgetgauge.report.watching import watched
+from forgetgauge.report.watching import refuse_no_watch, watched
 from forgetgauge.results import record
 from forgetgauge.results.verdict import reservations
 from forgetgauge.run.algorithms import CATALOGUES
@@ -142,6 +142,8 @@ def evaluate(
         True
     """
     refuse_deleted_folder()
+    refuse_no_folder(out)
+    refuse_no_watch(progress)
     require_torch()
     if on_failure not in ("raise", "record"):
         raise UserError("evaluate: " + unknown_name("on_failure", str(on_failure), ["raise", "record"]))
@@ -290,10 +292,18 @@ def _learner_table(learner: One | Mapping[str, Any], model: One | None) -> dict[
 def _table(catalogue: Catalogue, things: One | Sequence[One] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The run file's table id -> parameters of one or several unlearners or adversaries."""
     if isinstance(things, Mapping):
-        return {
-            name: _bound(catalogue, how) if isinstance(how, Mapping) else {"method": _name_of(catalogue, how)}
-            for name, how in things.items()
-        }
+        hows = {name: how if isinstance(how, Mapping) else {"method": how} for name, how in things.items()}
+        named = {name: _bound(catalogue, how) for name, how in hows.items()}
+        seen: dict[str, tuple[str, Any]] = {}
+        for name, how in hows.items():
+            first, thing = seen.setdefault(repr(named[name]), (name, how.get("method")))
+            if not isinstance(thing, str) and thing is not how.get("method"):
+                raise UserError(
+                    f"evaluate: {catalogue.what}s '{first}' and '{name}' are the same code with the same values, and "
+                    "would have one result: name one of them, or give them the values in which they differ (a function "
+                    "made in a loop has the loop's last value, unless a default keeps its own)"
+                )
+        return named
     several = list(things) if isinstance(things, list | tuple) else [things]
     table: dict[str, dict[str, Any]] = {}
     for one in several:

@@ -114,6 +114,12 @@ def refuse_deleted_folder() -> None:
         raise UserError("the current folder was deleted: change into one that is there") from None
 
 
+def refuse_no_folder(out: object) -> None:
+    """UserError where a folder is asked for by what names none; an empty name would mean the current folder."""
+    if out is not None and not (isinstance(out, str | os.PathLike) and str(out)):
+        raise UserError(f"out must name a folder, not {out!r}")
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 

@@ -9,10 +9,11 @@ from typing import Literal, overload
 from forgetgauge.auditing.one_model import audit_one_model
 from forgetgauge.auditing.swap_pairs import audit_file
 from forgetgauge.errors import UserError
+from forgetgauge.files import refuse_no_folder
 from forgetgauge.plan.spec import GameSpec, RunSpec, StatisticsSpec
 from forgetgauge.progress import Watch
 from forgetgauge.report.interactive import Evidence, Result
-from forgetgauge.report.watching import watched
+from forgetgauge.report.watching import refuse_no_watch, watched
 
 
 @overload
@@ -90,6 +91,8 @@ def audit(
         >>> evidence.verdict
         'still visible'
     """
+    refuse_no_folder(out)
+    refuse_no_watch(progress)
     if draw is None and not requests:
         if states or points is not None:
             what = "states belong" if states else "points belong"

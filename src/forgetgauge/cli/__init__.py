@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -56,7 +57,7 @@ from forgetgauge.cli.printing import (
 )
 from forgetgauge.cli.record import record
 from forgetgauge.errors import EXTRA, DoubtfulResult, UserError, needs_extra, unknown_name
-from forgetgauge.files import refuse_deleted_folder, refuse_other_kind, write_whole
+from forgetgauge.files import refuse_deleted_folder, refuse_no_folder, refuse_other_kind, write_whole
 from forgetgauge.plugins.catalogue import code_announced
 from forgetgauge.version import VERSION
 
@@ -272,6 +273,8 @@ def main() -> None:
     threads = set(threading.enumerate())
     try:
         refuse_deleted_folder()
+        if "--out=" in sys.argv or ("--out", "") in itertools.pairwise(sys.argv):
+            refuse_no_folder("")
         code = app(standalone_mode=False)
     except UserError as error:
         code = max(_complain(line) for line in getattr(error, "reasons", [str(error)]))

@@ -8,9 +8,11 @@ change its key.
 from __future__ import annotations
 
 import ast
+import copy
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -22,6 +24,7 @@ MAY_CALL = re.compile(
     r"|pkgutil|importlib\.(?:resources|metadata)|platform|gethostname|getuser|uname"
     r"|getenv|environ|argv|urlopen|sys\.modules|subprocess|popen|os\.system|listdir|scandir|os\.walk|glob|sqlite3|exists\(|is_?file\("
     r"|is_?dir\(|iterdir|getsize|getmtime|\.stat\(|\bload|loadtxt|genfromtxt|from_pretrained|fromfile|from_file|memmap|\bread"
+    r"|ZipFile|TarFile|FileIO|h5py"
     r"|imread|\bopen\b|getlines?\(|get_data|\bET\b|etree|[\"'][\w./~ -]*\w[./]\w[\w./ -]*[\"']"
 )
 """Source without any of these has nothing to be found here; most has not, and need not be parsed."""
@@ -29,7 +32,10 @@ _READERS = frozenset(
     {"load_file", "loadtxt", "genfromtxt", "fromfile", "from_file", "memmap", "loadmat", "imread"}
     | {"from_pretrained", "read_csv"}
 )
-_READERS_OF = re.compile(r"pandas\.read_\w+|xml\.etree\.\w+\.parse|linecache\.getlines?|fileinput\.input")
+_READERS_OF = re.compile(
+    r"pandas\.read_\w+|xml\.etree\.\w+\.parse|linecache\.getlines?|fileinput\.input|zipfile\.ZipFile|tarfile\.TarFile"
+    r"|_?io\.FileIO|h5py\.File|torchvision\.io\.read_\w+|pathlib\.\w+\.read_(?:text|bytes)"
+)
 _BY_NAME = frozenset({"import_module", "__import__", "run_module"})
 _BY_FILE = frozenset({"run_path", "spec_from_file_location", "SourceFileLoader"})
 _LOADERS = frozenset({"torch", "np", "numpy", "pickle", "joblib"})
@@ -41,6 +47,7 @@ _OUTSIDE = re.compile(
 _OUTSIDE_OF_PATHS = frozenset({"exists", "is_file", "is_dir", "iterdir", "glob", "rglob"})
 _HELD_OUTSIDE = frozenset({"os.environ", "os.environb", "sys.argv", "sys.orig_argv", "sys.modules"})
 _LOOKS_READING = re.compile(r"_*(?:read|load|open|parse|get|from)", re.IGNORECASE)
+_SURELY_READING = re.compile(r"_*(?:read|load|open)", re.IGNORECASE)
 _LOOKS_WRITING = re.compile(
     r"save|write|dump|export|log|lock|handler|config|make|mkd|remove|unlink|rmtree|touch|rename|replace|copy|move|print"
     r"|append|store|memory|cache|^to",
@@ -59,6 +66,8 @@ _MAKES_PATHS: dict[str, Callable[..., Any]] = {
 _OF_PATHS = frozenset({"joinpath", "with_suffix", "with_name", "resolve", "absolute", "expanduser"})
 
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MOST_PARTS = 60
+"""Of an expression that a local name stands for."""
 _NAMES_FILES = (ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.JoinedStr, ast.Call)
 
 
@@ -96,7 +105,7 @@ class Calls:
         self.loose: list[str] = []
         self.at_import: list[AtImport] = []
         try:
-            tree = _Plainer().visit(ast.parse(text))
+            tree = _Scopes().visit(_Plainer().visit(ast.parse(text)))
         except (SyntaxError, ValueError):
             return
         if first_line > 1:
@@ -106,6 +115,10 @@ class Calls:
         self._aliases = dict(aliases or {}) | dict(_imported(nodes))
         self._aliases |= dict(self._renamed(nodes))
         self._roots = {whole.partition(".")[0] for whole in self._aliases.values()} - {""}
+        self._parsers = {name for name, whole in self._aliases.items() if whole.startswith("configparser.")}
+        for node, _ in nodes:
+            if isinstance(node, ast.Assign) and _makes_parser(node.value):
+                self._parsers |= {attribute(to, "id", attribute(to, "attr", "")) for to in node.targets} - {""}
         self._assigned = set(names) | _assigned(tree, nodes)
         for node, inside in nodes:
             if isinstance(node, ast.Call):
@@ -191,17 +204,28 @@ class Calls:
         elif _OUTSIDE.fullmatch(whole) or (owner is not None and name in _OUTSIDE_OF_PATHS):
             if inside:  # else a global holds what came of it, by value
                 self.loose.append(f"{here}, whose outcome is known only when it runs")
-        elif name in ("read_text", "read_bytes") and owner is not None:
+        elif name in ("read_text", "read_bytes") and owner is not None and not whole.startswith("pathlib."):
             self._read(owner, here, inside)
         elif name == "open":
-            if not _writes(call, owner):
-                of_path = owner is not None and not call.args
+            of_path = owner is not None and not call.args
+            if not self._writes(call, owner, here):
                 self._read(owner if of_path else _argument(call, 0, "file"), here, inside)
         elif name in _READERS or _READERS_OF.fullmatch(whole) or (name == "load" and root in _LOADERS):
-            if not _writes(call, None):
-                self._read(_argument(call, 0, "filename", "fname", "file"), here, inside)
+            if not self._writes(call, None, here):
+                self._read(_argument(call, 0, "filename", "fname", "file", "name"), here, inside)
+        elif name == "read" and owner is not None and (_makes_parser(owner) or _last(owner) in self._parsers):
+            given = _argument(call, 0, "filenames")
+            for one in getattr(given, "elts", [given]):
+                self._read(one, here, inside)
         elif inside:
-            self._may_read(call, whole, name)
+            self._may_read(call, whole, name, here)
+
+    def _writes(self, call: ast.Call, owner: ast.expr | None, here: str) -> bool:
+        """Whether a file is opened to be written; one that is read as well does not count, and is named."""
+        mode = _mode(call, owner)
+        if "+" in mode and not set("wx") & set(mode):
+            self.loose.append(f"{here} reads what a file holds that it also writes")
+        return any(c in mode for c in "wax+")
 
     def _import(self, call: ast.Call, here: str) -> None:
         name, package = _text(_argument(call, 0, "name")), _text(_argument(call, 1, "package"))
@@ -229,9 +253,9 @@ class Calls:
             by_value = not inside and whole and named <= self._assigned
             self.reads.append(Read("", made_of, "" if by_value else complaint))
 
-    def _may_read(self, call: ast.Call, whole: str, name: str) -> None:
+    def _may_read(self, call: ast.Call, whole: str, name: str, here: str) -> None:
         """Any other call that is given the name of a file: of a library, or of an object by a name of reading."""
-        if name in _MAKES_PATHS or name in _OF_PATHS or _writes(call, None):
+        if name in _MAKES_PATHS or name in _OF_PATHS or any(c in _mode(call, None) for c in "wax+"):
             return
         library = root if (root := whole.partition(".")[0]) in self._roots else ""
         of_an_object = isinstance(call.func, ast.Attribute) and _LOOKS_READING.match(name)
@@ -244,8 +268,10 @@ class Calls:
             text, named, complete = _put_together(what)
             known = bool(named) and named <= self._assigned | self._aliases.keys()
             said = text if complete and re.search(r"[./]", text) and "\n" not in text and len(text) < 200 else ""
-            if said or known:
-                self.reads.append(Read(said, what if known else None, "", library))
+            does = "reads what a file holds that is not found from here" if _looks_like_a_path(what) else ""
+            complaint = f"{here} {does}" if does and _SURELY_READING.match(name) else ""
+            if said or known or complaint:
+                self.reads.append(Read(said, what if known else None, complaint, library))
 
 
 def value_of(made_of: ast.expr, space: Mapping[str, Any]) -> Any:
@@ -259,7 +285,7 @@ def value_of(made_of: ast.expr, space: Mapping[str, Any]) -> Any:
             return _attribute(value_of(of, space), name)
         case ast.Subscript(value=of, slice=key):
             held = value_of(of, space)
-            if isinstance(held, dict | list | tuple):
+            if isinstance(held, dict | Sequence):
                 return held[value_of(key, space)]
         case ast.BinOp(left=left, op=ast.Div() | ast.Add(), right=right):
             one, two = value_of(left, space), value_of(right, space)
@@ -293,7 +319,7 @@ def _path_made(function: ast.expr, args: list[Any], space: Mapping[str, Any]) ->
 
 
 def _attribute(of: Any, name: str) -> Any:
-    if isinstance(of, PurePath) and name in ("parent", "name", "stem"):
+    if isinstance(of, PurePath) and name in ("parent", "parents", "name", "stem"):
         return getattr(of, name)
     held = attribute(of, "__dict__", {})
     if name in held:
@@ -324,6 +350,86 @@ def _plain(node: ast.expr, of: ast.expr, name: str | None, ctx: ast.expr_context
     if name is None or not name.isidentifier():
         return node
     return ast.copy_location(ast.Attribute(of, name, ctx), node)
+
+
+class _Scopes(ast.NodeTransformer):
+    """Inside functions, what a local name stands for in its place, if that may be a path; any other has no name, so
+    that it is not taken for a global."""
+
+    def __init__(self) -> None:
+        self._local: dict[str, ast.expr | None] = {}
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        return self._within(node, _local_names(node))
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._within(node, _local_names(node))
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return self._within(node, dict.fromkeys(_parameters(node)))
+
+    def _within(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, local: dict[str, ast.expr | None]
+    ) -> ast.AST:
+        node.args = self.visit(node.args)  # defaults, and decorators, are of the scope around it
+        if not isinstance(node, ast.Lambda):
+            node.decorator_list = [self.visit(part) for part in node.decorator_list]
+        around, self._local = self._local, self._local | local
+        if isinstance(node, ast.Lambda):
+            node.body = self.visit(node.body)
+        else:
+            node.body = [self.visit(statement) for statement in node.body]
+        self._local = around
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or node.id not in self._local:
+            return node
+        value, self._local[node.id] = self._local[node.id], None  # a name that stands for itself has no value
+        if value is not None:
+            value = self.visit(value)
+            value = value if sum(1 for _ in ast.walk(value)) <= _MOST_PARTS else None
+            self._local[node.id] = value
+        return ast.copy_location(ast.Name("", ast.Load()), node) if value is None else copy.deepcopy(value)
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    return {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+
+
+def _local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr | None]:
+    """Local name -> what it stands for, where it is set once and may be a path; without files that `with` opens."""
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    waiting: list[ast.AST] = list(function.body)
+    stored = Counter[str](_parameters(function))
+    values: dict[str, ast.expr | None] = {}
+    elsewhere: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.NamedExpr(ast.Name(id=name), value):
+                values[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                values[name] = value
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                elsewhere |= set(names)
+            case ast.withitem(optional_vars=ast.Name(id=name)):
+                elsewhere.add(name)
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                stored[name] += 1
+        waiting += [] if isinstance(node, inner) else ast.iter_child_nodes(node)
+    may_be = {name: value for name, value in values.items() if stored[name] == 1 and value and _may_be_a_path(value)}
+    return {name: may_be.get(name) for name in stored if name not in elsewhere}
+
+
+def _may_be_a_path(value: ast.expr) -> bool:
+    kinds = (*_NAMES_FILES, ast.FormattedValue, ast.operator, ast.expr_context)
+    return all(
+        isinstance(part, kinds)
+        and (not isinstance(part, ast.operator) or isinstance(part, ast.Div | ast.Add))
+        and (not isinstance(part, ast.Call) or _last(part.func) in {*_MAKES_PATHS, *_OF_PATHS} or _makes_parser(part))
+        for part in ast.walk(value)
+    )
 
 
 def _is_for_scripts(statement: ast.stmt) -> bool:
@@ -395,10 +501,27 @@ def _argument(call: ast.Call, place: int, *names: str) -> ast.expr | None:
     return call.args[place] if len(call.args) > place else by_name[0] if by_name else None
 
 
-def _writes(call: ast.Call, owner: ast.expr | None) -> bool:
-    """Whether a file is opened to be written."""
+def _last(of: ast.expr) -> str:
+    return str(attribute(of, "attr", attribute(of, "id", "")))
+
+
+def _makes_parser(value: ast.expr) -> bool:
+    """`configparser.ConfigParser()`."""
+    return isinstance(value, ast.Call) and _last(value.func).endswith("ConfigParser")
+
+
+def _looks_like_a_path(what: ast.expr) -> bool:
+    """Whether it is put together as a path is: of `__file__`, by `Path(…)` or `join(…)`, with `/` and a text."""
+    parts = list(ast.walk(what))
+    names = {_last(part.func if isinstance(part, ast.Call) else part) for part in parts if isinstance(part, ast.expr)}
+    divided = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div) for part in parts)
+    return bool(names & {"__file__", "Path", "join", "joinpath"}) or (divided and any(map(_text, parts)))
+
+
+def _mode(call: ast.Call, owner: ast.expr | None) -> str:
+    """How a file is opened; empty where that is not said."""
     mode = _text(_argument(call, 0 if owner is not None and not isinstance(owner, ast.Name) else 1, "mode"))
-    return mode is not None and re.fullmatch(r"[rwaxbtU+]{1,4}", mode) is not None and any(c in mode for c in "wax+")
+    return mode if mode is not None and re.fullmatch(r"[rwaxbtU+]{1,4}", mode) else ""
 
 
 def _text(node: ast.AST | None) -> str | None:

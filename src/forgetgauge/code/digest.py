@@ -19,6 +19,8 @@ import re
 import sys
 import textwrap
 import threading
+import types
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,16 +30,22 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from forgetgauge.code.calls import Calls, Read, value_of
-from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, source_file
+from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, refuse_held, source_file
 from forgetgauge.code.source import WEIGHTS, files_written
 from forgetgauge.probing import attribute, has
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
+_OF_REPR = ("dataclasses", "reprlib")
+"""Modules whose decorators stand before `__repr__` alone."""
 _HARMLESS = ("_thread", "threading")
 """Modules whose objects (locks) decide nothing."""
 _WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|export|record|store|cache|to)(?:_|$)", re.I)
 """Parameters that name a file to be written: what a method writes must not change its key."""
+_RESTORED = re.compile("_?prev|gen$")
+"""Attributes in which a context manager of a library keeps what it found when it was entered."""
+_HEAP_TYPE = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: a class that was made by a statement; what other classes hold is in no `__dict__`."""
 LARGEST_FILE = 512 * 2**20
 """Bytes of a file that parameters name and whose content counts: to read these takes a second. Weights always do."""
 _MOST_PARTS = 200_000
@@ -153,7 +161,8 @@ class _Look:
         """Look at the globals of all code met so far, and of the code these lead to."""
         while self._waiting:
             thing = self._waiting.pop()
-            for function in _functions_in(thing):
+            for function in filter(self._is_own, _functions_in(thing)):
+                refuse_held(function.__code__)
                 self._globals_of(function)
         for module, reads in self.imports.made_of_globals.items():
             for read in reads:
@@ -189,6 +198,7 @@ class _Look:
             self.imports.not_covered.add(f"{where}, which is too large to be looked through")
             return "(too large)"
         if isinstance(thing, enum.Enum):
+            self._own_type(thing, where)
             return f"{type(thing).__qualname__}.{thing.name} = {self.describe(thing.value, where)}"
         if type(thing) in _PLAIN:
             return self._plain(thing)
@@ -217,10 +227,12 @@ class _Look:
         if isinstance(thing, functools.partial):
             folder = _folder_of(thing)
             if folder:
-                names = attribute(attribute(thing.func, "__code__"), "co_varnames", ())
+                names = attribute(attribute(_unwrapped(thing.func), "__code__"), "co_varnames", ())
                 self.given(dict(zip(names, thing.args, strict=False)), [folder])
                 self.given(thing.keywords, [folder])
-            return f"partial({self._each((thing.func, thing.args, thing.keywords), where)})"
+            self._own_type(thing, where)
+            parts = [thing.func, thing.args, thing.keywords, *([held] if (held := _set_on(thing)) else [])]
+            return f"partial({self._each(parts, where)})"
         if inspect.ismethod(thing):
             return f"method({self._each((thing.__func__, thing.__self__), where)})"
         if isinstance(thing, FunctionType):
@@ -233,14 +245,16 @@ class _Look:
 
     def _value(self, thing: Any, where: str) -> str:
         kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
+        self._own_type(thing, where)
         try:
             array = _as_array(thing)
         except Exception:  # tensors that are sparse, nested, without data or without a shape yet
             return self._without_value(thing, where)
         if array is not None:
+            shown = "".join(f" {key}={self.describe(one, where)}" for key, one in _set_on(thing, "_").items())
             if array.dtype.hasobject:
-                return f"{kind}({self._each(array.ravel().tolist(), where)})"
-            return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+                return f"{kind}({self._each(array.ravel().tolist(), where)}){shown}"
+            return f"{kind}{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}{shown}"
         if thing is os.environ:
             self.imports.not_covered.add(f"{where}, which is os.environ")
             return kind  # not by value: it is another one in every window
@@ -253,23 +267,30 @@ class _Look:
             ordered = sorted(each) if isinstance(thing, set | frozenset) else each
             return f"{kind}({', '.join(ordered)}){self._attributes(thing, where)}"
         if isinstance(thing, logging.Logger):
-            return f"logger {thing.name}"
+            held = _set_on(thing, *(f"{name}$" for name in ("manager", *vars(logging.Logger("any")))))
+            return f"logger {thing.name}{self._each([held] if held else [], where)}"
         if type(thing).__module__ in _HARMLESS and not isinstance(thing, threading.local):
             return kind
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
             return f"{kind}({self.describe(state, where)})"
         named = attribute(thing, "__qualname__")
-        if callable(thing) and isinstance(named, str):  # written in C, or made by a library's decorator
+        if callable(thing) and isinstance(named, str) and self._library(type(thing).__module__):
+            # written in C, or made by a library's decorator
             module = str(attribute(thing, "__module__") or "")
             inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
+            inside += [held] if inside[0] is not None and (held := _set_on(thing)) else []
+            of = attribute(thing, "__self__")  # `TABLE.get`
+            inside += [of] if isinstance(of, dict | list | tuple | set | frozenset | str) else []
             return f"{module}.{named}({self._each(inside, where)})"
         return self._instance(thing, kind, where)
 
     def _instance(self, thing: Any, kind: str, where: str) -> str:
         if isinstance(thing, re.Pattern):
             return repr((thing.pattern, thing.flags))
+        if isinstance(thing, weakref.ref):
+            return f"{kind}({self.describe(thing(), where)})"
         if kind.partition(".")[0] == "torch" and not has(thing, "__dict__") and " at 0x" not in repr(thing):
             return repr(thing)  # dtypes, devices, layouts
         try:
@@ -279,7 +300,9 @@ class _Look:
         if reduced is None:
             return self._without_value(thing, where)
         if has(thing, "__dict__") or getattr(type(thing), "__slots__", None):
-            return f"{self.describe(type(thing), where)}{self._attributes(thing, where)}"
+            built_in = next(base for base in type(thing).__mro__ if not base.__flags__ & _HEAP_TYPE)
+            items = f"({self._reduced(tuple(reduced)[1:], where)})" if built_in is not object else ""
+            return f"{self.describe(type(thing), where)}{items}{self._attributes(thing, where)}"
         return f"{kind}({self.describe(reduced, where) if isinstance(reduced, str) else self._reduced(reduced, where)})"
 
     def _reduced(self, reduced: tuple[Any, ...], where: str) -> str:
@@ -287,13 +310,16 @@ class _Look:
         return self._each(parts, where)
 
     def _without_value(self, thing: Any, where: str) -> str:
-        self.imports.not_covered.add(f"{where}, an object without a value of its own ({type(thing).__qualname__})")
+        if type(thing).__module__ != "_abc":  # what an abstract class remembers of its subclasses
+            self.imports.not_covered.add(f"{where}, an object without a value of its own ({type(thing).__qualname__})")
         return type(thing).__qualname__
 
     def _attributes(self, thing: Any, where: str) -> str:
         slots = [name for base in type(thing).__mro__ for name in _as_names(base.__dict__.get("__slots__", ()))]
         held = {name: attribute(thing, name) for name in slots if not name.startswith("__") and has(thing, name)}
         held |= attribute(thing, "__dict__", {})
+        if hasattr(type(thing), "__enter__") and self._library(type(thing).__module__):
+            held = {name: value for name, value in held.items() if not _RESTORED.match(str(name))}
         return "".join(f" {name}={self.describe(held[name], where)}" for name in sorted(map(str, held)) if name in held)
 
     def _each(self, parts: Any, where: str) -> str:
@@ -302,16 +328,39 @@ class _Look:
     # -- code ------------------------------------------------------------------------------------------------------
 
     def _function(self, thing: FunctionType, where: str) -> str:
-        if self._library(_module_of(thing)):
-            return f"{thing.__module__}.{thing.__qualname__}"
-        self._later(thing)
         cells = [_content(cell) for cell in thing.__closure__ or ()]
+        if _module_of(thing) in _OF_REPR:
+            return f"{thing.__module__}.{thing.__qualname__}"
+        if not self._is_own(thing):
+            return self._function_of_library(thing, cells, where)
+        self._later(thing)
         self.given(_defaults(thing), [folder] if (folder := _folder_of(thing)) else [])
         self.given(dict(zip(thing.__code__.co_freevars, cells, strict=True)), [])
         settings = [thing.__defaults__, thing.__kwdefaults__, cells]
-        held = {name: value for name, value in vars(thing).items() if not name.startswith("__")}
-        settings += [held] if held else []
+        wrapped = vars(thing).get("__wrapped__")
+        settings += [held] if (held := _set_on(thing)) else []
+        settings += [wrapped] if wrapped is not None and not any(wrapped is cell for cell in cells) else []
         return f"{self._own_code(thing)}({self._each(settings, f'{where}: {thing.__qualname__}')})"
+
+    def _function_of_library(self, thing: FunctionType, cells: list[Any], where: str) -> str:
+        """Its name; of what a library's decorator or factory made from something of the user's, that, too."""
+        name, held = f"{thing.__module__}.{thing.__qualname__}", vars(thing)
+        if not (cells or "__wrapped__" in held) or (self._library(thing.__module__) and _is_found_by_name(thing)):
+            return name
+        self._visited[id(thing)] = thing
+        if "_torchdynamo_orig_callable" in held:  # what the compiler keeps beside it changes with every call
+            settings = [held["_torchdynamo_orig_callable"]]
+        elif "registry" in held and "dispatch" in held:  # functools.singledispatch, and so do its caches
+            settings = [held["__wrapped__"], dict(held["registry"])]
+        else:
+            settings = [
+                thing.__defaults__,
+                thing.__kwdefaults__,
+                cells,
+                held.get("__wrapped__"),
+                _set_on(thing),
+            ]
+        return f"{name}({self._each(settings, f'{where}: {thing.__qualname__}')})"
 
     def _own_code(self, thing: FunctionType) -> str:
         """Its place where the source of its module is taken in whole, else what it says or does itself."""
@@ -328,7 +377,8 @@ class _Look:
 
     def _class(self, thing: type, where: str) -> str:
         name = f"{thing.__module__}.{thing.__qualname__}"
-        if self._library(thing.__module__):
+        made = thing.__module__ == "types" and getattr(types, thing.__name__, None) is not thing  # make_dataclass
+        if self._library(thing.__module__) and not made:
             return name
         first = self._later(thing)
         if not first:
@@ -336,7 +386,7 @@ class _Look:
         members = {
             key: part
             for key, part in vars(thing).items()
-            if not key.startswith("__") or isinstance(part, FunctionType)
+            if not key.startswith("__") or _is_code(part)
             if not (type(part).__name__ == "getset_descriptor" or type(part).__name__ == "member_descriptor")
         }
         inside = (
@@ -345,12 +395,19 @@ class _Look:
             else self._source_of(thing)
         )
         said = "".join(f" {key}={self.describe(part, f'{where}: {name}')}" for key, part in sorted(members.items()))
+        self._own_type(thing, where)
         bases = self._each([base for base in thing.__bases__ if base is not object], where)
         self.lines.add(f"class {name}({bases}){inside}{said}")
         return name
 
+    def _own_type(self, thing: Any, where: str) -> None:
+        """Take in the class of an object, or the metaclass of a class, where that is the user's own."""
+        module = type(thing).__module__
+        if module != "builtins" and kind_of(module) in ("own", "none") and module.partition(".")[0] not in NOT_KEYED:
+            self.describe(type(thing), where)
+
     def _source_of(self, thing: type) -> str:
-        return "".join(self._own_code(function) for function in _functions_in(thing))
+        return "".join(self._own_code(function) for function in _functions_in(thing) if self._is_own(function))
 
     def _has_source(self, module: str) -> bool:
         """Whether a module's source is taken in whole: it has a file, and is not the script that runs."""
@@ -367,6 +424,10 @@ class _Look:
         if kind == "package":
             self.imports.add(module)
         return kind in ("standard", "package") or module.partition(".")[0] in NOT_KEYED
+
+    def _is_own(self, function: FunctionType) -> bool:
+        module = _module_of(function)
+        return not module or module in _OF_REPR or not self._library(module)
 
     def _later(self, thing: FunctionType | type) -> bool:
         if id(thing) in self._visited:
@@ -422,14 +483,48 @@ def _module_of(function: FunctionType) -> str:
 
 def _folder_of(thing: Any) -> str:
     """Where the module lies that an object's code is in; empty for what is not the user's own."""
-    while isinstance(thing, functools.partial):
-        thing = thing.func
-    code = thing if isinstance(thing, type | FunctionType) else attribute(thing, "__func__", type(thing))
+    thing = _unwrapped(thing)
+    code = thing if isinstance(thing, type | FunctionType) else _unwrapped(attribute(thing, "__func__", type(thing)))
     module = _module_of(code) if isinstance(code, FunctionType) else str(attribute(code, "__module__") or "")
     if module and kind_of(module) == "own":
         file = attribute(sys.modules.get(module), "__file__")
         return os.path.dirname(os.path.abspath(file)) if isinstance(file, str) else ""
     return ""
+
+
+def _unwrapped(thing: Any) -> Any:
+    """What lies behind partial arguments and decorators."""
+    for _ in range(100):
+        held = attribute(thing, "__dict__")
+        wrapped = held.get("__wrapped__") if isinstance(held, dict) else None
+        inner = thing.func if isinstance(thing, functools.partial) else wrapped
+        if inner is None:
+            break
+        thing = inner
+    return thing
+
+
+def _is_found_by_name(thing: FunctionType) -> bool:
+    """Whether a library has it under its name, decorated or not: the user made nothing of it."""
+    found: Any = sys.modules.get(thing.__module__)
+    for part in thing.__qualname__.split("."):
+        found = attribute(found, part)
+    return found is thing
+
+
+def _set_on(thing: Any, *without: str) -> dict[str, Any]:
+    """Attributes that the user set on an object of a library's, by name; `cache_parameters` are of `lru_cache`."""
+    no = re.compile("|".join(["__", "cache_parameters$", *without]))
+    held = attribute(thing, "__dict__", {})
+    return {str(name): value for name, value in dict(held).items() if not no.match(str(name))}
+
+
+def _is_code(part: Any) -> bool:
+    """Whether a special name of a class holds code that is not looked at anyway: a function, or what wraps one."""
+    code = attribute(part, "__func__", part)
+    if part is not code and isinstance(code, FunctionType):
+        return code.__closure__ is not None
+    return callable(code) and not isinstance(code, type)
 
 
 def _defaults(function: FunctionType) -> dict[str, Any]:
@@ -447,6 +542,8 @@ def _alias(value: Any) -> str:
         return "os.environ"
     if value is open:
         return "open"
+    if type(value).__module__ == "configparser":
+        return "configparser.parser"
     module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
     known = isinstance(module, str) and isinstance(name, str) and kind_of(module) in ("standard", "package")
     return f"{module}.{name}" if known else ""

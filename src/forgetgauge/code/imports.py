@@ -13,6 +13,7 @@ import functools
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import json
 import marshal
 import os
 import site
@@ -138,7 +139,7 @@ def kind_of(module: str) -> str:
     if origin is None:
         return "own" if top in sys.modules else "none"
     inside = origin.startswith(_site_folders()) or (not origin and _is_namespace_of_package(top))
-    return "package" if inside and (_version(top) is not None or top in NOT_KEYED) else "own"
+    return "package" if inside and (top in NOT_KEYED or (_version(top) is not None and not _rebuilt(top))) else "own"
 
 
 def _is_namespace_of_package(top: str) -> bool:
@@ -180,14 +181,32 @@ def _origin(name: str) -> str | None:
     return os.path.abspath(spec.origin) if spec.origin and spec.has_location else ""
 
 
-@functools.cache
 def _version(top: str) -> str | None:
-    """Of the distribution that a top-level module belongs to; None where no distribution has it."""
+    """Of the distribution that a top-level module belongs to, with its commit or hash where it is of no index; None
+    where no distribution has it."""
+    return _distribution(top)[0]
+
+
+def _rebuilt(top: str) -> bool:
+    """Whether a package was installed from a folder of the user's: its version stays while it is edited."""
+    return _distribution(top)[1]
+
+
+@functools.cache
+def _distribution(top: str) -> tuple[str | None, bool]:
     try:
-        return importlib.metadata.version(top)
+        found = importlib.metadata.distribution(top)
     except importlib.metadata.PackageNotFoundError:
         owners = _distributions().get(top, [])
-        return importlib.metadata.version(owners[0]) if owners else None
+        if not owners:
+            return None, False
+        found = importlib.metadata.distribution(owners[0])
+    told = json.loads(found.read_text("direct_url.json") or "{}")  # PEP 610
+    if not told or (found.read_text("INSTALLER") or "").strip() == "conda":  # which tells where it was built
+        return found.version, False
+    archive = told.get("archive_info", {})
+    exactly = told.get("vcs_info", {}).get("commit_id") or archive.get("hash") or archive.get("hashes")
+    return f"{found.version} {exactly}" if exactly else found.version, told["url"].startswith("file:") and not exactly
 
 
 @functools.cache
@@ -248,23 +267,40 @@ def refuse_stale(name: str, origin: str, source: Source) -> None:
         raise UserError(_edited(origin, "what is in memory"))
     if not _may_be_stale(loaded, origin):
         return
-    try:
-        whole = compile(source.text, origin, "exec", dont_inherit=True)
-        on_disk = {(part.co_qualname, bytecode(part)) for part in _code_objects(whole)}
-    except (SyntaxError, ValueError):
-        whole, on_disk = None, set()
+    whole, on_disk = _code_in(source.text, origin)
     compiled = _compiled(loaded)
-    if compiled is not None and (whole is None or bytecode(compiled) != bytecode(whole)):
+    if compiled is not None and bytecode(compiled) != whole:
         raise UserError(_edited(origin, "what Python compiled"))
     for function in _functions_of(loaded, origin):
         if (function.__code__.co_qualname, bytecode(function.__code__)) not in on_disk:
             raise UserError(_edited(origin, f"{function.__qualname__} in memory"))
 
 
+def refuse_held(code: CodeType) -> None:
+    """UserError where a function is not the one that its file has now: it is held from before a reload, or its script
+    was edited while it runs."""
+    origin = os.path.abspath(code.co_filename)
+    if not _is_file(Path(origin)) or os.stat(origin).st_mtime_ns <= _STARTED:
+        return
+    if (code.co_qualname, bytecode(code)) not in _code_in(read_source(origin).text, origin)[1]:
+        raise UserError(_edited(origin, f"{code.co_qualname} in memory"))
+
+
+@functools.lru_cache(maxsize=64)
+def _code_in(text: str, origin: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    """What a file of source does, and (name, what it does) of every function in it; nothing where it is no Python."""
+    try:
+        whole = compile(text, origin, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return "", frozenset()
+    return bytecode(whole), frozenset((part.co_qualname, bytecode(part)) for part in _code_objects(whole))
+
+
 def _edited(origin: str, what: str) -> str:
     return (
         f"{origin} was edited after Python had loaded it: {what} is not what the file says; start again (in a "
-        "notebook, importlib.reload; if that does not help, delete __pycache__)"
+        "notebook, importlib.reload, then import anew what was imported by name; if that does not help, delete "
+        "__pycache__)"
     )
 
 

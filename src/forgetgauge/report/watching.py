@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from forgetgauge.errors import UserError
 from forgetgauge.progress import Progress, Watch, unwatched
 from forgetgauge.wording import visible
 
@@ -18,6 +19,12 @@ BAR = 16
 """Letters of a bar on a terminal."""
 NOTEBOOK_EVERY = 0.2
 """Seconds between two pictures of a notebook's bar."""
+
+
+def refuse_no_watch(progress: object) -> None:
+    """UserError where progress is asked for by neither a word of yes or no nor a function."""
+    if not isinstance(progress, bool) and not callable(progress):
+        raise UserError(f"progress must be True, False or a function, not {progress!r}")
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def refuse_deleted_folder() -> None:
 def refuse_no_folder(out: object) -> None:
     """UserError where a folder is asked for by what names none; an empty name would mean the current folder."""
     if out is not None and not (isinstance(out, str | os.PathLike) and str(out)):
-        raise UserError(f"out must name a folder, not {out!r}")
+        raise UserError(f"out must name a folder or a file, not {out!r}")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -465,7 +465,8 @@ WRITTEN_FOR_OBJECTS = [with_logits, with_logits_in_competition, Unlearns(), Unle
 
 def test_ones_own_methods_see_the_model_as_it_was_written_and_ours_see_logits():
     answer, n_out = ANSWERS["an object with logits"]
-    methods = {f"mine-{i}": method for i, method in enumerate(WRITTEN_FOR_OBJECTS)}
+    *once, _ = WRITTEN_FOR_OBJECTS  # the last is the one before it, made
+    methods = {f"mine-{i}": method for i, method in enumerate(once)}
     result = forgetgauge.evaluate(
         unlearner={**methods, "retrain": {}, "none": {}, "ssd": {"alpha": 1.5}, "ft-final": {"epochs": 1}},
         model=functools.partial(Net, answer, n_out),

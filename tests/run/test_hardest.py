@@ -36,7 +36,7 @@ def tables(**game: Any) -> dict[str, Any]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run with a method whose strength is chosen, on shadow models that forget hard points too."""
     folder = RunFolder(tmp_path_factory.mktemp("run") / "run")
-    raw = tables() | {"tuning": {"points": 2, "shadows": 2}}
+    raw = tables() | {"tuning": {"points": 2, "shadows": 3}}
     raw["unlearners"] = {"retrain": {}, "none": {}, "neg-grad": {"strength": "auto"}}
     ending, result = play(Campaign.plan(resolve(raw, "hardest")), folder)
     assert ending.failed == {}

@@ -431,7 +431,7 @@ def test_a_table_whose_columns_other_tables_have_is_written_from_there(slices, t
         (("table1", "table2", "--column", "1.0"), "table2: unknown column '1.0'"),
         (("table1", "accuracy", "--column", "1.0"), "accuracy: unknown column '1.0'"),
         (("page", "--results", ".", "--out", "."), "--out .: a folder: name the Markdown page"),
-        (("page", "--results", ".", "--out", ""), "--out .: a folder: name the Markdown page"),
+        (("page", "--results", ".", "--out", ""), "out must name a folder or a file, not ''"),
         (("toy", "--results", "a-file"), "--results a-file: not a folder"),
         (("toy", "--results", "a-file/within"), "--results a-file/within: not a folder"),
         (("page", "--results", "a-file"), "--results a-file: not a folder"),

@@ -31,7 +31,9 @@ class Claim:
     source: str = ""
     """Which of our results."""
     alike: str = ""
-    """`sizes of the data (0.67)`: of a ranking that holds across these, in place of `short`; its mean Kendall τ."""
+    """`sizes of the data (τ 0.67)`: of a ranking that holds across these, in place of `short`; its mean Kendall τ."""
+    harmed: tuple[str, ...] = ()
+    """Methods that damage their models in a ranking, as the paper prints them."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forgetgauge.suites.agreement import other_experiments
 from forgetgauge.suites.claim import Claim
 from forgetgauge.suites.findings import Findings
 from forgetgauge.suites.level_claims import accuracy_claim, difficulty_claim, grounding_claim, replicates_claim
@@ -75,7 +76,7 @@ ACCURACIES = {
 
 def claims(found: Findings) -> dict[str, list[Claim]]:
     """Subject -> its claims."""
-    table = found.fullest
+    table, apart = found.fullest, other_experiments(found)
     return {
         "Q itself": [
             grounding_claim(found),
@@ -89,8 +90,8 @@ def claims(found: Findings) -> dict[str, list[Claim]]:
             best_claim(found),
         ],
         "Private training, and the metrics that Q is compared with": [
-            falling_claim(table("table3")),
-            *(rival_claim(*statement, table(key)) for key, statement in RIVALS.items()),
+            falling_claim(table("table3"), apart),
+            *(rival_claim(*statement, table(key), apart) for key, statement in RIVALS.items()),
             *(rival_ranking_claim(*statement, table(key)) for key, statement in RIVAL_RANKINGS.items()),
             rising_accuracy_claim([table("table5a"), table("table5b")]),
         ],

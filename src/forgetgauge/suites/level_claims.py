@@ -99,7 +99,7 @@ def replicates_claim(found: Replicates | None) -> Claim:
         f"of Q is {plain(found.deviation(worst))} {bracket(spreads[worst])} for {PRINTED.get(worst, worst)}{rest}"
         f"{lacking(missing)}"
     )
-    return statement.judged(holds, finding, f"{found.data}, {found.model}, α = {found.alpha}")
+    return statement.judged(holds, finding, f"trainings of one split, {found.data}, {found.model}, α = {found.alpha}")
 
 
 WIDEST = 0.02
@@ -133,8 +133,8 @@ def accuracy_claim(kind: str, words: str, found: FullData | None) -> Claim:
     off = abs(mean - theirs)
     holds: Holds = "yes" if (off <= half <= WIDEST) or off + half <= NEAR else "no" if off - half > NEAR else "open"
     shorts = {
-        "yes": f"the model’s accuracy {how} is the paper’s ({100 * mean:.1f} %)",
-        "no": f"the model has {100 * mean:.1f} %, not {100 * theirs:.2f} %, {how}",
+        "yes": f"{how.capitalize()} the model has {100 * mean:.1f} % (the paper: {100 * theirs:.2f} %)",
+        "no": f"{how.capitalize()} the model has {100 * mean:.1f} %, not {100 * theirs:.2f} %",
     }
     return statement.judged(holds, finding, source, shorts.get(holds, ""))
 

@@ -61,7 +61,9 @@ def _tables(names: Sequence[str]) -> str:
 
 def _decided(heading: str, those: Sequence[Claim]) -> str:
     alike = [claim.alike for claim in those if claim.alike]
-    rankings = f"with published settings, whatever they cost, methods rank alike across {listed(alike)}"
+    harmed = listed(list(dict.fromkeys(method for claim in those if claim.alike for method in claim.harmed)))
+    cost = f", though {harmed} damage their models then" if harmed else ""
+    rankings = f"with published settings methods rank alike across {listed(alike)}{cost}"
     said = [claim.short or claim.finding for claim in those if not claim.alike]
     said[1:1] = [rankings] if alike else []
     return f"**{heading}.** {' '.join(f'{_capital(text)}.' for text in said)}" if said else ""
@@ -89,7 +91,7 @@ def _why(found: Findings) -> str:
         return ""
     cells = [cell for cell in paper_cells(curves) if cell.method in curves.curves]
     reached = [
-        f"{PRINTED[cell.method]} for {100 * lost:.1f}"
+        f"{PRINTED[cell.method]} for about {100 * lost:.1f}"
         for cell in cells
         if cell.how != "not met" and (lost := _lost_there(curves, cell)) is not None
     ]
@@ -109,7 +111,7 @@ def _why(found: Findings) -> str:
 def _not_met(cell: PaperCell) -> str:
     """`SSD (0.928; at most 0.666 here)`: all that was played lies on one side of it."""
     end = "most" if cell.ours is not None and cell.ours < cell.quality else "least"
-    return f"{PRINTED[cell.method]} ({plain(cell.quality)}; at {end} {plain(cell.ours or 0.0)} here)"
+    return f"{PRINTED[cell.method]} ({plain(cell.quality)}; at {end} {plain(cell.ours or 0.0)} of what we played)"
 
 
 def _lost_there(curves: Frontiers, cell: PaperCell) -> float | None:
@@ -145,15 +147,10 @@ def _best_at_a_price(stored: Stored, label: str) -> str:
     )
     whole = retrain.value - none.value
     where = f"{table.label}, {in_column(table.variable, label)}{scale_aside(stored)}"
-    little = ": at that price methods hardly forget" if most < HARDLY * whole else ""
     return (
-        f"**What we find besides.** At strengths that cost at most one point of accuracy ({where}) {what}, where "
-        f"retraining gains {plain(whole)}{little}."
+        f"**What we find besides.** With the strengths that were chosen for a price of one point of accuracy ({where}) "
+        f"{what}, where retraining gains {plain(whole)}."
     )
-
-
-HARDLY = 0.2
-"""Share of what Retrain gains over None below which a gain is little."""
 
 
 def _checked(found: Findings) -> str:
@@ -161,13 +158,13 @@ def _checked(found: Findings) -> str:
     said = []
     if found.evidence:
         n, every = sum(one.carries for one in found.evidence), len(found.evidence)
-        which = "Every result carries its" if n == every else f"{n} of {every} results carry their"
+        which = "Every result of a game carries its" if n == every else f"{n} of {every} results carry their"
         said.append(f"{which} decisions, from which `forgetgauge verify` computes results again.")
     if found.toy and all(row.holds for row in found.toy):
         said.append("The toy example agrees exactly.")
     if found.spent:
         days = sum(text_values()["compute_claims_days_4xA40"].values())
-        said.append(f"All took {spent_words(found)}; the paper’s own {days} days of four A40s.")
+        said.append(f"All took {spent_words(found)}; the paper’s own, all at its scale, {days} days of four A40s.")
     return f"**Can this be checked?** {' '.join(said)}" if said else ""
 
 

@@ -24,7 +24,7 @@ from forgetgauge.game.bounds import tight_epsilon_floor
 from forgetgauge.game.intervals import MIN_PAIRS, advantage_floor, lower_bounds
 from forgetgauge.game.permutation import noise_floors
 from forgetgauge.game.quality import bounded_quality_interval, cross_fit, cross_fit_pairs, supremum_interval
-from forgetgauge.results.doubts import is_copy
+from forgetgauge.results.margin_warnings import is_copy
 
 K = 50
 K_OF_FAILURES = 300

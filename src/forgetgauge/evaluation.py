@@ -178,7 +178,7 @@ def _concluded(ending: Ending, result: Result | None, out: str | Path | None, on
         raise RunFailed(_what_failed(ending), result) from next(iter(ending.failed.values())).error
     if result is None:
         raise TimeoutError(f"{ending.n_missing} jobs are left; call again with the same arguments and `out` to go on")
-    for line in _doubts(result):
+    for line in _warnings(result):
         warnings.warn(line, DoubtfulResult, stacklevel=3)
     return result
 
@@ -195,7 +195,7 @@ def _tables(plain: Mapping[str, Any]) -> dict[str, Any]:
     return raw
 
 
-def _doubts(result: Result) -> list[str]:
+def _warnings(result: Result) -> list[str]:
     unwatched = [f"not watched for changes: {what}" for game in result.games for what in game.not_covered]
     return [*(line for game in result.games for line in reservations(game)), *unwatched]
 

@@ -17,7 +17,7 @@ from forgetgauge.report.erasure_test import ACCURACY_KEPT, NO_WARNING, what_was_
 from forgetgauge.report.html import render_report
 from forgetgauge.report.interactive import Result as ShownResult
 from forgetgauge.report.table import render_table
-from forgetgauge.results.gate import Conditions, check_result, doubts, overall
+from forgetgauge.results.gate import Conditions, check_result, overall, warnings_in
 from forgetgauge.results.one_model import is_from_before
 from forgetgauge.results.record import nearly_reference, reference_named, role_of
 from forgetgauge.results.verdict import (
@@ -30,7 +30,7 @@ from forgetgauge.results.verdict import (
 )
 from forgetgauge.run.scheduler import Ending
 from tests.report.test_html import NO_PAIR, game, method, result
-from tests.test_audit_doubts import generalising, scored
+from tests.test_audit_warnings import generalising, scored
 
 FINE = {"retrain": method(0.995), "none": method(0.85)}
 LEAKS = {"retrain": method(0.6), "none": method(0.6)}
@@ -150,9 +150,9 @@ def test_nothing_holds_beside_references_that_fail(references):
 
 
 def test_check_tells_what_no_reference_shows():
-    assert doubts(result(audit_of({}))) == no_controls(audit_of({}))
+    assert warnings_in(result(audit_of({}))) == no_controls(audit_of({}))
     assert len(no_controls(audit_of({}))) == 2
-    assert doubts(result(audit_of({"Retrained": FINE["retrain"], "original": FINE["none"]}))) == []
+    assert warnings_in(result(audit_of({"Retrained": FINE["retrain"], "original": FINE["none"]}))) == []
 
 
 def test_a_model_that_is_visible_shows_that_the_rows_tell():

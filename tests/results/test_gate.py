@@ -12,7 +12,7 @@ from scipy import stats
 from forgetgauge.errors import UserError
 from forgetgauge.game.quality import bounded_quality_interval
 from forgetgauge.report.erasure_test import what_was_tested
-from forgetgauge.results.gate import Conditions, check_evidence, check_result, doubts, junit, overall
+from forgetgauge.results.gate import Conditions, check_evidence, check_result, junit, overall, warnings_in
 from forgetgauge.results.made import FailureResult
 from forgetgauge.results.one_model import judged_again
 from forgetgauge.results.utility import loss_interval
@@ -79,7 +79,7 @@ def test_nothing_holds_of_a_model_beside_one_from_before_the_deletion_that_is_no
     assert overall(check_evidence(found, replace(asked, methods=["after"]), "e")) == expected
     alone = check_evidence(found, replace(asked, methods=[name]), "e")
     assert [finding.state for finding in alone] == ["holds" if before is CLEAN else "does not hold"]
-    says_nothing = any("says nothing about a deletion" in line for line in doubts(found))
+    says_nothing = any("says nothing about a deletion" in line for line in warnings_in(found))
     assert says_nothing == (before is CLEAN and after is CLEAN)
 
 

@@ -11,9 +11,9 @@ from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.permutation import noise_floors
 from forgetgauge.report.html import render_report
 from forgetgauge.report.table import render_table
-from forgetgauge.results import doubts
-from forgetgauge.results.doubts import MarginEvidence
+from forgetgauge.results import margin_warnings
 from forgetgauge.results.game import judge, judged_again, rules_of
+from forgetgauge.results.margin_warnings import MarginEvidence
 from forgetgauge.results.record import Result
 from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, resolution_on, verdict
 
@@ -63,7 +63,7 @@ class Played:
     adversaries = NAMES
     columns: dict = field(default_factory=dict)
 
-    def doubts(self, methods):
+    def margin_warnings(self, methods):
         return []
 
     def told_apart(self, method, level):
@@ -140,10 +140,10 @@ def test_what_is_small_is_lost_by_a_tenth_and_not_by_two_points():
 def test_scores_tell_f_apart_by_the_bar_that_none_is_seen_by(monkeypatch):
     """Every score right of two people in each of two pairs is far below three standard deviations of chance."""
     evidence = MarginEvidence(NAMES, [], [], [], [None, None])
-    monkeypatch.setattr(doubts, "z_over_pairs", lambda _: np.array([2.4, -2.1]))
-    assert doubts.told_apart(evidence, 0.95) == [NAMES[0]]  # 2.24 of two adversaries, two-sided
-    monkeypatch.setattr(doubts, "z_over_pairs", lambda _: np.array([2.1, -2.4]))
-    assert doubts.told_apart(evidence, 0.95) == [NAMES[1]]
+    monkeypatch.setattr(margin_warnings, "z_over_pairs", lambda _: np.array([2.4, -2.1]))
+    assert margin_warnings.told_apart(evidence, 0.95) == [NAMES[0]]  # 2.24 of two adversaries, two-sided
+    monkeypatch.setattr(margin_warnings, "z_over_pairs", lambda _: np.array([2.1, -2.4]))
+    assert margin_warnings.told_apart(evidence, 0.95) == [NAMES[1]]
 
 
 def test_over_pairs_the_interval_of_silence_is_the_one_without_a_distribution():

@@ -18,8 +18,8 @@ from forgetgauge.results.tuning import (
     best_strength,
     loss_and_bound,
     next_tuning,
-    price_doubts,
-    strength_doubts,
+    price_warnings,
+    strength_warnings,
     tried_strengths,
     tuning_result,
     worth_playing,
@@ -176,18 +176,18 @@ def test_where_the_weakest_failed_and_none_is_known_to_hold_none_is_chosen():
     assert best_strength(enough, "m") == TRIED[1]
 
 
-def test_a_price_that_is_most_of_what_a_model_is_worth_is_doubted():
+def test_a_price_that_is_most_of_what_a_model_is_worth_is_warned_of():
     low = utilities(*[around(0.015)] * 4, retrained=0.014, untreated=0.016)
     view = view_of(low, chosen=TRIED[3])
     view.game.utility_name = "token probability"
-    (said,) = price_doubts(view)
+    (said,) = price_warnings(view)
     assert said.startswith("The price, 0.01, is more than half of what the models of m are worth at all (token prob")
     fine = view_of(utilities(*[around(0.92)] * 4), chosen=TRIED[3])
-    assert price_doubts(fine) == price_doubts(view_of(low)) == []  # while it is looked for nothing is said
+    assert price_warnings(fine) == price_warnings(view_of(low)) == []  # while it is looked for nothing is said
 
 
 def said(*of_each, chosen=TRIED[3], price=0.01):
-    return strength_doubts(view_of(utilities(*of_each), chosen=chosen, price=price))
+    return strength_warnings(view_of(utilities(*of_each), chosen=chosen, price=price))
 
 
 DIVERGED = [None] * 4
@@ -258,7 +258,7 @@ def test_beside_a_value_that_diverged_the_one_before_is_taken():
     found = tuning_result(view, "m")
     assert found.holds
     assert stepped_back(found)
-    assert strength_doubts(view) == []
+    assert strength_warnings(view) == []
 
 
 def test_the_evidence_is_in_the_result():

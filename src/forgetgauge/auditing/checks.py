@@ -20,13 +20,13 @@ from scipy.special import stdtrit
 from forgetgauge.auditing.adversaries import models_alike
 from forgetgauge.auditing.outputs import Array, AuditFile
 from forgetgauge.auditing.rounds import Ints, Round
-from forgetgauge.data.doubts import COPIES, fingerprints, label_gaps
+from forgetgauge.data.data_warnings import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
 from forgetgauge.game.arrays import Bools
 from forgetgauge.game.direction import rarer_than
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
 from forgetgauge.game.one_model import log_hypergeometric
-from forgetgauge.results.doubts import FALSE_ALARM
+from forgetgauge.results.margin_warnings import FALSE_ALARM
 from forgetgauge.results.record import reference_named
 from forgetgauge.results.utility import is_chance
 from forgetgauge.tasks.classification import predicted
@@ -261,7 +261,7 @@ def _label_gaps(file: AuditFile) -> list[str]:
     return label_gaps(present, "label")
 
 
-def accuracy_doubts(file: AuditFile, accuracy: Mapping[str, Mapping[str, float]]) -> list[str]:
+def accuracy_warnings(file: AuditFile, accuracy: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Models that classify unseen points as by chance, or far worse than shadow models do points that these never saw:
     outputs whose rows were mixed up, all or some, look like this. `accuracy` is method -> set of points -> its share.
 

@@ -23,7 +23,7 @@ from forgetgauge.attack import signals as read
 from forgetgauge.attack.signals import Reading
 from forgetgauge.auditing.adversaries import OWN_DECISIONS, adversaries_of
 from forgetgauge.auditing.blind import blind_test, digests_of, what_features_miss
-from forgetgauge.auditing.checks import accuracy_doubts
+from forgetgauge.auditing.checks import accuracy_warnings
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
@@ -109,7 +109,7 @@ def audit_one_model(
         tell(f"testing {method}")
         models[method] = audit.judged(method)
     tell("done")
-    audit.doubt_order(models)
+    audit.warn_of_order(models)
     found = Evidence(
         kind=split.kind,
         n_forget=split.n_forget,
@@ -247,14 +247,14 @@ class _OneModelAudit:
             self.blind,
         )
         found = judged_model(tests, basis, self._utility(rows, in_forget))
-        self._doubt(method, found)
+        self._warn(method, found)
         self.notes += [
             f"{method}: {name} says the same of so many points that it sees little: the resolution is of the others."
             for name in blunted(found, basis)
         ]
         return found
 
-    def _doubt(self, method: str, found: ModelResult) -> None:
+    def _warn(self, method: str, found: ModelResult) -> None:
         """What speaks against the file rather than for the model."""
         if found.verdict == STILL_VISIBLE and found.tests[found.best].advantage < 0:
             self.notes.append(
@@ -262,9 +262,9 @@ class _OneModelAudit:
                 "wrongly; unless the sign of the scores, or the two sets, were exchanged"
                 f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
-        self.notes += accuracy_doubts(self.file, {method: found.utility})
+        self.notes += accuracy_warnings(self.file, {method: found.utility})
 
-    def doubt_order(self, models: Mapping[str, ModelResult]) -> None:
+    def warn_of_order(self, models: Mapping[str, ModelResult]) -> None:
         """Rows of a model that may stand beside the wrong points, though those of the model from before do not.
 
         Points of T, which neither was trained on, are hard or easy for both: what the two say of them goes together.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.auditing.adversaries import Adversaries, FittedAdversary, adversaries_of
-from forgetgauge.auditing.checks import accuracy_doubts, file_warnings, refuse_copied_sides, unlike_shadows
+from forgetgauge.auditing.checks import accuracy_warnings, file_warnings, refuse_copied_sides, unlike_shadows
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.auditing.rounds import Round, pairs_of, rounds_of, seeds_of, sizes_of
@@ -34,8 +34,8 @@ from forgetgauge.provenance import provenance
 from forgetgauge.report.interactive import Result
 from forgetgauge.results import record
 from forgetgauge.results.assessed import diagnostic_result
-from forgetgauge.results.doubts import MarginEvidence, doubts, told_apart
 from forgetgauge.results.game import judge, rules_of
+from forgetgauge.results.margin_warnings import MarginEvidence, margin_warnings, told_apart
 from forgetgauge.results.record import DiagnosticResult, StrongResult
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
 from forgetgauge.results.verdict import reservations
@@ -117,7 +117,7 @@ class _SwapPairAudit:
         of_adversaries = dict.fromkeys(
             line for method in self.rounds for one in self.fitted[method] for line in one.notes
         )
-        guesses = accuracy_doubts(self.file, {name: _accuracy(self.file, its) for name, its in self.rounds.items()})
+        guesses = accuracy_warnings(self.file, {name: _accuracy(self.file, its) for name, its in self.rounds.items()})
         notes = [*file_warnings(self.file, self.rounds), *guesses, *of_adversaries]
         game = judge(self, rules, spec=spec, notes=notes, progress=self.tell)
         return record.Result(environment(), {"data": self.file.digest, "decisions": _digest(self.decisions)}, [game])
@@ -155,9 +155,9 @@ class _SwapPairAudit:
             for method, rounds in self.rounds.items()
         }
 
-    def doubts(self, methods: Sequence[str]) -> list[str]:
+    def margin_warnings(self, methods: Sequence[str]) -> list[str]:
         """What ranks of margins show, where there are margins."""
-        return doubts({method: self._evidence(method) for method in methods})
+        return margin_warnings({method: self._evidence(method) for method in methods})
 
     def told_apart(self, method: str, level: float) -> list[str]:
         """Whose scores tell F from T, where there are scores."""

@@ -57,14 +57,14 @@ def check(
             findings = gate.check_result(stored, asked, str(path))
         else:
             findings = gate.check_evidence(stored, asked, str(path))
-        doubts = gate.doubts(stored)
-        findings += [gate.Finding("", "nothing speaks against it", "inconclusive", line) for line in doubts if strict]
+        warned = gate.warnings_in(stored)
+        findings += [gate.Finding("", "nothing speaks against it", "inconclusive", line) for line in warned if strict]
         verdict, on = gate.overall(findings), gate.basis(stored)
     if junit is not None:
         write_whole(junit, gate.junit(findings, str(path)))
     rows = [["method", "asked", "", "found"], *([f.method, f.condition, f.state, f.evidence] for f in findings)]
     say(f"{verdict}\n\n{align(rows)}\n\n{on}")
-    for line in doubts:
+    for line in warned:
         say(f"warning: {line}", err=True)
     if os.environ.get("GITHUB_STEP_SUMMARY"):
         _append(Path(os.environ["GITHUB_STEP_SUMMARY"]), gate.summary(findings, str(path), on))

@@ -49,8 +49,8 @@ def record(
     stated = Stated(_readable(asked), _readable(by), _readable(url), _readable(model_id), relationship)
     path, found = read_either(result, verified=not unverified)
     if isinstance(found, Result) and unverified:
-        doubt = "Nothing of this result was computed again from its decisions: it is taken at its word."
-        found = replace(found, games=[replace(game, warnings=[doubt, *game.warnings]) for game in found.games])
+        warning = "Nothing of this result was computed again from its decisions: it is taken at its word."
+        found = replace(found, games=[replace(game, warnings=[warning, *game.warnings]) for game in found.games])
     digest, models = _sha256(path), _digests(model or [])
     with at_its_word(path):
         test = what_was_tested(found, method, str(path))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from forgetgauge import plugins
 from forgetgauge.data.arrays import is_path
-from forgetgauge.data.doubts import doubts_of
+from forgetgauge.data.data_warnings import data_warnings
 from forgetgauge.data.files import KNOWN, PART_OF, KnownSet
 from forgetgauge.data.folders import damage, data_folder, find
 from forgetgauge.data.loading import load_dataset
@@ -52,7 +52,7 @@ def examine(name: str) -> Finding:
     where = "embedded" if _is_embedded(name) else whole.where if whole else name
     n_test = None if dataset.test is None else len(dataset.test)
     n_classes = dataset.points.n_classes if dataset.task.has_classes else None
-    problem = " ".join(doubts_of(dataset)) or None
+    problem = " ".join(data_warnings(dataset)) or None
     return Finding(name, "present", where, len(dataset.points), n_test, n_classes, problem)
 
 

@@ -203,10 +203,10 @@ class Result(Shown, record.Result):
         return f"forgetgauge.Result: {', '.join(filter(None, facts))}"
 
     def _remarks(self) -> list[str]:
-        n_doubts = sum(len(reservations(game)) for game in self.games)
+        n_warnings = sum(len(reservations(game)) for game in self.games)
         failed = [f"{counted(len(self.failures), 'job')} failed: see .failures"] if self.failures else []
-        doubts = [f"{counted(n_doubts, 'warning')}: see .table()"] if n_doubts else []
-        return [self.verdict, *failed, *doubts, *(line for game in self.games for line in no_controls(game))]
+        warned = [f"{counted(n_warnings, 'warning')}: see .table()"] if n_warnings else []
+        return [self.verdict, *failed, *warned, *(line for game in self.games for line in no_controls(game))]
 
 
 class Evidence(Shown, one_model.OneModelResult):
@@ -269,9 +269,9 @@ class Evidence(Shown, one_model.OneModelResult):
         return f"forgetgauge.Evidence: {counted(len(self.models), 'model')}, {forgotten}"
 
     def _remarks(self) -> list[str]:
-        n_doubts = len(one_model.warnings_on(self))
-        doubts = [f"{counted(n_doubts, 'warning')}: see .table()"] if n_doubts else []
-        return [f"Evidence from one model, not Q: {self.verdict}.", *doubts]
+        n_warnings = len(one_model.warnings_on(self))
+        warned = [f"{counted(n_warnings, 'warning')}: see .table()"] if n_warnings else []
+        return [f"Evidence from one model, not Q: {self.verdict}.", *warned]
 
 
 class Comparison(Shown):

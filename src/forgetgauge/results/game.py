@@ -24,7 +24,7 @@ from forgetgauge.results.assessed import (
     with_shared_retrain,
 )
 from forgetgauge.results.decisions import pack_decisions, unpack_columns, unpack_decisions
-from forgetgauge.results.doubts import silence
+from forgetgauge.results.margin_warnings import silence
 from forgetgauge.results.record import (
     DiagnosticResult,
     GameDecisions,
@@ -34,7 +34,7 @@ from forgetgauge.results.record import (
     is_run,
 )
 from forgetgauge.results.roc_and_parts import RocResult, part_results
-from forgetgauge.results.silence import Heard, Silence, silence_doubts, silences, with_silence
+from forgetgauge.results.silence import Heard, Silence, silence_warnings, silences, with_silence
 from forgetgauge.results.verdict import with_verdicts
 from forgetgauge.wording import counted, listed
 
@@ -92,7 +92,7 @@ class Played(Protocol):
         """Method -> pair -> paired differences; a pair of which something is missing is left out."""
         ...
 
-    def doubts(self, methods: Sequence[str]) -> list[str]:
+    def margin_warnings(self, methods: Sequence[str]) -> list[str]:
         """What may make a number untrue, as scores and margins show it."""
         ...
 
@@ -168,9 +168,9 @@ def judge(
             *notes,
             *optimism_warnings(rules.n_forget, rules.n_pairs, len(played.adversaries), rules.drawn),
             *silence({method: found.dropped for method, found in silent.items()}, played.adversaries),
-            *silence_doubts(silent, heard.unjudged),
+            *silence_warnings(silent, heard.unjudged),
             *_unlike(judged),
-            *played.doubts(list(judged)),
+            *played.margin_warnings(list(judged)),
         ],
         not_covered=list(not_covered),
         utility_name=utility_name,
@@ -284,7 +284,7 @@ class _StoredGame:
         self.outcomes: Mapping[str, Mapping[Any, PairOutcome]] = unpack_decisions(decisions)
         self._codes = unpack_columns(decisions)
 
-    def doubts(self, methods: Sequence[str]) -> list[str]:
+    def margin_warnings(self, methods: Sequence[str]) -> list[str]:
         return []  # of margins, which no result carries
 
     def told_apart(self, method: str, level: float) -> Collection[str]:

@@ -209,7 +209,7 @@ def overall(findings: Sequence[Finding]) -> State:
 EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 3}
 
 
-def doubts(result: Result | OneModelResult) -> list[str]:
+def warnings_in(result: Result | OneModelResult) -> list[str]:
     """What speaks against a result, whatever it says: its warnings, who lost accuracy, a control that is not there, and
     of one model what nobody has stated."""
     if isinstance(result, OneModelResult):

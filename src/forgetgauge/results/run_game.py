@@ -11,13 +11,13 @@ from forgetgauge.game.parts import Codes
 from forgetgauge.game.roc import ScoredPair
 from forgetgauge.plan.game import Game, game_to_json
 from forgetgauge.results.assessed import diagnostic_result, mean, mean_of_all, mean_of_each, means_by_group
-from forgetgauge.results.doubts import MarginEvidence, doubts, told_apart
 from forgetgauge.results.game import judge, rules_of
+from forgetgauge.results.margin_warnings import MarginEvidence, margin_warnings, told_apart
 from forgetgauge.results.record import DiagnosticResult, GameResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
 from forgetgauge.results.strong import StrongGames
-from forgetgauge.results.tuning import price_doubts, strength_doubts, strengths_left_out, tuning_result
+from forgetgauge.results.tuning import price_warnings, strength_warnings, strengths_left_out, tuning_result
 from forgetgauge.results.views import GameView
 
 
@@ -26,8 +26,8 @@ def game_result(view: GameView, progress: Callable[[str], None] = lambda _: None
     game = view.game
     n_retain, n_forget = game.sizes
     spec = {**game_to_json(game), "n_retain": n_retain, "n_forget": n_forget}
-    on_strengths = [*strengths_left_out(view), *strength_doubts(view), *price_doubts(view)]
-    notes = [*_left_out(view), *on_strengths, *view.data_doubts]
+    on_strengths = [*strengths_left_out(view), *strength_warnings(view), *price_warnings(view)]
+    notes = [*_left_out(view), *on_strengths, *view.data_warnings]
     return judge(
         _RunGame(view),
         rules_of(spec, game.methods),
@@ -69,8 +69,8 @@ class _RunGame:
         self._found: dict[str, MarginEvidence] = {}
         self.columns = {column: names for column, (names, _) in view.columns.items()}
 
-    def doubts(self, methods: Sequence[str]) -> list[str]:
-        return doubts({method: self._evidence(method) for method in methods})
+    def margin_warnings(self, methods: Sequence[str]) -> list[str]:
+        return margin_warnings({method: self._evidence(method) for method in methods})
 
     def told_apart(self, method: str, level: float) -> Collection[str]:
         return told_apart(self._evidence(method), level)

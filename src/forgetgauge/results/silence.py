@@ -157,7 +157,7 @@ def silence_lines(game: GameResult) -> list[str]:
     ]
 
 
-def silence_doubts(silent: Mapping[str, Silence], game: GameResult) -> list[str]:
+def silence_warnings(silent: Mapping[str, Silence], game: GameResult) -> list[str]:
     """On methods under test of which Q rests on silence that counts, and on retrained models whose utility nobody
     knows."""
 

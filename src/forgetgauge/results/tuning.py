@@ -183,18 +183,18 @@ def strengths_left_out(view: GameView) -> list[str]:
     return said
 
 
-def strength_doubts(view: GameView) -> list[str]:
+def strength_warnings(view: GameView) -> list[str]:
     """Of strengths that were chosen: what looks as if the parameter did nothing, ruined everything or worked the other
     way round; and what a reader would not see by the value chosen."""
     said = []
     for name in view.game.methods:
         found = tuning_result(view, name)
         if found is not None:
-            said += _range_doubts(view, name, found) or _choice_doubts(name, found)
+            said += _range_warnings(view, name, found) or _choice_warnings(name, found)
     return said
 
 
-def _range_doubts(view: GameView, name: str, found: TuningResult) -> list[str]:
+def _range_warnings(view: GameView, name: str, found: TuningResult) -> list[str]:
     """At most one sentence."""
     tried, price = found.tried, found.price
     known = [(one.value, one.loss) for one in tried if one.loss is not None]
@@ -225,7 +225,7 @@ def _range_doubts(view: GameView, name: str, found: TuningResult) -> list[str]:
     return []
 
 
-def _choice_doubts(name: str, found: TuningResult) -> list[str]:
+def _choice_warnings(name: str, found: TuningResult) -> list[str]:
     said = []
     if (again := kept_again(found)) is not None:
         said.append(
@@ -245,7 +245,7 @@ TOO_MUCH = 0.5
 """Of a model's utility: a price above it keeps nobody from ruining the model."""
 
 
-def price_doubts(view: GameView) -> list[str]:
+def price_warnings(view: GameView) -> list[str]:
     """That the price is most of what a model is worth, where it is: then strengths were not chosen by it."""
     tuned = [
         name for name, one in view.game.methods.items() if one.tuning is not None and one.tuning.chosen is not None

@@ -287,7 +287,7 @@ def _meant(game: GameResult, role: str) -> str:
 
 
 def warnings_of(game: GameResult) -> list[str]:
-    """What makes a game's numbers doubtful: what was found while they were made, and what follows from them."""
+    """What is to be warned of in a game's numbers: what was found while they were made, and what follows from them."""
     first = [line for line in (learnt_nothing_line(game), has_seen_unseen_line(game)) if line is not None]
     return [*first, *failed_controls(game), *game.warnings]
 

@@ -15,7 +15,7 @@ from forgetgauge.game.parts import CLASS, Codes, coded
 from forgetgauge.game.splits import SwapPair
 from forgetgauge.plan.draws import GROUP, POINT
 from forgetgauge.plan.graph import SIDES, Cell, Graph
-from forgetgauge.results.doubts import MarginEvidence, is_copy, is_fine
+from forgetgauge.results.margin_warnings import MarginEvidence, is_copy, is_fine
 from forgetgauge.store.content import Expected, is_content
 from forgetgauge.store.objects import Artefact, CorruptArtefact
 from forgetgauge.store.runfolder import RunFolder
@@ -103,8 +103,8 @@ class GameView:
         return found
 
     @property
-    def data_doubts(self) -> list[str]:
-        """What was found doubtful in the data set."""
+    def data_warnings(self) -> list[str]:
+        """What was warned of in the data set."""
         if not self.run.has(self.graph.initialise):
             return []
         return list(self.run.read(self.graph.initialise).facts.get("doubts", []))
@@ -168,7 +168,7 @@ class GameView:
         return np.asarray(sides)
 
     def evidence(self, method: str) -> MarginEvidence:
-        """What doubts about a method rest on."""
+        """What warnings about a method rest on."""
         outcomes = self.outcomes[method]
         margins = {
             pair: [np.stack(self.margins(method, name, pair), axis=1) for name in self.adversaries] for pair in outcomes

@@ -53,7 +53,7 @@ class Outcome:
 
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """What a trial found that is no failure, a line on each."""
     lost: str | None = None
     """An input that turned out missing or damaged: nothing was done."""

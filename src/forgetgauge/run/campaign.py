@@ -243,9 +243,9 @@ def _try_first(campaign: Campaign, folder: RunFolder, workers: Executor, deadlin
     tried when the time was up, and which method gives two models where it is given the same twice."""
     to_do = jobs_to_do(campaign.jobs, folder.open_ledger().state, keep_weights=campaign.keep_weights)
     trials = trials_of(campaign.graphs, to_do, campaign.resolved.sources)
-    left, doubts = try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
+    left, warnings = try_all(trials, workers, Limits(deadline, campaign.resolved.job_seconds))
     untried = f"the time was up while code of yours was tried on a few points ({left})"
-    return [*([untried] if left else []), *doubts]
+    return [*([untried] if left else []), *warnings]
 
 
 def _chosen_device(campaign: Campaign, folder: RunFolder, options: RunOptions) -> tuple[str, str]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Role
 from forgetgauge.attack.memorisation import hardest, memorisation
-from forgetgauge.data.doubts import cut_groups, doubts_of
+from forgetgauge.data.data_warnings import cut_groups, data_warnings
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity
 from forgetgauge.game.arrays import Ints
@@ -279,7 +279,7 @@ def initialise(job: InitialiseJob, inputs: Mapping[str, Artefact], data: WorkerD
     arrays |= {f"column {name}": codes[target] for name, (_, codes) in columns.items()}
     named = {"columns": {name: values for name, (values, _) in columns.items()}} if columns else {}
     cut = cut_groups(dataset.points.groups, f"data '{dataset.name}'") if groups is None else []
-    return Artefact(arrays, {"doubts": [*doubts_of(dataset), *cut], **named})
+    return Artefact(arrays, {"doubts": [*data_warnings(dataset), *cut], **named})
 
 
 def sensitivity_weights(

@@ -168,16 +168,16 @@ def _trials_of_adversaries(graph: Graph, open_jobs: list[Job]) -> Iterator[Job]:
 def try_out(
     job: Job, data: WorkerData, is_device_lost: Callable[[], bool]
 ) -> tuple[dict[str, Failure], tuple[str, ...], bool]:
-    """(what of a trial failed: entry of the run file -> how, a line on each that is in doubt, whether the device is
+    """(what of a trial failed: entry of the run file -> how, a line on each that is warned of, whether the device is
     lost with the last of it)."""
     trial = _Trial(is_device_lost)
-    trial.doubts += replaced_at_import()
+    trial.warnings += replaced_at_import()
     with _quietly():
         if isinstance(job, TryAdversaryJob):
             trial.attempt(f"adversaries.{job.id}", lambda few: _try_adversary(job, few))
         elif isinstance(job, TryModelJob):
             _try_models(job, data, trial)
-    return trial.failures, tuple(trial.doubts), trial.device_lost
+    return trial.failures, tuple(trial.warnings), trial.device_lost
 
 
 class _Trial:
@@ -186,7 +186,7 @@ class _Trial:
     def __init__(self, is_device_lost: Callable[[], bool]) -> None:
         self._is_device_lost = is_device_lost
         self.failures: dict[str, Failure] = {}
-        self.doubts: list[str] = []
+        self.warnings: list[str] = []
         self.device_lost = False
         """Then nothing more can be tried in this process, and nothing more is to blame."""
 
@@ -238,7 +238,7 @@ def _stored(kind: Kind, made: Artefact) -> Artefact:
 
 def _try_models(job: TryModelJob, data: WorkerData, tried: _Trial) -> None:
     """A learner trains a model, which is looked at; every method unlearns it, and what comes out is looked at."""
-    trial = _Models(job, data, tried.doubts)
+    trial = _Models(job, data, tried.warnings)
     model = tried.attempt(job.what, trial.fitted if job.fits else trial.untrained)
     if model is not None:
         for name in job.unlearners:
@@ -248,8 +248,8 @@ def _try_models(job: TryModelJob, data: WorkerData, tried: _Trial) -> None:
 class _Models:
     """The work of the real jobs, on some points."""
 
-    def __init__(self, job: TryModelJob, data: WorkerData, doubts: list[str]) -> None:
-        self.job, self.subject, self._doubts, self._on_gpu = job, job.unlearn.subject, doubts, data.is_on_gpu
+    def __init__(self, job: TryModelJob, data: WorkerData, warnings: list[str]) -> None:
+        self.job, self.subject, self._warnings, self._on_gpu = job, job.unlearn.subject, warnings, data.is_on_gpu
         self._some = functools.cache(lambda few: _Some(data, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
@@ -267,7 +267,7 @@ class _Models:
         with OwnState("learner", chosen) as kept:
             made = train([TrainJob(self.subject, chosen)], [{}], self._some(few))[0]
             self._fit_two(few)
-            self._doubt_state(f"learner '{_shown(chosen.name)}'", kept, few)
+            self._warn_of_state(f"learner '{_shown(chosen.name)}'", kept, few)
         return self._looked_at(few, made)
 
     def _fit_two(self, few: bool) -> None:
@@ -284,13 +284,13 @@ class _Models:
             if few:  # the smaller set first, too: one of the two is in the order of their sizes
                 refuse_mixed_up(learner, two[::-1], streams[::-1])
             if few and not same_again(learner, two, streams, lambda: seeded(part), to_the_bit=not self._on_gpu):
-                self._doubts.append(f"learner '{_shown(chosen.name)}': {DIFFERS}")
+                self._warnings.append(f"learner '{_shown(chosen.name)}': {DIFFERS}")
 
-    def _doubt_state(self, what: str, kept: OwnState, few: bool) -> None:
+    def _warn_of_state(self, what: str, kept: OwnState, few: bool) -> None:
         """Say that a call changed what is kept, unless two models that differ have said it."""
-        said = any(line.startswith(f"{what}:") for line in self._doubts)
+        said = any(line.startswith(f"{what}:") for line in self._warnings)
         if few and not said and kept.has_changed():
-            self._doubts.append(f"{what}: {KEEPS}")
+            self._warnings.append(f"{what}: {KEEPS}")
 
     def unlearned(self, name: str, model: Artefact, few: bool) -> Artefact:
         from forgetgauge.run.model_jobs import unlearn
@@ -305,7 +305,7 @@ class _Models:
                 first = self._looked_at(few, unlearn([part], [given], self._some(few))[0])
             if few:
                 self._unlearn_again(name, part, given, first)
-            self._doubt_state(f"unlearners.{name}", kept, few)
+            self._warn_of_state(f"unlearners.{name}", kept, few)
         return first
 
     def _unlearn_again(self, name: str, part: UnlearnJob, given: dict[str, Artefact], first: Artefact) -> None:
@@ -330,7 +330,7 @@ class _Models:
         with seeded(part):
             again += unlearn([part], [given], some)
         if not all(_are_equal(first, one, to_the_bit=not self._on_gpu) for one in again):
-            self._doubts.append(f"unlearners.{name}: {DIFFERS}")
+            self._warnings.append(f"unlearners.{name}: {DIFFERS}")
 
     def _looked_at(self, few: bool, made: Artefact) -> Artefact:
         """The model as it is stored, once it has answered for some points."""

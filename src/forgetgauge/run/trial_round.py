@@ -16,11 +16,11 @@ def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> tuple[str
     """Refuse code that failed, or that takes longer than a job may; one whose process dies is tried again, as jobs are.
 
     Where the time is up before all was tried that is no fault of the code: what was left, in words; else nothing. And a
-    line on each part of the code that is in doubt.
+    line on each part of the code that is warned of.
     """
     trials = {job.key: job for job in jobs}
     waiting = [Assignment((job,), frozenset({key})) for key, job in trials.items()]
-    doubts: dict[str, None] = {}
+    warnings: dict[str, None] = {}
     busy, failures, lives = list[Assignment](), dict[str, Failure](), dict[str, int]()
     while (waiting or busy) and not limits.are_over:
         while waiting and workers.has_room(waiting[0]):
@@ -34,7 +34,7 @@ def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> tuple[str
                 failures[one.jobs[0].label] = _not_ended(one.jobs[0])
             continue
         busy.remove(ended[0])
-        doubts |= dict.fromkeys(ended[1].doubts)
+        warnings |= dict.fromkeys(ended[1].warnings)
         for what, failure in ended[1].failures.items():
             lives[what] = lives.get(what, 0) + 1
             if lives[what] < failure.tries:
@@ -46,7 +46,7 @@ def try_all(jobs: Sequence[Job], workers: Executor, limits: Limits) -> tuple[str
     for one in busy:
         workers.stop(one)
     left = listed([one.jobs[0].label + _with(one.jobs[0], " with ") for one in [*busy, *waiting]])
-    return left, list(doubts)
+    return left, list(warnings)
 
 
 def _not_ended(trial: Job) -> Failure:

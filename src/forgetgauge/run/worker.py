@@ -136,8 +136,8 @@ class Worker:
         except UserError as error:
             return Outcome(failures={job.label: Failure(str(error), str(error), error=error)})
         with alone(job):
-            failures, doubts, device_lost = try_out(job, self.data, self._has_lost_its_device)
-        return Outcome(failures=failures, doubts=doubts, device_lost=device_lost)
+            failures, warnings, device_lost = try_out(job, self.data, self._has_lost_its_device)
+        return Outcome(failures=failures, warnings=warnings, device_lost=device_lost)
 
     def _compare_code(self, job: Job) -> None:
         if self._check is not None:

@@ -188,7 +188,7 @@ def test_a_loss_is_taken_by_that_name_without_a_word(tmp_path, suffix):
     assert all(np.array_equal(back[column], raw[column]) for column in ("loss", "shadow_loss"))
 
 
-def test_a_loss_that_is_larger_on_training_points_is_doubted(tmp_path):
+def test_a_loss_that_is_larger_on_training_points_is_warned_of(tmp_path):
     raw = scored()
     raw["loss"], raw["shadow_loss"] = raw.pop("score"), raw.pop("shadow_score")
     text = warned(audited(raw, tmp_path))

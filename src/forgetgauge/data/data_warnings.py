@@ -1,4 +1,4 @@
-"""What makes a data set doubtful although it can be read: classes without points, inputs that stand there twice, groups
+"""What to warn of in a data set that can be read: classes without points, inputs that stand there twice, groups
 that a game cuts."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COPIES = 0.05
 _CHUNK_BYTES = 1 << 24
 
 
-def doubts_of(dataset: Dataset) -> list[str]:
+def data_warnings(dataset: Dataset) -> list[str]:
     """Doubts about a whole data set, a sentence each."""
     what = f"data '{dataset.name}'"
     return [
@@ -40,7 +40,7 @@ def cut_groups(groups: Ints | None, what: str) -> list[str]:
 
 
 def label_gaps(present: Ints, what: str) -> list[str]:
-    """A doubt where the labels that occur, given in ascending order, leave gaps."""
+    """A warning where the labels that occur, given in ascending order, leave gaps."""
     n_absent = int(present[-1]) + 1 - len(present)
     if n_absent == 0:
         return []

@@ -17,7 +17,7 @@ from forgetgauge.game.direction import (
     rank_differences,
     z_over_pairs,
 )
-from forgetgauge.results.doubts import MarginEvidence, doubts, is_copy, silence
+from forgetgauge.results.margin_warnings import MarginEvidence, is_copy, margin_warnings, silence
 
 UP = Lean(0.7, 20.0)
 
@@ -52,7 +52,7 @@ def test_honest_games_are_not_warned_of(pairs, k, n_games):
     rng = np.random.default_rng(pairs)
     leaks = [rng.normal(0.4, 0.1, pairs) for _ in range(n_games)]
     alarms = sum(
-        bool(doubts({"r": evidence(rng, pairs=pairs, k=k), "m": evidence(rng, pairs=pairs, k=k, memory=leak)}))
+        bool(margin_warnings({"r": evidence(rng, pairs=pairs, k=k), "m": evidence(rng, pairs=pairs, k=k, memory=leak)}))
         for leak in leaks
     )
     assert alarms <= 0.01 * n_games + 2 * np.sqrt(0.01 * n_games)
@@ -60,16 +60,16 @@ def test_honest_games_are_not_warned_of(pairs, k, n_games):
 
 def test_over_forgetting_is_seen_where_the_shadows_say_the_opposite_and_only_there():
     rng = np.random.default_rng(0)
-    (line,) = doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8)})
+    (line,) = margin_warnings({"mine": evidence(rng, pairs=5, k=40, memory=-0.8)})
     assert line.startswith(
         "mine: the shadow models and the models under test point in opposite directions. To a0, a1, a2 and a3"
     )
     assert "over-forgets" in line
     assert "swapped" in line
-    assert doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=Lean(0.3, -20.0))}) == []
-    (line,) = doubts({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=None)})
+    assert margin_warnings({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=Lean(0.3, -20.0))}) == []
+    (line,) = margin_warnings({"mine": evidence(rng, pairs=5, k=40, memory=-0.8, shadows=None)})
     assert line.startswith("mine: the answers point the wrong way")  # decisions have no shadow models
-    assert doubts({"mine": evidence(rng, pairs=5, k=40, memory=0.8)}) == []
+    assert margin_warnings({"mine": evidence(rng, pairs=5, k=40, memory=0.8)}) == []
 
 
 @pytest.mark.parametrize("pairs", [2, 6, 20])
@@ -78,14 +78,14 @@ def test_pairs_of_which_half_is_mislabelled_are_seen(pairs):
     rng = np.random.default_rng(1)
     found = evidence(rng, pairs=pairs, k=60, memory=np.where(np.arange(pairs) % 2 == 0, 2.2, -2.2))
     assert np.abs([outcome.advantage for outcome in found.decided]).mean() == pytest.approx(0.4, abs=0.1)
-    (line,) = doubts({"mine": found})
+    (line,) = margin_warnings({"mine": found})
     assert "mine: the pairs contradict each other" in line
     assert "pairs 0, 2 and 4 and below 0 on pairs 1, 3 and 5" in line or pairs != 6
 
 
 def test_a_threshold_far_from_the_margins_is_seen():
     rng = np.random.default_rng(2)
-    (line,) = doubts({"mine": evidence(rng, pairs=5, k=60, memory=1.0, threshold=6.0)})
+    (line,) = margin_warnings({"mine": evidence(rng, pairs=5, k=60, memory=1.0, threshold=6.0)})
     assert "miss it" in line
 
 

@@ -1,7 +1,7 @@
-"""What makes a number doubtful although nothing failed: found in a method's answers, for a run and for an audit alike.
+"""What to warn of although nothing failed: found in a method's answers, for a run and for an audit alike.
 
 Every rule is a test of chance. The alarms of a whole game go off in at most one honest game of a hundred, however many
-methods and adversaries it has (tests/results/test_doubts.py; of models taken for one: tests/game/test_honesty.py); an
+methods and adversaries it has (tests/results/test_warnings.py; of models taken for one: tests/game/test_honesty.py); an
 honest game is one whose F and T were drawn at random.
 """
 
@@ -55,8 +55,8 @@ class MarginEvidence:
     """The same, by more than models of one kind differ by."""
 
 
-def doubts(methods: Mapping[str, MarginEvidence]) -> list[str]:
-    """One sentence for each doubt, by method."""
+def margin_warnings(methods: Mapping[str, MarginEvidence]) -> list[str]:
+    """One sentence for each warning, by method."""
     n_tests = 2 * sum(len(evidence.adversaries) for evidence in methods.values())
     return [
         line

@@ -9,7 +9,7 @@ from torch import nn
 
 from forgetgauge import adversary, evaluate
 from forgetgauge.auditing import audit_file, write_audit_file
-from forgetgauge.data.doubts import copied_inputs, label_gaps
+from forgetgauge.data.data_warnings import copied_inputs, label_gaps
 from forgetgauge.errors import UserError
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.report.html import render_report

@@ -135,6 +135,12 @@ def test_kendalls_tau_is_scipys_with_and_without_ties(rankings):
     assert kendall_tau(first, second) == pytest.approx(expected, nan_ok=True, abs=1e-12)
 
 
+def test_what_differs_by_rounding_alone_is_tied():
+    """Fisher and SalUn at η = 0.1 of Table 1: the same answers, added up in another order."""
+    ours = np.array([0.12041116005873721, 0.12041116005873718, 0.5])
+    assert kendall_tau(np.array([0.751, 0.476, 0.975]), ours) == pytest.approx(np.sqrt(2 / 3))
+
+
 def test_rankings_of_different_things_are_refused():
     with pytest.raises(ValueError, match="same things"):
         kendall_tau(np.zeros(2), np.zeros(3))

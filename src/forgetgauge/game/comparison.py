@@ -77,8 +77,9 @@ def compare_all(
 
 
 def kendall_tau(first: Floats, second: Floats) -> float:
-    """Kendall's τ_b of two rankings of the same things, (n,) each; NaN where one of them ties everything."""
-    x, y = frozen_floats(first, "a ranking"), frozen_floats(second, "a ranking")
+    """Kendall's τ_b of two rankings of the same things, (n,) each; NaN where one of them ties everything. What is equal
+    up to rounding is a tie."""
+    x, y = (np.round(frozen_floats(ranking, "a ranking"), 12) for ranking in (first, second))
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"two rankings must rank the same things, but their shapes are {x.shape} and {y.shape}")
     upper = np.triu_indices(len(x), 1)
@@ -97,8 +98,8 @@ def rank_stability(by_pair: Floats) -> float:
     values = frozen_floats(by_pair, "advantages by pair")
     if values.ndim != 3 or len(values) < 2 or 0 in values.shape:
         raise ValueError(f"a ranking needs (methods ≥ 2, pairs, adversaries), but the shape is {values.shape}")
-    overall = np.round(1 - np.abs(values.mean(axis=1)).max(axis=1), 12)  # (M,); equal up to rounding is a tie
-    of_pair = np.round(1 - np.abs(values).max(axis=2), 12)  # (M, P)
+    overall = 1 - np.abs(values.mean(axis=1)).max(axis=1)  # (M,)
+    of_pair = 1 - np.abs(values).max(axis=2)  # (M, P)
     return float(np.mean(np.nan_to_num([kendall_tau(overall, pair) for pair in of_pair.T])))
 
 

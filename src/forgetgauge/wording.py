@@ -114,6 +114,11 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def capital(text: str) -> str:
+    """With its first letter large."""
+    return text[:1].upper() + text[1:]
+
+
 def shortened(text: str, most: int) -> str:
     """At most so many letters, the last of them an ellipsis where there are more."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

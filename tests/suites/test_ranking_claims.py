@@ -94,6 +94,14 @@ def test_retrain_and_none_raise_no_tau():
     assert found.finding.startswith("mean τ is −0.33")
 
 
+def test_methods_that_change_places_are_named_though_the_others_agree():
+    first = dict(zip(SIX, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), strict=True))
+    other = {**first, "fisher": 0.5, "salun": 0.4}
+    found = judged("table1", at_sizes(first, first, first, other))
+    assert found.holds == "yes"
+    assert "; Fisher and SalUn change places beyond chance" in found.finding
+
+
 def test_damage_and_what_is_left_at_a_price_stand_beside_a_ranking():
     damaged = {"0.1": ["fisher-published", "fisher"], "0.4": ["fisher-published"]}
     nothing = {(at, m, "none"): None for at in ("0.1", "0.4", "0.8", "1.0") for m in ("neg-grad", "ssd")}
@@ -168,7 +176,8 @@ def test_ssd_is_best_where_it_beats_all_and_not_where_most_columns_have_a_better
     assert best.holds == "yes"
     assert best.finding == (
         "with published settings SSD is above another method in 16 of 16 comparisons; of 4 columns above SSD beyond "
-        "chance are none; SSD is not above None beyond chance in 0"
+        "chance are none; SSD is not above None beyond chance in 0; at a price of one point its Q is the highest in 4 "
+        "of 4 columns, in none of which it damages its models"
     )
     turned = [{**column, "none": 0.1} for column in (UP, DOWN, DOWN, DOWN)]
     beaten = best_claim(findings(tmp_path, played("table1", at_sizes(*turned))))
@@ -176,7 +185,8 @@ def test_ssd_is_best_where_it_beats_all_and_not_where_most_columns_have_a_better
     assert "above SSD beyond chance are Retr-final in 3, Ft-final in 3, Fisher in 3 and SalUn in 3" in beaten.finding
     assert (
         beaten.short
-        == "SSD, the paper’s best method, is below another one in 3 of 4 columns, with its published setting"
+        == "SSD, the paper’s best method, is below another one in 3 of 4 columns, with its published setting; the "
+        "paper’s own is unknown"
     )
     half = [{**column, "none": 0.1} for column in (UP, UP, DOWN, DOWN)]
     assert best_claim(findings(tmp_path, played("table1", at_sizes(*half)))).holds == "open"
@@ -185,8 +195,30 @@ def test_ssd_is_best_where_it_beats_all_and_not_where_most_columns_have_a_better
 def test_ssd_that_does_nothing_is_called_that_and_none_is_no_rival(tmp_path):
     column = {**DOWN, "none": 0.9}
     found = best_claim(findings(tmp_path, played("table1", at_sizes(*[column] * 4))))
-    assert found.short == "SSD, the paper’s best method, is above None in no column of 4, with its published setting"
+    assert found.short.startswith(
+        "SSD, the paper’s best method, is above None in no column of 4, with its published setting; the paper"
+    )
     assert "None in 4" not in found.finding.partition("; SSD is not above")[0]
+
+
+def test_where_ssd_is_first_at_a_price_and_ruins_its_models_stands_beside_its_published_setting(tmp_path):
+    up, down = ({**column, "none": 0.1} for column in (UP, DOWN))
+    sizes = played("table1", at_sizes(up, up, down, up), damaged={"0.1": ["ssd"], "0.8": ["ssd"]})
+    found = best_claim(
+        findings(
+            tmp_path,
+            sizes,
+            played("table2", {"0.25": {**up, "ssd": 0.75}, "0.4": {**down, "ssd": 0.15}}, scale="small"),
+        )
+    )
+    assert "; of 6 columns (4 at the paper’s scale) above SSD" in found.finding
+    assert found.finding.endswith(
+        "; at a price of one point its Q is the highest in 4 of 6 columns, in 1 of which it damages its models"
+    )
+    assert (
+        best_claim(findings(tmp_path, played("table3", by_budget(0.9, 0.8, 0.7, 0.5), published=True))).finding[-2:]
+        == " 4"
+    )
 
 
 def test_one_game_in_two_tables_counts_once_and_borrowed_strengths_do_not(tmp_path):

@@ -141,6 +141,14 @@ def test_accuracy_rises_where_both_halves_of_the_table_say_so(values, half, hold
     assert rising_accuracy_claim([None, None]).holds == "not run"
 
 
+def test_accuracy_must_rise_without_a_column_of_other_models_too():
+    halves = [accurate(name, 0.4, 0.401, 0.402, 0.7) for name in ("table5a", "table5b")]
+    assert rising_accuracy_claim(halves).holds == "yes"
+    assert rising_accuracy_claim(halves, ["inf"]).holds == "open"
+    steep = [accurate(name, 0.4, 0.5, 0.6, 0.7) for name in ("table5a", "table5b")]
+    assert rising_accuracy_claim(steep, ["inf"]).holds == "yes"
+
+
 @pytest.mark.parametrize(
     ("qualities", "holds"),
     [

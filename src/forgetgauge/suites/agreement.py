@@ -13,8 +13,12 @@ from forgetgauge.suites.records import CompareCell
 from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.suites.tables import OUTLINES
 
-APPROXIMATE_AT_PAPER_SCALE = "Q of approximate methods, paper scale"
-KINDS = (APPROXIMATE_AT_PAPER_SCALE, "Q of Retrain and None, paper scale", "Q, small scale", "IC, MIA and accuracy")
+KINDS = (
+    "Q of approximate methods, paper scale",
+    "Q of Retrain and None, paper scale",
+    "Q, small scale",
+    "IC, MIA and accuracy",
+)
 """What a number may be."""
 PRIVATE = ("table3", "table4a", "table4b", "table5a", "table5b")
 """Tables whose columns are the privacy budgets of training."""

@@ -9,13 +9,16 @@ from typing import Literal
 from forgetgauge.suites.findings import Stored
 from forgetgauge.suites.paper import PRINTED, table_name
 from forgetgauge.suites.records import TableComparison
+from forgetgauge.suites.strengths import METHODS
 from forgetgauge.wording import listed
 
 Holds = Literal["yes", "no", "open", "not run"]
 """Whether our numbers show what the paper says: beyond intervals, the opposite beyond intervals, or neither."""
 
-APPROXIMATE = ("neg-grad", "retrain-final", "ft-final", "fisher", "salun", "ssd")
-"""The methods that claims are about; Retrain and None are yardsticks."""
+ENDS = ("retrain", "none")
+"""Yardsticks."""
+APPROXIMATE = tuple(method for method in METHODS if method not in ENDS)
+"""The methods that claims are about."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,21 @@ def source_of(stored: Stored, settings: str = "") -> str:
     return ", ".join(filter(None, [table_name(table.name), f"{table.scale} scale", settings or stored.strengths]))
 
 
+def at_scale(stored: Stored) -> str:
+    """`, small scale`; nothing at the paper's own."""
+    scale = stored.comparison.scale
+    return "" if scale == "paper" else f", {scale} scale"
+
+
 def scale_aside(stored: Stored) -> str:
     """` (small scale)`; nothing at the paper's own."""
-    scale = stored.comparison.scale
-    return "" if scale == "paper" else f" ({scale} scale)"
+    return f" ({at_scale(stored)[2:]})" if at_scale(stored) else ""
+
+
+def of_paper_scale(scales: Sequence[str]) -> str:
+    """` (9 at the paper’s scale)`, of columns at these; nothing where all are."""
+    n = list(scales).count("paper")
+    return "" if n == len(scales) else f" ({n} at the paper’s scale)"
 
 
 def named(methods: Sequence[str]) -> str:

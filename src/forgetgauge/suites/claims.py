@@ -15,6 +15,7 @@ from forgetgauge.suites.findings import Findings
 from forgetgauge.suites.level_claims import accuracy_claim, difficulty_claim, grounding_claim, replicates_claim
 from forgetgauge.suites.ranking_claims import best_claim, ranking_claim, rival_ranking_claim, small_predicts_large
 from forgetgauge.suites.trend_claims import falling_claim, removal_claim, rising_accuracy_claim, rival_claim
+from forgetgauge.wording import capital
 
 RANKINGS = {
     "table1": (
@@ -93,7 +94,7 @@ def claims(found: Findings) -> dict[str, list[Claim]]:
             falling_claim(table("table3"), apart),
             *(rival_claim(*statement, table(key), apart) for key, statement in RIVALS.items()),
             *(rival_ranking_claim(*statement, table(key)) for key, statement in RIVAL_RANKINGS.items()),
-            rising_accuracy_claim([table("table5a"), table("table5b")]),
+            rising_accuracy_claim([table("table5a"), table("table5b")], apart),
         ],
         "Accuracy": [accuracy_claim(kind, words, found.accuracy) for kind, words in ACCURACIES.items()],
     }
@@ -107,7 +108,7 @@ def all_of(judged: dict[str, list[Claim]]) -> list[Claim]:
 def claim_rows(every: Sequence[Claim]) -> list[list[str]]:
     """Head and one row a claim."""
     rows = [["the paper’s statement", "holds here?", "what we find"]]
-    return [*rows, *([c.statement.name, _holds(c), _capital(c.finding) or "–"] for c in every)]
+    return [*rows, *([c.statement.name, _holds(c), capital(c.finding) or "–"] for c in every)]
 
 
 def _holds(claim: Claim) -> str:
@@ -118,11 +119,7 @@ def _holds(claim: Claim) -> str:
 def claim_rules(every: Sequence[Claim]) -> list[str]:
     """By which words of the paper, which rule and which of our results each claim is judged."""
     return [
-        f"**{c.statement.name}**: “{c.statement.words}”. {_capital(c.statement.rule)}."
+        f"**{c.statement.name}**: “{c.statement.words}”. {capital(c.statement.rule)}."
         f"{f' From: {c.source}.' if c.source else ''}"
         for c in every
     ]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -24,7 +24,7 @@ from forgetgauge.suites.readings import IDEALS, QUANTITIES, Reading, column_read
 from forgetgauge.suites.records import CompareCell, Invocation, Ours, TableComparison, made_by
 from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.suites.tables import OUTLINES, SCALE_NOTE, Suite, TableColumn, suite
-from forgetgauge.wording import bracket, counted, listed, plain, seconds, signed, signed_bracket, tau_text
+from forgetgauge.wording import bracket, capital, counted, listed, plain, seconds, signed, signed_bracket, tau_text
 
 Values = Mapping[str, float]
 
@@ -199,7 +199,7 @@ AGREEMENT = {True: "inside", False: "outside", None: ""}
 
 def text_table(found: TableComparison) -> str:
     """The table, then what must be known of it."""
-    heading = f"{table_name(found.name)}, {found.scale} scale: {found.title}. {_capital(found.quantity)}."
+    heading = f"{table_name(found.name)}, {found.scale} scale: {found.title}. {capital(found.quantity)}."
     return "\n".join([heading, "", align(_text_grid(found)), "", *remarks(found)])
 
 
@@ -343,10 +343,6 @@ def ours_text(cell: CompareCell) -> str:
     if cell.ours is None:
         return "–" if cell.paper is None else "not run"
     return plain(cell.ours.value) + ("" if cell.ours.interval is None else f" {bracket(cell.ours.interval)}")
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def difference_text(ours: Ours) -> str:

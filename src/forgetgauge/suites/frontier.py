@@ -87,6 +87,11 @@ class Frontiers(Record):
     """By which the chosen values were chosen (`plan.game.PRICE_RULE`); older records have no number."""
     schema: int = 1
 
+    @property
+    def usual(self) -> float | None:
+        """The lower accuracy of None and Retrain, from which what a method costs is counted."""
+        return min((end.accuracy for end in (self.none, self.retrain) if end.accuracy is not None), default=None)
+
 
 def joined(found: Frontiers, method: str) -> Frontier:
     """A curve with the published setting in its place."""

@@ -190,9 +190,8 @@ def _cost(found: Frontiers, method: str) -> str:
     """`SSD 1.8`; of what lacks pairs nothing is known."""
     curve = found.curves[method]
     point = next(p for value, p in zip(curve.values, curve.points, strict=True) if value == curve.chosen)
-    ends = [end.accuracy for end in (found.none, found.retrain) if end.accuracy is not None]
-    if point.accuracy is None or not ends:
+    if point.accuracy is None or found.usual is None:
         pairs = f" ({point.pairs} of {found.none.pairs} pairs)" if point.pairs < found.none.pairs else ""
         return f"{PRINTED[method]} unknown{pairs}"
-    lost = f"{100 * (min(ends) - point.accuracy):.1f}".replace("-0.0", "0.0").replace("-", "−")
+    lost = f"{100 * (found.usual - point.accuracy):.1f}".replace("-0.0", "0.0").replace("-", "−")
     return f"{PRINTED[method]} {lost}"

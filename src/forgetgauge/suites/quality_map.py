@@ -91,10 +91,9 @@ class QualityMap:
 
 def quality_map(found: Frontiers) -> QualityMap | None:
     """None where None or Retrain has no accuracy, from which what is lost is counted."""
-    ends = [point.accuracy for point in (found.none, found.retrain) if point.accuracy is not None]
-    if len(ends) < 2:
+    usual = found.usual
+    if usual is None or found.none.accuracy is None or found.retrain.accuracy is None:
         return None
-    usual = min(ends)
     alone = {"retrain": found.retrain, "none": found.none, **found.fixed}
     curves = {method: joined(found, method) for method in found.curves}
     shown = [*alone.values(), *(point for curve in curves.values() for point in curve.points)]

@@ -14,15 +14,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from forgetgauge.results.record import GameResult
 from forgetgauge.suites.claim import (
     APPROXIMATE,
     Claim,
     Holds,
     Statement,
+    at_scale,
     by_interval,
     lacking,
     named,
-    scale_aside,
+    of_paper_scale,
     source_of,
 )
 from forgetgauge.suites.compare import beyond_price, damage_to, mean_tau_of_columns, over_none
@@ -50,8 +52,7 @@ def ranking_claim(name: str, words: str, stored: Stored | None, across: str) -> 
     statement = Statement(name, f"rankings across {across}", words, _SAME.format("every two columns"))
     if stored is None:
         return statement.not_run
-    found = _by_tau(statement, stored, quality_columns(stored), every_two, across)
-    return replace(found, alike=found.short, short="")
+    return _by_tau(statement, stored, quality_columns(stored), every_two, across)
 
 
 def small_predicts_large(stored: Stored | None) -> Claim:
@@ -64,7 +65,7 @@ def small_predicts_large(stored: Stored | None) -> Claim:
     )
     if stored is None or "1.0" in stored.comparison.not_run:
         return statement.not_run
-    return _by_tau(statement, stored, quality_columns(stored), _with_last, "small data predict the ranking on all data")
+    return _by_tau(statement, stored, quality_columns(stored), _with_last, "from small data to all")
 
 
 def rival_ranking_claim(name: str, words: str, metric: str, stored: Stored | None) -> Claim:
@@ -83,7 +84,7 @@ def rival_ranking_claim(name: str, words: str, metric: str, stored: Stored | Non
     alike = _by_tau(statement, stored, columns, every_two, f"the {metric.upper()} score ranks methods alike at every ε")
     is_whole = all(len(column) == len(APPROXIMATE) for column in columns.values())
     holds = OPPOSITE.get(alike.holds, alike.holds)
-    return replace(alike, holds="open" if holds == "no" and not is_whole else holds)
+    return replace(alike, holds="open" if holds == "no" and not is_whole else holds, short=alike.alike, alike="")
 
 
 OPPOSITE: dict[Holds, Holds] = {"yes": "no", "no": "yes"}
@@ -129,7 +130,7 @@ def _by_tau(
     stored: Stored,
     columns: dict[str, ByMethod],
     couples: Callable[[int], Couples],
-    short: str,
+    across: str,
 ) -> Claim:
     table, labels = stored.comparison, list(columns)
     missing = [in_column(table.variable, label) for label in table.columns if label not in labels]
@@ -152,9 +153,8 @@ def _by_tau(
         f"mean τ is {tau_words(tau)} for {counted(len(tau.methods), 'method')} with {settings}{without}, in the paper "
         f"{tau_text(theirs)}{six}{_change(tau)}{_harm_words(harmed)}{_at_a_price(stored, couples)}"
     )
-    said = f"{short} (τ {tau_text(tau.value)}{scale_aside(stored).replace(' (', ', ').rstrip(')')})"
-    found = statement.judged(holds, finding + lacking(missing), source, said if holds == "yes" else "")
-    return replace(found, harmed=tuple(harmed))
+    alike = f"{across} (τ {tau_text(tau.value)}{at_scale(stored)})" if holds == "yes" else ""
+    return replace(statement.judged(holds, finding + lacking(missing), source), alike=alike, harmed=tuple(harmed))
 
 
 def tau_words(tau: Tau) -> str:
@@ -164,8 +164,8 @@ def tau_words(tau: Tau) -> str:
 
 
 def _change(tau: Tau) -> str:
-    """`; SSD and SalUn change places beyond chance`, where τ lies low."""
-    if tau.interval is None or tau.interval[0] >= SAME_ORDER:
+    """`; SSD and SalUn change places beyond chance`; of a ranking that holds only where some do."""
+    if tau.interval is None or (tau.interval[0] >= SAME_ORDER and not tau.exchanged):
         return ""
     each = [f"{PRINTED[one]} and {PRINTED[other]}" for one, other in tau.exchanged]
     more = f" and {counted(len(each) - 3, 'other couple')}" if len(each) > 3 else ""
@@ -232,37 +232,62 @@ def best_claim(found: Findings) -> Claim:
         f"yes where in every column of Tables 1 to 3, {_FIXED}, the Q of SSD is higher than that of each other method, "
         "by the interval of their difference pair by pair; no where in more than half of the columns another is higher",
     )
-    columns = list(_with_ssd(found))
-    if not columns:
+    games = list(_with_ssd(found))
+    if not games:
         return statement.not_run
+    columns = [_against_ssd(stored, game) for stored, game in games]
     n, n_idle = len(columns), sum(column.pop("none", None) != "ssd" for column in columns)
     higher = Counter(method for column in columns for method, better in column.items() if better == method)
     n_played, n_won = (sum(map(count, columns)) for count in (len, lambda column: [*column.values()].count("ssd")))
     n_beaten = sum(any(better == method for method, better in column.items()) for column in columns)
     holds: Holds = "no" if 2 * n_beaten > n else "yes" if n_won == n_played > 0 else "open"
     who = listed([f"{PRINTED[method]} in {k}" for method, k in higher.most_common()]) or "none"
+    aside = of_paper_scale([stored.comparison.scale for stored, _ in games])
     finding = (
         f"with published settings SSD is above another method in {n_won} of {counted(n_played, 'comparison')}; of "
-        f"{counted(n, 'column')} above SSD beyond chance are {who}; SSD is not above None beyond chance in {n_idle}"
+        f"{counted(n, 'column')}{aside} above SSD beyond chance are {who}; SSD is not above None beyond chance in "
+        f"{n_idle}{_first_at_a_price([game for stored, game in games if stored.by_price])}"
     )
-    short = f"SSD, the paper’s best method, is below another one in {n_beaten} of {n} columns"
-    if n_idle == n:
-        short = f"SSD, the paper’s best method, is above None in no column of {n}"
-    return statement.judged(holds, finding, "Tables 1 to 3", f"{short}, with its published setting")
+    place = f"above None in no column of {n}" if n_idle == n else f"below another one in {n_beaten} of {n} columns"
+    short = f"SSD, the paper’s best method, is {place}{aside}, with its published setting; the paper’s own is unknown"
+    return statement.judged(holds, finding, "Tables 1 to 3", short)
 
 
-def _with_ssd(found: Findings) -> Iterator[dict[str, str | None]]:
-    """Of every column with published settings: method -> which of it and SSD has the higher Q beyond chance."""
+def _with_ssd(found: Findings) -> Iterator[tuple[Stored, GameResult]]:
+    """Every game with published settings, once: one may stand in two tables."""
     seen: set[tuple[tuple[float, ...], ...]] = set()
     for stored in (one for name in ("table1", "table2", "table3") for one in found.every(name)):
-        rows = {METHOD_OF.get(row, row): row for row in (*ranked_rows(stored), "none")}
         is_fixed = stored.by_price or stored.comparison.published
         for game in stored.games.values() if is_fixed else ():
-            ssd = game.methods.get(rows["ssd"])
+            ssd = game.methods.get(_published_rows(stored)["ssd"])
             models = tuple(tuple(one.by_pair) for one in ssd.by_adversary.values()) if ssd else ()
-            if models and models not in seen:  # one game may stand in two tables
+            if models and models not in seen:
                 seen.add(models)
-                names = {row: method for method, row in rows.items()}
-                better = {frozenset((one.first, one.second)): one.better for one in game.comparisons}
-                pairs = {m: better.get(frozenset((row, rows["ssd"])), "") for m, row in rows.items() if m != "ssd"}
-                yield {m: won and names[won] for m, won in pairs.items() if won != ""}
+                yield stored, game
+
+
+def _published_rows(stored: Stored) -> dict[str, str]:
+    """Method -> its row with published settings; None's too."""
+    return {METHOD_OF.get(row, row): row for row in (*ranked_rows(stored), "none")}
+
+
+def _against_ssd(stored: Stored, game: GameResult) -> dict[str, str | None]:
+    """Method -> which of it and SSD has the higher Q beyond chance, with published settings."""
+    rows = _published_rows(stored)
+    names = {row: method for method, row in rows.items()}
+    better = {frozenset((one.first, one.second)): one.better for one in game.comparisons}
+    pairs = {m: better.get(frozenset((row, rows["ssd"])), "") for m, row in rows.items() if m != "ssd"}
+    return {m: won and names[won] for m, won in pairs.items() if won != ""}
+
+
+def _first_at_a_price(games: Sequence[GameResult]) -> str:
+    """In how many games by price SSD has the highest Q, and what that is worth."""
+
+    def quality(game: GameResult, method: str) -> float:
+        return (game.methods[method].quality_plugin or 0.0) if method in game.methods else 0.0
+
+    first = [game for game in games if max(APPROXIMATE, key=lambda method: quality(game, method)) == "ssd"]
+    harmed = sum("ssd" in damage_to(game) for game in first)
+    share = "all" if harmed == len(first) else harmed or "none"
+    ranked = f"its Q is the highest in {len(first)} of {counted(len(games), 'column')}"
+    return f"; at a price of one point {ranked}, in {share} of which it damages its models" if first else ""

@@ -46,7 +46,7 @@ def test_the_game_is_table_1s_with_other_methods(scale):
 
 def test_no_model_is_trained_for_it():
     table1 = plan_suite(suite("table1", "smoke"), ["1.0"]).campaign
-    column = TableColumn("all", frontier_game(SCALES["smoke"]), "digits", frontier=2)
+    column = TableColumn("all", frontier_game(SCALES["smoke"]), frontier=2)
     first = plan_suite(Suite("strengths", "", "", (column,), "quality", "smoke", ())).campaign
     assert set(first.jobs) < set(table1.jobs)  # which has rows of published settings besides
 

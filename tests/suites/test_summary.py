@@ -13,14 +13,14 @@ from forgetgauge.suites.claim import Claim, Statement
 from forgetgauge.suites.claims import all_of, claims
 from forgetgauge.suites.compare import compare_suite
 from forgetgauge.suites.device_time import Span, Spent, duration, spent_beside, spent_on_tables, totals
-from forgetgauge.suites.evidence import evidence
-from forgetgauge.suites.findings import SEARCHES, SEEDS, Stored, read_findings
+from forgetgauge.suites.evidence import SEEDS, evidence
+from forgetgauge.suites.findings import Stored, read_findings
 from forgetgauge.suites.page import render_markdown
 from forgetgauge.suites.paper import PRINTED, paper_table
 from forgetgauge.suites.records import Invocation
+from forgetgauge.suites.searches import RECIPES, SEARCHES
 from forgetgauge.suites.summary import in_a_minute, spent_words
 from forgetgauge.suites.tables import suite
-from forgetgauge.suites.without_dp import RECIPES
 from tests.suites.conftest import UP, at_sizes, findings, method, metric, played, result_of
 
 RESULTS = Path(__file__).parents[2] / "results"

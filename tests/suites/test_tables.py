@@ -134,7 +134,7 @@ def test_swap_against_random_splits_is_the_same_game_with_more_pairs(scale):
 def test_the_clip_norm_is_that_of_its_budget_and_the_table_says_how_it_was_chosen(name, scale):
     made = suite(name, scale)
     *private, without = [column.raw["learner"] for column in made.columns]
-    chosen = CLIP_NORMS[{"smoke": "digits", "small": "dp-short", "paper": "dp"}[scale]]
+    chosen = CLIP_NORMS[scale]
     assert [one["clip_norm"] for one in private] == [chosen.get(one["target_epsilon"], 1.2) for one in private]
     assert "clip_norm" not in without  # nothing is clipped
     (said,) = [note for note in made.notes if "clip norm" in note]

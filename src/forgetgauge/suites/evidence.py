@@ -10,11 +10,8 @@ from forgetgauge.results.record import read_result
 from forgetgauge.suites import frontier, replicates
 from forgetgauge.suites.records import FILE, read_comparison
 
-RESTS_ON = {
-    replicates.FILE: "several trainings of one split",
-    "swap-vs-random.json": "SWAP against random splits",
-    frontier.FILE: "Q along the strength",
-}
+CURVES, SEEDS, SPLITS = "Q along the strength", "several trainings of one split", "SWAP against random splits"
+RESTS_ON = {replicates.FILE: SEEDS, "swap-vs-random.json": SPLITS, frontier.FILE: CURVES}
 """Record -> what a reader of the page calls the result beside it; a table is called by its name."""
 
 

@@ -11,25 +11,23 @@ from forgetgauge import plugins
 from forgetgauge.errors import UserError
 from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.results.record import GameResult, read_result
-from forgetgauge.suites import accuracy, frontier, replicates, searches, without_dp
+from forgetgauge.suites import accuracy, frontier, replicates, searches
 from forgetgauge.suites.accuracy import FullData, read_accuracy
 from forgetgauge.suites.compare import compared_again
 from forgetgauge.suites.device_time import Spent, spent_beside, spent_on_tables
-from forgetgauge.suites.evidence import Evidence, evidence
+from forgetgauge.suites.evidence import RESTS_ON, Evidence, evidence
 from forgetgauge.suites.frontier import Frontiers, read_frontiers, with_table
 from forgetgauge.suites.rankings import ByMethod
 from forgetgauge.suites.readings import signed_by_pair
 from forgetgauge.suites.records import FILE, TableComparison, read_comparison, read_strictly
 from forgetgauge.suites.replicates import Replicates, read_replicates
-from forgetgauge.suites.searches import Search, read_search
+from forgetgauge.suites.searches import SEARCHES, Search, read_search, spent_on_recipes
 from forgetgauge.suites.spread import SwapVsRandom
 from forgetgauge.suites.strengths import TUNED
 from forgetgauge.suites.tables import OUTLINES, SCALES
 from forgetgauge.suites.toy import ToyRow, toy
 
 SPLITTING = "swap-vs-random"
-SEEDS, SEARCHES = "several trainings of one split", "searches for strengths, before a run did them"
-"""What of the page is no table, as its table of times calls it."""
 RecordT = TypeVar("RecordT")
 
 
@@ -152,10 +150,8 @@ def read_findings(results: Path) -> Findings:
         spent=[
             *spent_on_tables(one.comparison for one in (*stored.values(), *also)),
             *(one for kind in full for one in _spent_on_accuracy(kind)),
-            *_spent_on(results, frontier.FILE, "Q along the strength"),
-            *_spent_on(results, replicates.FILE, SEEDS),
-            *_spent_on(results, f"{SPLITTING}.json", "SWAP against random splits"),
-            *filter(None, _all(results, without_dp.FILE, without_dp.spent_on_recipes)),
+            *(one for record, what in RESTS_ON.items() for one in _spent_on(results, record, what)),
+            *filter(None, _all(results, searches.RECIPES_FILE, spent_on_recipes)),
             *(Spent(SEARCHES, "", one.device, one.seconds) for one in found_searches if one.seconds is not None),
         ],
     )

@@ -142,7 +142,7 @@ def _on_the_paper(found: Frontiers) -> str:
         said[cell.how].append(f"{PRINTED[cell.method]} ({words}")
     lines = [
         f"The paper’s Q at η = 1.0 is met by {'; '.join(said['met'])}." if said["met"] else "",
-        f"Inside the paper’s ±: {'; '.join(said['inside'])}." if said["inside"] else "",
+        f"Inside the paper’s ± in this form of ours: {'; '.join(said['inside'])}." if said["inside"] else "",
         f"Not met within the values that were played: {'; '.join(said['not met'])}." if said["not met"] else "",
     ]
     return " ".join(filter(None, lines))

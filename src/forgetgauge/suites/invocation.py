@@ -34,7 +34,7 @@ from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.suites.availability import is_of, refuse_download
 from forgetgauge.suites.compare import compare_suite, text_table
 from forgetgauge.suites.records import FILE, Invocation, TableComparison
-from forgetgauge.suites.tables import SCALES, Raw, Suite, TableColumn, image_family
+from forgetgauge.suites.tables import Raw, Suite, TableColumn
 from forgetgauge.wording import listed
 
 TOGETHER = "together"
@@ -157,7 +157,7 @@ def play_single(
 ) -> Invoked:
     """Do what is missing of a game on images that is no table of the paper; `OUT/NAME` has its result and report."""
     start = time.monotonic()
-    column = TableColumn("all", raw, image_family(SCALES[scale]), frontier=frontier)
+    column = TableColumn("all", raw, frontier=frontier)
     campaign = plan_suite(Suite(name, "", "", (column,), "quality", scale, ()), out=out).campaign
     remember_games(out, name, campaign)
     folder = table_folder(out, name)

@@ -20,7 +20,8 @@ from forgetgauge.suites.agreement import inside_words
 from forgetgauge.suites.claims import all_of, claim_rows, claim_rules, claims
 from forgetgauge.suites.compare import AGREEMENT, as_paper_text, judged_cells, ours_text, paper_text, remarks
 from forgetgauge.suites.device_time import runs_of, spent_on_tables, totals
-from forgetgauge.suites.findings import SEARCHES, SEEDS, SPLITTING, Findings, Stored
+from forgetgauge.suites.evidence import CURVES, SEEDS, SPLITS
+from forgetgauge.suites.findings import SPLITTING, Findings, Stored
 from forgetgauge.suites.frontier_words import frontier_remarks, frontier_rows, marked_words, paper_cells
 from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_source, table_name, text_values
 from forgetgauge.suites.pictures import (
@@ -36,14 +37,13 @@ from forgetgauge.suites.pictures import (
 from forgetgauge.suites.quality_map import map_svg, map_words
 from forgetgauge.suites.records import CompareCell, TableComparison
 from forgetgauge.suites.replicates import Replicates
-from forgetgauge.suites.searches import RULE, search_rows
+from forgetgauge.suites.searches import RECIPES, RULE, SEARCHES, search_rows
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
 from forgetgauge.suites.summary import in_a_minute, spent_words
 from forgetgauge.suites.tables import OUTLINES, PUBLISHED_FOLDER
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.suites.tried import tried_lines
-from forgetgauge.suites.without_dp import RECIPES
 from forgetgauge.wording import counted, listed, plain, seconds, tau_text
 
 QUESTIONS = {
@@ -238,15 +238,15 @@ def _times(found: Findings) -> list[list[str]]:
             ran = f"{_scale_and_columns(table)}{differs}"
             rows.append([table_name(name), ran, seconds(table.wall_s), times[id(table)], _days(name)])
     others = {
-        "Q along the strength": "" if found.frontiers is None else f"{found.frontiers.scale} scale",
+        CURVES: "" if found.frontiers is None else f"{found.frontiers.scale} scale",
         "accuracy on all images": "" if found.accuracy is None else f"{found.accuracy.scale} scale",
-        "SWAP against random splits": "; ".join(map(splitting_setting, found.splittings)),
+        SPLITS: "; ".join(map(splitting_setting, found.splittings)),
         SEEDS: "" if found.replicates is None else _replicates_words(found.replicates),
         SEARCHES: listed([one.name for one in found.searches]),
         RECIPES: "for ε = ∞ of Table 3",
     }
     for title, ran in others.items():
-        days = _days(SPLITTING) if title.startswith("SWAP") else "–"
+        days = _days(SPLITTING) if title == SPLITS else "–"
         rows.append([title, ran or "not run", *_took(found, title), days])
     every = spent_words(found) or "–"
     days = text_values()["compute_claims_days_4xA40"]

@@ -1,4 +1,8 @@
-"""Searches for strengths as `benchmarks/tune.py` made them, before runs chose them: `tuning.json`, one a folder."""
+"""What was tried in loops of their own, before the tables: `tuning.json` and `without_dp.json`, each in its folder.
+
+`benchmarks/tune.py` searched for strengths, before runs chose them. `benchmarks/without_dp.py` tried recipes for Table
+3's column without privacy; the notes under it say what came of that, and its record here says what it took.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,12 @@ from typing import Any, ClassVar
 from forgetgauge.errors import UserError
 from forgetgauge.files import read_json
 from forgetgauge.records import validated
+from forgetgauge.suites.device_time import Spent
 
-FILE = "tuning.json"
+FILE, RECIPES_FILE = "tuning.json", "without_dp.json"
+SEARCHES = "searches for strengths, before a run did them"
+RECIPES = "recipes without privacy, one training each"
+"""What the page's table of times calls them."""
 
 _LENIENT = {"extra": "ignore", "allow_inf_nan": False}  # a search knows more than is shown
 RULE = (
@@ -82,3 +90,14 @@ def search_rows(search: Search) -> list[list[str]]:
 
 def _percentage_points(loss: float) -> str:
     return f"{100 * loss:+.2f}".replace("-", "−")
+
+
+def spent_on_recipes(path: Path) -> Spent | None:
+    """What they took; None where nobody wrote it down."""
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise UserError(f"{path}: no record of recipes: it is no table")
+    if "seconds" not in record:
+        return None
+    device, seconds = record.get("device", "unknown"), record["seconds"]
+    return Spent(RECIPES, "", validated(path, str, device), validated(path, float, seconds))

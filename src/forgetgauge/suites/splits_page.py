@@ -28,8 +28,7 @@ def takeaway(methods: Mapping[str, MethodRecord], adversary: str, lookup: Lookup
     return (
         f"The same models, grouped as random splits and not as swap pairs, give a variance of the {adversary} "
         f"advantage that is {listed(clauses)}{_caveats(methods, found)}. The look-up adversary, who looks at "
-        f"no model, has an advantage of {swap:.2f} on swap pairs and of {random:.2f} on random splits, "
-        "against Retrain "
+        f"no model, has an advantage of {swap:.2f} on swap pairs and of {random:.2f} on random splits, against Retrain "
         "as against any other method."
     )
 
@@ -63,9 +62,9 @@ def spread_words(found: SwapVsRandom) -> str:
     swap, random = (float(np.mean(values)) for values in (found.lookup[-1].swap, found.lookup[-1].random))
     return (
         f"Random splits scatter more, beyond the interval, for {listed(more) or 'no method'}, and less for "
-        f"{listed(less) or 'no method'}{rest}. The look-up adversary, who looks at no model, has an advantage of "
-        f"{swap:.2f} on swap pairs and of {random:.2f} on random splits, against Retrain as against any other method: "
-        "that is why splits come in swap pairs."
+        f"{listed(less) or 'no method'}{rest}. The look-up adversary, who looks at no model and may ask for any "
+        f"number of points, has an advantage of {swap:.2f} on swap pairs and of {random:.2f} on random splits, against "
+        "Retrain as against any other method: that is why splits come in swap pairs."
     )
 
 

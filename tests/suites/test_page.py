@@ -142,6 +142,13 @@ def test_the_page_in_html_has_no_markdown_left_and_folds_what_is_long():
     assert page.count("<details>") == page.count("</details>") > 10
 
 
+def test_columns_are_called_alike_on_both_pages():
+    found = read_findings(ROOT / "results")
+    for page in (render_page(found), render_markdown(found)):
+        assert "ε = 0.3" in page
+        assert not re.search("ε = (Retrain|None|inf)", page)
+
+
 def test_whether_a_result_can_be_verified_is_said():
     found = read_findings(ROOT / "results")
     place = ("table6", "small")

@@ -19,6 +19,8 @@ from forgetgauge.suites.trend_claims import (
 )
 from tests.suites.conftest import by_budget, method, played, result_of
 
+HALVES = ("table5a", "table5b")
+
 
 @pytest.mark.parametrize(
     ("values", "half", "holds"),
@@ -74,6 +76,11 @@ def test_a_column_with_other_models_is_shown_and_decides_nothing_alone():
     )
     steep = played("table3", by_budget(0.95, 0.9, 0.8, 0.5), by_price=False)
     assert falling_claim(steep, ["inf"]).holds == "yes"
+    labels = ["50", "150", "600", "inf"]
+    for others in (labels, labels[1:]):
+        nothing = falling_claim(steep, others)
+        assert (nothing.holds, nothing.finding.endswith(" are not the paper’s")) == ("open", True)
+        assert rising_accuracy_claim([accurate(name, 0.4, 0.5, 0.6, 0.7) for name in HALVES], others).holds == "open"
     scores = played("table4a", by_budget(0.95, 0.949, 0.948, 0.5), published=True)
     assert rival_claim("", "", "IC score", scores, ["inf"]).holds == "open"
 
@@ -142,10 +149,10 @@ def test_accuracy_rises_where_both_halves_of_the_table_say_so(values, half, hold
 
 
 def test_accuracy_must_rise_without_a_column_of_other_models_too():
-    halves = [accurate(name, 0.4, 0.401, 0.402, 0.7) for name in ("table5a", "table5b")]
+    halves = [accurate(name, 0.4, 0.401, 0.402, 0.7) for name in HALVES]
     assert rising_accuracy_claim(halves).holds == "yes"
     assert rising_accuracy_claim(halves, ["inf"]).holds == "open"
-    steep = [accurate(name, 0.4, 0.5, 0.6, 0.7) for name in ("table5a", "table5b")]
+    steep = [accurate(name, 0.4, 0.5, 0.6, 0.7) for name in HALVES]
     assert rising_accuracy_claim(steep, ["inf"]).holds == "yes"
 
 

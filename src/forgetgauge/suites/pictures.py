@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from forgetgauge.suites.frontier import Frontier, Frontiers, Measured, joined
 from forgetgauge.suites.frontier_words import printed_quality
-from forgetgauge.suites.paper import PRINTED
+from forgetgauge.suites.paper import PRINTED, in_column
 from forgetgauge.suites.records import CompareCell, Ours, TableComparison
 from forgetgauge.suites.strengths import METHOD_OF
 from forgetgauge.wording import counted
@@ -76,7 +76,9 @@ def _column_picture(found: TableComparison, label: str) -> ColumnPicture:
     slopes = _slopes({name: cell for name, cell in cells.items() if name not in _PUBLISHED})
     strips = [_strip(name, cell) for name, cell in cells.items() if cell.paper is not None or cell.ours]
     height = HEAD_PX + len(slopes) * ROW_PX
-    return ColumnPicture(label, found.tau.get(label), slopes if len(slopes) > 1 else [], strips, height)
+    return ColumnPicture(
+        in_column(found.variable, label), found.tau.get(label), slopes if len(slopes) > 1 else [], strips, height
+    )
 
 
 _PUBLISHED = {PRINTED[row] for row in METHOD_OF}

@@ -52,9 +52,9 @@ class Trend:
         return f"{len(self.falling)} of {len(self.methods)} methods are lower {ends} beyond their intervals"
 
 
-def trend_of(table: TableComparison, columns: Sequence[str] = ()) -> Trend:
-    """Over these columns of the table, all without, in their order."""
-    columns = columns or table.columns
+def trend_of(table: TableComparison, without: Container[str] = ()) -> Trend:
+    """Over the columns of the table, in their order; some may be left out."""
+    columns = [label for label in table.columns if label not in without]
     run = tuple(label for label in columns if label not in table.not_run)
     rows = [row for row in table.rows if row != "retrain"]
     played = [row for row in rows if any(interval_of(table, row, label) is not None for label in run)] or rows
@@ -116,13 +116,13 @@ def _judged(stored: Stored, apart: Container[str], *, if_rising: Holds, if_falli
     table = stored.comparison
     trend = trend_of(table)
     holds = _holds(trend, if_rising=if_rising, if_falling=if_falling)
-    alike = [label for label in table.columns if label not in apart]
-    if len(alike) == len(table.columns):
+    others = [label.replace("inf", "∞") for label in table.columns if label in apart]
+    if not others:
         return trend, holds, trend.words
-    others = listed([label.replace("inf", "∞") for label in table.columns if label not in alike])
-    without = trend_of(table, alike)
-    sure = holds == _holds(without, if_rising=if_rising, if_falling=if_falling)
-    why = f"; our models at ε = {others} are not the paper’s, and without these {without.falls}"
+    alike = trend_of(table, apart)
+    sure = holds == _holds(alike, if_rising=if_rising, if_falling=if_falling)
+    why = f"; our models at ε = {listed(others)} are not the paper’s"
+    why += f", and without these {alike.falls}" if len(alike.columns) > 1 else ""
     return trend, holds if sure else "open", trend.words + why
 
 
@@ -149,7 +149,7 @@ def rising_accuracy_claim(tables: Sequence[Stored | None], apart: Container[str]
         return ACCURACY.not_run
     turned = [replace(one.comparison, columns=one.comparison.columns[::-1]) for one in there]
     trends = [trend_of(table) for table in turned]  # what rises there falls here
-    alike = [trend_of(table, [label for label in table.columns if label not in apart]) for table in turned]
+    alike = [trend_of(table, apart) for table in turned]
     holds: Holds = "open"
     if len(there) == len(tables) and all(trend.all_fall for trend in (*trends, *alike)):
         holds = "yes"
@@ -181,7 +181,7 @@ def removal_claim(stored: Stored | None) -> Claim:
     if stored is None:
         return REMOVAL.not_run
     table = stored.comparison
-    trend = trend_of(table, [label for label in table.columns if label != "Retrain"])
+    trend = trend_of(table, ["Retrain"])
     holds = _holds(trend, if_rising="no", if_falling="yes")
     cells = [table.rows["advantage"][label].ours for label in trend.columns]
     known = [f"{plain(cell.value)} {bracket(cell.interval)}" for cell in cells if cell and cell.interval]

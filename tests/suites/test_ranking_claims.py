@@ -99,7 +99,25 @@ def test_methods_that_change_places_are_named_though_the_others_agree():
     other = {**first, "fisher": 0.5, "salun": 0.4}
     found = judged("table1", at_sizes(first, first, first, other))
     assert found.holds == "yes"
-    assert "; Fisher and SalUn change places beyond chance" in found.finding
+    assert (
+        "; 9 of 10 couples keep their order beyond chance in every column; Fisher and SalUn change places beyond"
+        in (found.finding)
+    )
+
+
+def test_an_order_that_is_that_of_ruined_models_alone_is_told(tmp_path):
+    low = {"none": 0.1, **dict.fromkeys(SIX, 0.2)}
+    columns = at_sizes(*[{**low, "fisher": 0.7, "salun": 0.8}] * 4)
+    damaged = {"0.1": ["fisher-published"], "0.4": ["salun-published"]}
+    found = ranking_claim("", "", played("table1", columns, damaged=damaged), "")
+    assert (
+        "; 7 of 10 couples keep their order beyond chance in every column, all with a method that damages models"
+        in (found.finding)
+    )
+    assert found.only_harmed
+    whole = ranking_claim("", "", played("table1", columns, damaged={"0.1": ["fisher-published"]}), "")
+    assert not whole.only_harmed
+    assert "in every column; models are damaged by Fisher" in whole.finding
 
 
 def test_damage_and_what_is_left_at_a_price_stand_beside_a_ranking():

@@ -94,3 +94,7 @@ def test_methods_that_change_places_are_named():
     found = bootstrap_tau([column(0.1), column(-0.1)], every_two(2))
     assert found is not None
     assert found.exchanged == (("a", "b"),)
+    assert found.kept == (("a", "c"), ("b", "c"))
+    close = bootstrap_tau([column(0.1), column(0.001)], every_two(2))
+    assert close is not None
+    assert (close.exchanged, close.kept) == ((), (("a", "c"), ("b", "c")))

@@ -61,6 +61,11 @@ def test_every_claim_stands_once_under_what_it_came_to(nothing):
         "**What stays open.** F; rankings across g and h.",
     ]
     assert in_a_minute(replace(nothing, toy=[]), []) == []
+    ruined = [replace(one, only_harmed=bool(one.alike)) for one in judged]
+    assert (
+        " and shares (τ 1.00), though beyond chance only as to Fisher and SalUn, which damage their models. D"
+        in in_a_minute(replace(nothing, toy=[]), ruined)[0]
+    )
 
 
 def test_what_was_run_at_which_scale_stands_first(tmp_path):
@@ -129,16 +134,15 @@ def test_what_a_point_of_accuracy_buys_is_the_largest_sure_gain_of_a_method_that
         return paragraph(findings(tmp_path, played("table1", {"1.0": column}, **how)), "What we find besides")
 
     assert said() == (
-        "**What we find besides.** With strengths chosen for a price of one point the most that a method "
-        "gains over doing nothing, beyond chance and without damage, is 0.200 (SSD) of Retrain’s 0.500 "
-        "(Table 1, η = 1.0)."
+        "**What we find besides.** With strengths chosen for a price of one point a method gains over doing nothing, "
+        "beyond chance and without damage, at most 0.200 (SSD) of Retrain’s 0.500 (Table 1, η = 1.0)."
     )
-    assert "is 0.100 (SalUn)" in said(damaged={"1.0": ["ssd"]})
+    assert "at most 0.100 (SalUn)" in said(damaged={"1.0": ["ssd"]})
     unsure = {("1.0", "none", method): None for method in ("ssd", "salun")}
     little = said(better=unsure)
-    assert "is 0.050 (Fisher) of Retrain’s 0.500" in little
+    assert "at most 0.050 (Fisher) of Retrain’s 0.500" in little
     none = {("1.0", "none", method): None for method in ("ssd", "salun", "fisher", "neg-grad")}
-    assert "is nothing of Retrain’s 0.500 (Table 1, η = 1.0)" in said(better=none)
+    assert "at most nothing of Retrain’s 0.500 (Table 1, η = 1.0)" in said(better=none)
     assert said(by_price=False) == ""
 
 
@@ -146,7 +150,7 @@ def test_the_share_at_which_a_price_leaves_most_room_stands_beside_the_usual_one
     usual = {"none": 0.4, "retrain": 0.9, "neg-grad": 0.41, "fisher": 0.45, "salun": 0.4, "ssd": 0.4}
     tables = played("table1", {"1.0": usual}), played("table2", {"0.67": {**usual, "salun": 0.7}}, scale="small")
     assert paragraph(findings(tmp_path, *tables), "What we find besides").endswith(
-        "is 0.050 (Fisher) of Retrain’s 0.500 (Table 1, η = 1.0) and 0.300 (SalUn) of Retrain’s 0.500 "
+        "at most 0.050 (Fisher) of Retrain’s 0.500 (Table 1, η = 1.0) and 0.300 (SalUn) of Retrain’s 0.500 "
         "(Table 2, α = 0.67, small scale)."
     )
 

@@ -37,6 +37,8 @@ class Claim:
     """`sizes of the data (τ 0.67)`: of a ranking that holds across these, in place of `short`; its mean Kendall τ."""
     harmed: tuple[str, ...] = ()
     """Methods that damage their models in a ranking, as the paper prints them."""
+    only_harmed: bool = False
+    """Whether nothing is ranked alike beyond chance but these against others."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ how methods were tuned.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -151,16 +151,28 @@ def _by_tau(
     harmed = harmed_in(stored)
     finding = (
         f"mean τ is {tau_words(tau)} for {counted(len(tau.methods), 'method')} with {settings}{without}, in the paper "
-        f"{tau_text(theirs)}{six}{_change(tau)}{_harm_words(harmed)}{_at_a_price(stored, couples)}"
+        f"{tau_text(theirs)}{six}{_kept(tau, harmed)}{_change(tau)}{_harm_words(harmed)}{_at_a_price(stored, couples)}"
     )
     alike = f"{across} (τ {tau_text(tau.value)}{at_scale(stored)})" if holds == "yes" else ""
-    return replace(statement.judged(holds, finding + lacking(missing), source), alike=alike, harmed=tuple(harmed))
+    found = statement.judged(holds, finding + lacking(missing), source)
+    return replace(found, alike=alike, harmed=tuple(harmed), only_harmed=_is_of(tau.kept, harmed))
 
 
 def tau_words(tau: Tau) -> str:
     """`0.55 [0.33, 0.64]`."""
     ends = "" if tau.interval is None else f" [{tau_text(tau.interval[0])}, {tau_text(tau.interval[1])}]"
     return f"{tau_text(tau.value)}{ends}"
+
+
+def _kept(tau: Tau, harmed: Container[str]) -> str:
+    """`; 5 of 10 couples keep their order beyond chance in every column`, and whether that takes ruined models."""
+    n = len(tau.methods) * (len(tau.methods) - 1) // 2
+    whose = ", all with a method that damages models" if _is_of(tau.kept, harmed) else ""
+    return f"; {len(tau.kept)} of {n} couples keep their order beyond chance in every column{whose}"
+
+
+def _is_of(couples: Sequence[tuple[str, str]], harmed: Container[str]) -> bool:
+    return bool(couples) and all(any(PRINTED[method] in harmed for method in couple) for couple in couples)
 
 
 def _change(tau: Tau) -> str:

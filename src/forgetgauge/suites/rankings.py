@@ -36,6 +36,8 @@ class Tau:
     """None where a column has fewer than five pairs."""
     methods: tuple[str, ...]
     """The methods that all columns rank."""
+    kept: tuple[tuple[str, str], ...] = ()
+    """Methods of which one is ahead of the other in every column, beyond chance."""
     exchanged: tuple[tuple[str, str], ...] = ()
     """Methods of which one is ahead in one column and the other in another, each beyond chance; without such a couple
     a low τ may be that of methods too close to be ranked."""
@@ -59,15 +61,20 @@ def bootstrap_tau(columns: Sequence[ByMethod], couples: Couples) -> Tau | None:
     drawn = _mean_tau([_orders(_resampled(advantages, rng)) for advantages in stacked], couples)
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     interval = min(float(low), value), max(float(high), value)
-    return Tau(value, interval, methods, _exchanged(stacked, couples, methods))
+    sure, names = _sure_orders(stacked), list(combinations(methods, 2))
+    kept = np.abs(sure.sum(axis=0)) == len(sure)
+    turned = np.any([sure[one] * sure[other] < 0 for one, other in couples], axis=0)
+    return Tau(value, interval, methods, *(tuple(names[k] for k in np.flatnonzero(those)) for those in (kept, turned)))
 
 
-def _exchanged(stacked: Sequence[Floats], couples: Couples, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """By Student's t of the differences of Q pair by pair, at a level that allows for all that are looked at.
+def _sure_orders(stacked: Sequence[Floats]) -> Floats:
+    """(columns, couples of methods): which of two has the higher Q beyond chance, as −1 and 1; 0 where that is open.
+
+    By Student's t of the differences of Q pair by pair, at a level that allows for all that are looked at.
 
     Not by the draws: of six pairs that happen to agree every draw agrees, which is no chance of one in a thousand.
     """
-    first, second = np.triu_indices(len(methods), 1)
+    first, second = np.triu_indices(len(stacked[0]), 1)
     allowed = (1 - LEVEL) / 2 / (len(stacked) * len(first))
     sure = []
     for advantages in stacked:
@@ -77,8 +84,7 @@ def _exchanged(stacked: Sequence[Floats], couples: Couples, methods: Sequence[st
         least = special.stdtrit(n_pairs - 1, 1 - allowed) * gaps.std(axis=1, ddof=1) / np.sqrt(n_pairs)
         mean = gaps.mean(axis=1)
         sure.append(np.where(np.abs(mean) > least + 1e-12, np.sign(mean), 0.0))
-    turned = np.any([sure[one] * sure[other] < 0 for one, other in couples], axis=0)
-    return tuple((methods[first[k]], methods[second[k]]) for k in np.flatnonzero(turned))
+    return np.array(sure)
 
 
 def _ranked(columns: Sequence[ByMethod]) -> tuple[str, ...]:

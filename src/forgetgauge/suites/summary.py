@@ -59,12 +59,15 @@ def _tables(names: Sequence[str]) -> str:
 
 
 def _decided(heading: str, those: Sequence[Claim]) -> str:
-    alike = [claim.alike for claim in those if claim.alike]
-    harmed = listed(list(dict.fromkeys(method for claim in those if claim.alike for method in claim.harmed)))
+    rankings = [claim for claim in those if claim.alike]
+    alike = listed([claim.alike for claim in rankings])
+    harmed = listed(list(dict.fromkeys(method for claim in rankings for method in claim.harmed)))
     cost = f", though {harmed} damage their models then" if harmed else ""
-    rankings = f"with published settings, which NegGrad lacks, methods rank alike across {listed(alike)}{cost}"
+    if all(claim.only_harmed for claim in rankings):
+        cost = f", though beyond chance only as to {harmed}, which damage their models"
     said = [claim.short or claim.finding for claim in those if not claim.alike]
-    said[1:1] = [rankings] if alike else []
+    if rankings:
+        said.insert(1, f"with published settings, which NegGrad lacks, methods rank alike across {alike}{cost}")
     return f"**{heading}.** {' '.join(f'{capital(text)}.' for text in said)}" if said else ""
 
 
@@ -148,8 +151,8 @@ def _at_a_price(found: Findings) -> str:
     if not said:
         return ""
     return (
-        "**What we find besides.** With strengths chosen for a price of one point the most that a method gains over "
-        f"doing nothing, beyond chance and without damage, is {' and '.join(said)}."
+        "**What we find besides.** With strengths chosen for a price of one point a method gains over doing nothing, "
+        f"beyond chance and without damage, at most {' and '.join(said)}."
     )
 
 
@@ -179,7 +182,7 @@ def _checked(found: Findings) -> str:
     if found.evidence:
         n, every = sum(one.carries for one in found.evidence), len(found.evidence)
         which = "Every result of a game carries its" if n == every else f"{n} of {every} results carry their"
-        said.append(f"{which} decisions, from which `forgetgauge verify` computes results again.")
+        said.append(f"{which} decisions, for `forgetgauge verify` to check.")
     if found.toy and all(row.holds for row in found.toy):
         said.append("The toy example agrees exactly.")
     if found.spent:

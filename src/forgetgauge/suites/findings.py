@@ -132,19 +132,20 @@ def read_findings(results: Path) -> Findings:
     spreads = _all(results, replicates.FILE, read_replicates)
     splittings = _all(results, f"{SPLITTING}.json", lambda path: read_strictly(path, SwapVsRandom))
     full = _all(results, accuracy.FILE, read_accuracy)
-    curves = _largest(_all(results, frontier.FILE, lambda path: Curves(read_frontiers(path), path)))
+    every = [(read_frontiers(path), path) for path in _all(results, frontier.FILE, Path)]
+    curves, drawn_from = max(every, key=lambda one: _size(one[0]), default=(None, Path()))
     found_searches = _all(results, searches.FILE, read_search)
     stored, also = _one_of_each(_all(results, FILE, _read_table))
     return Findings(
         stored=stored,
         splittings=sorted(splittings, key=lambda found: (found.settings["data"] in EMBEDDED, -found.repetitions)),
-        frontiers=None if curves is None else _beside_tables(curves.found, (*stored.values(), *also)),
-        map_path=None if curves is None else curves.path.with_name(frontier.MAP),
+        frontiers=None if curves is None else _beside_tables(curves, (*stored.values(), *also)),
+        map_path=None if curves is None else drawn_from.with_name(frontier.MAP),
         root=results,
         searches=found_searches,
         evidence=evidence(results),
         replicates=max(spreads, key=_weight, default=None),
-        accuracy=_largest(full),
+        accuracy=max(full, key=_size, default=None),
         toy=toy(),
         also=also,
         spent=[
@@ -155,19 +156,6 @@ def read_findings(results: Path) -> Findings:
             *(Spent(SEARCHES, "", one.device, one.seconds) for one in found_searches if one.seconds is not None),
         ],
     )
-
-
-@dataclass(frozen=True)
-class Curves:
-    """Curves, and where they are stored."""
-
-    found: Frontiers
-    path: Path
-
-    @property
-    def scale(self) -> str:
-        """Of the curves."""
-        return self.found.scale
 
 
 def _beside_tables(found: Frontiers, tables: Iterable[Stored]) -> Frontiers:
@@ -220,8 +208,8 @@ def _all(results: Path, name: str, read: Callable[[Path], RecordT]) -> list[Reco
     return [read(path) for path in sorted(results.rglob(name))] if results.is_dir() else []
 
 
-def _largest(found: list[RecordT]) -> RecordT | None:
-    return max(found, key=lambda record: list(SCALES).index(record.scale), default=None)  # type: ignore[attr-defined]
+def _size(found: Frontiers | FullData) -> int:
+    return list(SCALES).index(found.scale)
 
 
 def _read_table(path: Path) -> Stored:

@@ -43,10 +43,9 @@ def _pm(value: Value) -> str:
 
 def _share() -> str:
     return (
-        "**Section C.3** says that “only about 30 % of the full dataset remains available for training”. "
-        "By the paper’s own "
-        "definitions it is 45.5 %: half of the data, of which R ∪ F is 1/(1 + α) at α = 0.1. At α = 0.67, the "
-        "largest of Table 2, it is 29.9 %; the paper has α = 0.1 unless it says otherwise."
+        "**Section C.3** says that “only about 30 % of the full dataset remains available for training”. By the "
+        "paper’s own definitions it is 45.5 %: half of the data, of which R ∪ F is 1/(1 + α) at α = 0.1. At α = 0.67, "
+        "the largest of Table 2, it is 29.9 %; the paper has α = 0.1 unless it says otherwise."
     )
 
 
@@ -64,11 +63,9 @@ def _ranking_of_ic() -> str:
         f"{_at('table4a', 'none', column)} and {_at('table4a', 'neg-grad', column)}" for column in ("50", "inf")
     )
     return (
-        "**Section 4.4, on the IC score**: “while None is better than NegGrad at ε = 50, this relative "
-        "ranking is not "
-        f"maintained at ε = ∞”. In Table 4 None and NegGrad have {first} at ε = 50 and {last} at ∞: "
-        "NegGrad is better at "
-        "both, and the ranking is maintained."
+        "**Section 4.4, on the IC score**: “while None is better than NegGrad at ε = 50, this relative ranking is not "
+        f"maintained at ε = ∞”. In Table 4 None and NegGrad have {first} at ε = 50 and {last} at ∞: NegGrad is better "
+        "at both, and the ranking is maintained."
     )
 
 
@@ -82,25 +79,20 @@ def _falls() -> str:
     )
     return (
         "**Section 4.4, on falling scores**: that IC scores are higher at ε = 150 than at 600 "
-        f"({ic}), and MIA scores too ({mia}), is given as a failure to correlate negatively with ε. "
-        "Higher at the smaller ε is "
-        "what a score that falls with ε does. The same rows rise from ε = 50 to 150, which makes the point, as does "
-        f"the paper’s first example (IC of NegGrad at 50 and 150: {_at('table4a', 'neg-grad', '50')} and "
-        f"{_at('table4a', 'neg-grad', '150')})."
+        f"({ic}), and MIA scores too ({mia}), is given as a failure to correlate negatively with ε. Higher at the "
+        "smaller ε is what a score that falls with ε does. The same rows rise from ε = 50 to 150, which makes the "
+        f"point, as does the paper’s first example (IC of NegGrad at 50 and 150: {_at('table4a', 'neg-grad', '50')} "
+        f"and {_at('table4a', 'neg-grad', '150')})."
     )
 
 
 _PROOFS = [
-    "**Section B.4, proof of Theorem 3.5**: the attack that says the opposite has the errors 1 − α and 1 "
-    "− β, not “α and "
-    "1 − β”; what follows is right with the former. And β = Pr(m₂ ∈ B) is the probability of accepting "
-    "H₁ when H₂ is true, "
-    "not of “accepting H₂ when H₂ is false”.",
-    "**Section B.6, proof of the toy example**: with Y = 1 for points of F the advantage of a split is "
-    "Pr(Ŷ = 1 | Y = 1) − "
-    "Pr(Ŷ = 1 | Y = 0). The proof has the opposite sign, which |·| hides; and what a flipped prediction "
-    "adds 1/3 to is the "
-    "numerator, not “the denominator”. The values 0, 1/6 and 1/3 are right (see below).",
+    "**Section B.4, proof of Theorem 3.5**: the attack that says the opposite has the errors 1 − α and 1 − β, not “α "
+    "and 1 − β”; what follows is right with the former. And β = Pr(m₂ ∈ B) is the probability of accepting H₁ when "
+    "H₂ is true, not of “accepting H₂ when H₂ is false”.",
+    "**Section B.6, proof of the toy example**: with Y = 1 for points of F the advantage of a split is Pr(Ŷ = 1 | Y = "
+    "1) − Pr(Ŷ = 1 | Y = 0). The proof has the opposite sign, which |·| hides; and what a flipped prediction adds 1/3 "
+    "to is the numerator, not “the denominator”. The values 0, 1/6 and 1/3 are right (see below).",
 ]
 
 
@@ -113,9 +105,8 @@ def _within_error() -> str:
         "**Section 4.4, on the MIA score**: NegGrad “outperforms Fisher at ε = 50 and ε = 600”, “performs worse” at "
         f"150, “which is inconsistent”. In Table 4 NegGrad is above Fisher by {apart} at ε = 50, 150 and 600, where "
         f"all that the table says of the standard error of either number is that it is below {error:g}: such an order "
-        "may be chance’s. "
-        f"At ε = ∞ they are apart ({_at('table4b', 'neg-grad', 'inf')} and {_at('table4b', 'fisher', 'inf')}), and the "
-        "order is that of 150."
+        f"may be chance’s. At ε = ∞ they are apart ({_at('table4b', 'neg-grad', 'inf')} and "
+        f"{_at('table4b', 'fisher', 'inf')}), and the order is that of 150."
     )
 
 

@@ -87,7 +87,8 @@ def resolution_on(game: GameResult, name: str) -> float | None:
 
     Where not even relabelling gives an advantage, since every attacker answers alike on both sides, none would be;
     where attackers call everybody unseen, and that is an answer, it is what would surely have broken their silence.
-    Attackers who answer nearly alike see no more than those of Retrain's models, though chance gives them less.
+    Attackers who answer nearly alike see no more than those of Retrain's models, though chance gives them less; one
+    retrained model that serves both sides says nothing about chance.
     """
     method = game.methods[name]
     if method.noise_floor is None or method.adversary is None:
@@ -95,7 +96,7 @@ def resolution_on(game: GameResult, name: str) -> float | None:
     chance = _chance(method)
     if chance == 0:
         return _floor_of(game, name, 1.0)
-    retrained = [one for one in game.methods if role_of(game, one) == "retrain"]
+    retrained = [one for one in game.methods if role_of(game, one) == "retrain" and not game.spec.get("share_retrain")]
     usual = max((_floor_of(game, one, 0.0) for one in retrained), default=0.0)
     floor = usual if chance < NEARLY_SILENT * usual else chance
     seen = floor + POWER_80 * _error(game, method)
@@ -117,7 +118,14 @@ def _error(game: GameResult, method: MethodResult) -> float:
     over_pairs = stdev(best.by_pair) / math.sqrt(n_pairs) if n_pairs > 1 else 0.0
     if n_pairs >= MIN_PAIRS:
         return over_pairs
-    return max(over_pairs, (high - low) / 2 / float(special.ndtri((1 + _level(game)) / 2)))
+    if game.spec.get("interval") == "bounded":  # which knows nothing of points: chance does
+        return max(over_pairs, _chance(method) / _deviations(game, len(method.by_adversary)))
+    return max(over_pairs, (high - low) / 2 / _deviations(game, 1))
+
+
+def _deviations(game: GameResult, n_adversaries: int) -> float:
+    """How many standard errors from 0 chance puts the best of so many, on either side, at the level of the game."""
+    return float(special.ndtri(1 - (1 - _level(game)) / 2 / max(1, n_adversaries)))
 
 
 def _by_its_own_answers(game: GameResult, name: str) -> float:
@@ -128,10 +136,8 @@ def _by_its_own_answers(game: GameResult, name: str) -> float:
     √(K + hD)/n, h = 1 where few are told apart and 0 where half are. D = (1.96 + 0.84) √(K + hD) is seen.
     """
     method, n_drawn = game.methods[name], drawn_in(game, name)
-    miss = (1 - _level(game)) / 2
-    of_all, alone = (float(special.ndtri(1 - miss / n)) for n in (max(1, len(method.by_adversary)), 1))
-    told = (n_drawn * _chance(method) / of_all) ** 2
-    power = (alone + POWER_80) ** 2
+    told = (n_drawn * _chance(method) / _deviations(game, len(method.by_adversary))) ** 2
+    power = (_deviations(game, 1) + POWER_80) ** 2
     growth = power * math.sqrt(max(0.0, 1 - 2 * told / n_drawn))
     return (growth + math.sqrt(growth**2 + 4 * power * told)) / 2 / n_drawn
 

@@ -118,6 +118,19 @@ def test_bounded_asks_the_interval_for_pairs_of_any_distribution(n_pairs, expect
         state(unknown, min_quality=0.8, bounded=True)
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--max-accuracy-loss", "0.5", "--bounded"), "--bounded is for Q, of which nothing is asked"),
+        (("--min-q", "0.5", "--margin", "0.01"), "--margin says what still counts as chance: give --at-chance as well"),
+    ],
+)
+def test_an_option_that_asks_nothing_is_refused(options, why, tmp_path, call):
+    result(one(0.99, 0.005)).save(tmp_path / "result.json")
+    code, out, err = call("check", tmp_path, *options, "--unverified")
+    assert (code, out, why in err, len(err.splitlines())) == (2, "", True, 1)
+
+
 def test_what_does_not_hold_decides_over_what_is_inconclusive():
     made = game({"retrain": method(0.995), "bad": method(0.5), "unsure": method(0.95, 0.02)})
     assert state(made, min_quality=0.95) == "does not hold"

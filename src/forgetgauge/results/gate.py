@@ -116,6 +116,8 @@ def check_result(result: Result, conditions: Conditions, source: str) -> list[Fi
     _check_ranges(conditions)
     if conditions.min_quality is None and conditions.chance_margin is None and conditions.max_utility_loss is None:
         raise UserError("check: nothing is asked: give --min-q, --at-chance or --max-accuracy-loss")
+    if conditions.bounded and conditions.min_quality is None and conditions.chance_margin is None:
+        raise UserError("check: --bounded is for Q, of which nothing is asked: give --min-q or --at-chance as well")
     if result.failures:
         raise UserError(f"{source}: {counted(len(result.failures), 'job')} failed, so it is not judged")
     return [found for game in result.games for found in _check_game(game, result.sweep, conditions, source)]

@@ -58,6 +58,16 @@ def test_what_cannot_be_asked_of_one_model_is_refused(asked, said):
         check_evidence(evidence({"mine": not_evaluable}), Conditions(chance_margin=0.5), "e")
 
 
+@pytest.mark.parametrize(("resolution", "named"), [(0.2811, True), (0.5, True), (0.62, False), (1.0, False)])
+def test_the_margin_to_ask_for_is_named_where_there_is_one(resolution, named):
+    coarse = replace(CLEAN, resolution=resolution, verdict=CLEAN.verdict if named else "inconclusive")
+    with pytest.raises(UserError) as refused:
+        check_evidence(evidence({"mine": coarse}), Conditions(), "e")
+    assert ("with --margin" in str(refused.value)) == named
+    asked = Conditions(chance_margin=0.282 if resolution < 0.3 else 0.5 if named else 0.999)
+    assert overall(check_evidence(evidence({"mine": coarse}), asked, "e")) == ("holds" if named else "inconclusive")
+
+
 @pytest.mark.parametrize("name", ["before", "Before", "original", "none"])
 @pytest.mark.parametrize(
     ("before", "after", "expected"),

@@ -31,6 +31,7 @@ from forgetgauge.results.price import is_within
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
 from forgetgauge.results.utility import has_seen_unseen, loss_interval, points, yardsticks
 from forgetgauge.results.verdict import (
+    COARSE,
     CONTROLS_HOLD,
     LIKE_RETRAIN,
     NOT_EVALUABLE,
@@ -83,7 +84,8 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     _check_ranges(conditions)
     margin = conditions.chance_margin
     if margin is None or conditions.bounded or {conditions.min_quality, conditions.max_utility_loss} != {None}:
-        seen = [model.resolution for model in found.models.values() if model.resolution is not None]
+        known = [model.resolution for model in found.models.values()]
+        seen = [one for one in known if one is not None and one <= COARSE]  # what is coarser holds at no margin
         least = f", with --margin {math.ceil(1000 * max(seen)) / 1000:g} (less is inconclusive)" if seen else ""
         raise UserError(
             f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked{least}"

@@ -818,8 +818,9 @@ def test_arguments_of_another_type_are_refused_in_words(listed, how, why):
         audited(listed, outputs(make(listed), 0.0), **how)
 
 
-def test_one_name_is_as_good_as_a_list_of_it(listed):
+def test_one_name_is_as_good_as_a_list_of_it_and_a_number_of_numpy_as_any(listed):
     columns = outputs(make(listed), 0.0)
+    assert json.loads(audited(listed, columns, level=np.float32(0.5), delta=np.int64(0)).to_json())["level"] == 0.5
     assert all(audited(listed, columns, states="all").stated.values())
     assert not any(audited(listed, columns, states=None).stated.values())
     with pytest.raises(UserError, match="'shadow' is fitted on shadow models"):

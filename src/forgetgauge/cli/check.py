@@ -54,9 +54,7 @@ def check(
         raise UserError("check: --margin says what still counts as chance: give --at-chance as well")
     path, stored = read_either(result, verified=not unverified)
     chance = (0.05 if margin is None else margin) if at_chance else None
-    asked = gate.Conditions(
-        min_q, chance, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ()), bounded
-    )
+    asked = gate.Conditions(min_q, chance, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ()), bounded)
     with at_its_word(path):
         if isinstance(stored, Result):
             findings = gate.check_result(stored, asked, str(path))

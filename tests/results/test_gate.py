@@ -65,7 +65,14 @@ def test_the_margin_to_ask_for_is_named_where_there_is_one(resolution, named):
         check_evidence(evidence({"mine": coarse}), Conditions(), "e")
     assert ("with --margin" in str(refused.value)) == named
     asked = Conditions(chance_margin=0.282 if resolution < 0.3 else 0.5 if named else 0.999)
-    assert overall(check_evidence(evidence({"mine": coarse}), asked, "e")) == ("holds" if named else "inconclusive")
+    (finding,) = check_evidence(evidence({"mine": coarse}), asked, "e")
+    assert finding.state == ("holds" if named else "inconclusive")
+    assert ("too coarse to say more" in finding.evidence) != named
+
+
+def test_a_model_that_is_seen_all_the_same_is_not_said_to_be_too_coarse_for_it():
+    (finding,) = check_evidence(evidence({"mine": replace(SEEN, resolution=0.62)}), Conditions(chance_margin=0.5), "e")
+    assert finding.evidence == "still visible; an advantage of 0.620 would have been seen with a power of 80 %"
 
 
 @pytest.mark.parametrize("name", ["before", "Before", "original", "none"])

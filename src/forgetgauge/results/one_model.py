@@ -467,5 +467,5 @@ def seen_by(model: ModelResult) -> str:
     """How small an advantage its tests would have seen, in words."""
     if model.resolution is None:
         return "even an adversary who is always right would not have been seen"
-    coarse = f", which is above {COARSE:g}: too coarse to say more" if model.resolution > COARSE else ""
+    coarse = f", which is above {COARSE:g}: too coarse to say more" if model.verdict == INCONCLUSIVE else ""
     return f"an advantage of {plain(model.resolution)} would have been seen with a power of 80 %{coarse}"

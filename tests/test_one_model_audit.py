@@ -27,8 +27,8 @@ from forgetgauge.records import read_record
 from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult
-from forgetgauge.results.resolution import resolution_of
-from forgetgauge.results.verdict import COARSE, INCONCLUSIVE, STILL_VISIBLE
+from forgetgauge.results.resolution import COARSE, resolution_of
+from forgetgauge.results.verdict import INCONCLUSIVE, STILL_VISIBLE
 from forgetgauge.seal import with_seal
 
 N = 240

@@ -15,7 +15,8 @@ from forgetgauge.results import margin_warnings
 from forgetgauge.results.game import judge, judged_again, rules_of
 from forgetgauge.results.margin_warnings import MarginEvidence
 from forgetgauge.results.record import Result
-from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, resolution_on, verdict
+from forgetgauge.results.resolution import resolution_on
+from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, verdict
 
 NAMES = ("loss", "min-k")
 FINE = {"retain": [0.9, 0.91, 0.9], "unseen": [0.5, 0.51, 0.49]}

@@ -11,7 +11,8 @@ from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.assessment import assess_all
 from forgetgauge.report.table import render_table
 from forgetgauge.results.assessed import adversary_result, assessed_fields
-from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, failed_controls, resolution_on, verdict, verdict_on
+from forgetgauge.results.resolution import resolution_on
+from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, failed_controls, verdict, verdict_on
 from tests.suites.conftest import method, result_of
 
 

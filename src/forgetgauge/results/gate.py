@@ -29,9 +29,9 @@ from forgetgauge.results.one_model import (
 )
 from forgetgauge.results.price import is_within
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
+from forgetgauge.results.resolution import COARSE
 from forgetgauge.results.utility import has_seen_unseen, loss_interval, points, yardsticks
 from forgetgauge.results.verdict import (
-    COARSE,
     CONTROLS_HOLD,
     LIKE_RETRAIN,
     NOT_EVALUABLE,

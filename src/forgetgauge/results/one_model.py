@@ -21,9 +21,8 @@ from forgetgauge.game.one_model import (
 )
 from forgetgauge.records import Record
 from forgetgauge.results.record import nearly_reference, reference_named
-from forgetgauge.results.resolution import is_blunt, resolution_of
+from forgetgauge.results.resolution import COARSE, is_blunt, resolution_of
 from forgetgauge.results.verdict import (
-    COARSE,
     INCONCLUSIVE,
     LIKE_RETRAIN,
     NOT_EVALUABLE,

@@ -125,6 +125,17 @@ def test_another_root_seed_of_the_run_is_told_for_the_same_p_values(tmp_path):
     assert audited(raw, tmp_path, seed=5).methods["model"].quality == audited(raw, tmp_path).methods["model"].quality
 
 
+def test_the_numbers_of_numpy_are_numbers_and_half_a_seed_is_none(tmp_path):
+    raw = made_up()
+    plain = audited(raw, tmp_path, seed=5, level=0.5, delta=0)
+    other = audited(raw, tmp_path, seed=np.int64(5), level=np.float32(0.5), delta=np.int64(0))
+    assert other.games == plain.games
+    assert '"seed": 5,' in other.to_json()
+    for seed in (0.5, 5.0, "5", None, True):
+        with pytest.raises(UserError, match=r"seed = .* is not a whole number"):
+            audited(raw, tmp_path, seed=seed)
+
+
 def test_the_bounded_interval_can_be_asked_for(tmp_path):
     raw = made_up(pairs=6)
     shown, asked = (audited(raw, tmp_path, interval=kind).methods["model"] for kind in ("student", "bounded"))

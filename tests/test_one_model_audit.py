@@ -27,8 +27,8 @@ from forgetgauge.records import read_record
 from forgetgauge.report.erasure_test import what_was_tested
 from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult
-from forgetgauge.results.resolution import resolution_of
-from forgetgauge.results.verdict import COARSE, INCONCLUSIVE, STILL_VISIBLE
+from forgetgauge.results.resolution import COARSE, resolution_of
+from forgetgauge.results.verdict import INCONCLUSIVE, STILL_VISIBLE
 from forgetgauge.seal import with_seal
 
 N = 240
@@ -818,8 +818,9 @@ def test_arguments_of_another_type_are_refused_in_words(listed, how, why):
         audited(listed, outputs(make(listed), 0.0), **how)
 
 
-def test_one_name_is_as_good_as_a_list_of_it(listed):
+def test_one_name_is_as_good_as_a_list_of_it_and_a_number_of_numpy_as_any(listed):
     columns = outputs(make(listed), 0.0)
+    assert json.loads(audited(listed, columns, level=np.float32(0.5), delta=np.int64(0)).to_json())["level"] == 0.5
     assert all(audited(listed, columns, states="all").stated.values())
     assert not any(audited(listed, columns, states=None).stated.values())
     with pytest.raises(UserError, match="'shadow' is fitted on shadow models"):

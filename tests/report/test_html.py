@@ -27,6 +27,7 @@ from forgetgauge.results.record import (
     StrongResult,
     WorstPairResult,
 )
+from forgetgauge.results.resolution import resolution_on
 from forgetgauge.results.roc_and_parts import PartResult, RocResult
 from forgetgauge.results.verdict import (
     INCONCLUSIVE,
@@ -34,7 +35,6 @@ from forgetgauge.results.verdict import (
     NOT_BETTER,
     NOT_EVALUABLE,
     STILL_VISIBLE,
-    resolution_on,
     sweep_verdict,
     verdict,
     verdict_on,

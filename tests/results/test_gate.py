@@ -58,6 +58,23 @@ def test_what_cannot_be_asked_of_one_model_is_refused(asked, said):
         check_evidence(evidence({"mine": not_evaluable}), Conditions(chance_margin=0.5), "e")
 
 
+@pytest.mark.parametrize(("resolution", "named"), [(0.2811, True), (0.5, True), (0.62, False), (1.0, False)])
+def test_the_margin_to_ask_for_is_named_where_there_is_one(resolution, named):
+    coarse = replace(CLEAN, resolution=resolution, verdict=CLEAN.verdict if named else "inconclusive")
+    with pytest.raises(UserError) as refused:
+        check_evidence(evidence({"mine": coarse}), Conditions(), "e")
+    assert ("with --margin" in str(refused.value)) == named
+    asked = Conditions(chance_margin=0.282 if resolution < 0.3 else 0.5 if named else 0.999)
+    (finding,) = check_evidence(evidence({"mine": coarse}), asked, "e")
+    assert finding.state == ("holds" if named else "inconclusive")
+    assert ("too coarse to say more" in finding.evidence) != named
+
+
+def test_a_model_that_is_seen_all_the_same_is_not_said_to_be_too_coarse_for_it():
+    (finding,) = check_evidence(evidence({"mine": replace(SEEN, resolution=0.62)}), Conditions(chance_margin=0.5), "e")
+    assert finding.evidence == "still visible; an advantage of 0.620 would have been seen with a power of 80 %"
+
+
 @pytest.mark.parametrize("name", ["before", "Before", "original", "none"])
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
@@ -116,6 +133,19 @@ def test_bounded_asks_the_interval_for_pairs_of_any_distribution(n_pairs, expect
     unknown = replace(made, methods={"mine": replace(mine, bounded_interval=None)})
     with pytest.raises(UserError, match="leave out --bounded"):
         state(unknown, min_quality=0.8, bounded=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--max-accuracy-loss", "0.5", "--bounded"), "--bounded is for Q, of which nothing is asked"),
+        (("--min-q", "0.5", "--margin", "0.01"), "--margin says what still counts as chance: give --at-chance as well"),
+    ],
+)
+def test_an_option_that_asks_nothing_is_refused(options, why, tmp_path, call):
+    result(one(0.99, 0.005)).save(tmp_path / "result.json")
+    code, out, err = call("check", tmp_path, *options, "--unverified")
+    assert (code, out, why in err, len(err.splitlines())) == (2, "", True, 1)
 
 
 def test_what_does_not_hold_decides_over_what_is_inconclusive():

@@ -15,7 +15,8 @@ from forgetgauge.results import margin_warnings
 from forgetgauge.results.game import judge, judged_again, rules_of
 from forgetgauge.results.margin_warnings import MarginEvidence
 from forgetgauge.results.record import Result
-from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, resolution_on, verdict
+from forgetgauge.results.resolution import resolution_on
+from forgetgauge.results.verdict import LIKE_RETRAIN, reservations, verdict
 
 NAMES = ("loss", "min-k")
 FINE = {"retain": [0.9, 0.91, 0.9], "unseen": [0.5, 0.51, 0.49]}
@@ -249,3 +250,10 @@ def test_one_retrained_model_for_both_sides_shows_nothing_by_its_silence():
     found = game({"retrain": never, "none": seen})
     shared = replace(found, spec={**found.spec, "share_retrain": True})
     assert resolution_on(shared, "retrain") == 1.0
+
+
+def test_the_silence_of_one_retrained_model_for_both_sides_does_not_blind_the_others():
+    rng = np.random.default_rng(0)
+    alone = game({"retrain": never, "none": seen, "mine": lambda _, side: rng.random(len(side)) < 0.5}, pairs=6, k=100)
+    shared = replace(alone, spec={**alone.spec, "share_retrain": True})
+    assert resolution_on(alone, "mine") == resolution_on(shared, "mine") < 0.1

@@ -11,7 +11,8 @@ from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.assessment import assess_all
 from forgetgauge.report.table import render_table
 from forgetgauge.results.assessed import adversary_result, assessed_fields
-from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, failed_controls, resolution_on, verdict, verdict_on
+from forgetgauge.results.resolution import resolution_on
+from forgetgauge.results.verdict import INCONCLUSIVE, LIKE_RETRAIN, failed_controls, verdict, verdict_on
 from tests.suites.conftest import method, result_of
 
 
@@ -57,9 +58,9 @@ def test_attackers_who_hardly_speak_are_not_said_to_see_more_than_those_of_retra
     assert resolution_on(without, "mine") == pytest.approx(floor)
 
 
-def played(outcomes, level=0.95, seed=0):
+def played(outcomes, level=0.95, seed=0, interval="student"):
     """A game of one method, `mine`."""
-    (found,) = assess_all([outcomes], np.random.default_rng(seed), level=level)
+    (found,) = assess_all([outcomes], np.random.default_rng(seed), level=level, interval=interval)
     names = [f"adversary {which}" for which in range(found.by_pair.shape[1])]
     each = {name: adversary_result(found, which, None) for which, name in enumerate(names)}
     mine = replace(
@@ -69,7 +70,7 @@ def played(outcomes, level=0.95, seed=0):
         n_pairs=len(outcomes),
     )
     game = result_of({"all": {"mine": mine}}).games[0]
-    spec = {**game.spec, "level": level, "pairs": len(outcomes), "n_forget": outcomes[0].k}
+    spec = {**game.spec, "level": level, "pairs": len(outcomes), "n_forget": outcomes[0].k, "interval": interval}
     return replace(game, spec=spec)
 
 
@@ -92,6 +93,15 @@ def test_an_advantage_that_would_have_been_seen_is_seen_four_times_of_five(n_pai
     leaking = [played(answered(rng, n_pairs, k, n_adversaries, often, stated), level) for _ in range(100)]
     seen = np.mean([game.methods["mine"].p_value <= 1 - level + 1e-12 for game in leaking])
     assert seen > 0.8 - 2.5 * 0.04
+
+
+@pytest.mark.parametrize("n_pairs", [1, 2, 4])
+def test_what_a_few_pairs_would_have_shown_does_not_depend_on_the_kind_of_their_interval(n_pairs):
+    """The bounded one is as wide for a few pairs as if nothing were known of their points; the test is the same."""
+    outcomes = answered(np.random.default_rng(0), n_pairs, 100, 4, 0.5)
+    usual, bounded = (played(outcomes, interval=kind) for kind in ("student", "bounded"))
+    assert resolution_on(bounded, "mine") == pytest.approx(resolution_on(usual, "mine"), rel=0.1)
+    assert verdict_on(bounded, "mine") == verdict_on(usual, "mine") == LIKE_RETRAIN
 
 
 def always_right(n_pairs, k):

@@ -84,10 +84,7 @@ def audit_one_model(
     """
     if (draw is not None) == requests:
         raise UserError("give either the draw (--draw draw.json), or --requests where F was not drawn")
-    for key, value in {"game.level": level, "game.delta": delta}.items():
-        problem = PARAMETERS[key].refusal_of_number(value, key.removeprefix("game."))
-        if problem:
-            raise UserError(problem)
+    level, delta = PARAMETERS["game.level"].number(level, "level"), PARAMETERS["game.delta"].number(delta, "delta")
     origin = REQUESTS if requests else DRAWN
     statements = rests_on(origin)
     states = [states] if isinstance(states, str) else states or ()

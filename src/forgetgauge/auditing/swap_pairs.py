@@ -61,10 +61,8 @@ def audit_file(
     shadow block alone. `seed` names the relabellings of the noise floor; a run's own seed gives its own p-values.
     `interval` is Student's, or "bounded", which assumes no distribution of pairs.
     """
-    for key, value in {"game.level": level, "game.delta": delta, "seed": seed}.items():
-        problem = PARAMETERS[key].refusal_of_number(value, key.removeprefix("game."))
-        if problem:
-            raise UserError(problem)
+    level, delta = PARAMETERS["game.level"].number(level, "level"), PARAMETERS["game.delta"].number(delta, "delta")
+    seed = PARAMETERS["seed"].number(seed, "seed")
     adversaries = [adversaries] if isinstance(adversaries, str) else adversaries
     if interval not in get_args(IntervalKind):
         raise UserError(unknown_name("interval", interval, get_args(IntervalKind)))

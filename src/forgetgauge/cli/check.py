@@ -22,7 +22,9 @@ def check(
     bounded: Annotated[
         bool, typer.Option("--bounded", help="Judge Q by the interval that holds for pairs of any distribution.")
     ] = False,
-    margin: Annotated[float, typer.Option(help="With --at-chance: this advantage still counts as chance.")] = 0.05,
+    margin: Annotated[
+        float | None, typer.Option(help="With --at-chance: this advantage still counts as chance; 0.05 without it.")
+    ] = None,
     max_accuracy_loss: Annotated[
         float | None, typer.Option(help="How much accuracy may be lost against Retrain and None: 0.01 is a point.")
     ] = None,
@@ -48,10 +50,11 @@ def check(
     from forgetgauge.results.record import Result
 
     refuse_other_kind(junit, ".xml")
+    if margin is not None and not at_chance:
+        raise UserError("check: --margin says what still counts as chance: give --at-chance as well")
     path, stored = read_either(result, verified=not unverified)
-    asked = gate.Conditions(
-        min_q, margin if at_chance else None, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ()), bounded
-    )
+    chance = (0.05 if margin is None else margin) if at_chance else None
+    asked = gate.Conditions(min_q, chance, max_accuracy_loss, tuple(method or ()), tuple(adversaries or ()), bounded)
     with at_its_word(path):
         if isinstance(stored, Result):
             findings = gate.check_result(stored, asked, str(path))

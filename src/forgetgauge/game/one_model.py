@@ -283,7 +283,7 @@ def _tails_over_choice(values: Ints, chosen: Bools) -> tuple[float, float]:
     n_chosen, at = int(chosen.sum()), int(values[chosen].sum())
     most = int(values.max())
     if most > 1 and len(values) * n_chosen**2 * most > _LARGEST_TABLE:
-        if 2 * at * len(values) >= 2 * n_chosen * int(values.sum()):
+        if at * len(values) >= n_chosen * int(values.sum()):
             return _tails_by_waves(values, n_chosen, at)
         below, above = _tails_by_waves(most - values, n_chosen, most * n_chosen - at)  # turned round
         return above, below

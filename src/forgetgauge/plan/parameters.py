@@ -11,8 +11,10 @@ import dataclasses
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
+
+from forgetgauge.errors import UserError
 
 SAME: Any = object()
 """In place of a name or a default: the same as in the run file."""
@@ -77,11 +79,14 @@ class Parameter:
             spec = None if spec is None else getattr(spec, name)
         return spec
 
-    def refusal_of_number(self, value: object, key: str) -> str | None:
-        """The same of what need not be a number at all."""
-        if isinstance(value, bool) or not isinstance(value, Real):
-            return f"{key} = {value!r} is not a number"
-        return self.refusal(value, key)
+    def number(self, value: object, key: str) -> Any:
+        """What somebody gave in Python, as a plain number of the default's type; UserError where it is none."""
+        kind, what = (Integral, "whole number") if isinstance(self.default, int) else (Real, "number")
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise UserError(f"{key} = {value!r} is not a {what}")
+        if problem := self.refusal(value, key):
+            raise UserError(problem)
+        return type(self.default)(value)
 
     def refusal(self, value: Any, key: str | None = None) -> str | None:
         """What is wrong with a value of the right type, in words; None where nothing is."""

@@ -24,6 +24,7 @@ from forgetgauge.results.one_model import (
     warnings_on,
 )
 from forgetgauge.results.record import GameResult, MethodResult, Result, pairs_behind, role_of
+from forgetgauge.results.resolution import resolution_on
 from forgetgauge.results.utility import NAMES, loss_interval, lost_accuracy, points, unseen_accuracy, yardsticks
 from forgetgauge.results.verdict import (
     CONTROLS_HOLD,
@@ -37,7 +38,6 @@ from forgetgauge.results.verdict import (
     losses,
     no_controls,
     reservations,
-    resolution_on,
     verdict_on,
     warnings_of,
     without_resolution,

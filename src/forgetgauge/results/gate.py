@@ -29,6 +29,7 @@ from forgetgauge.results.one_model import (
 )
 from forgetgauge.results.price import is_within
 from forgetgauge.results.record import GameResult, MethodResult, Result, lacks_pairs, role_of
+from forgetgauge.results.resolution import COARSE
 from forgetgauge.results.utility import has_seen_unseen, loss_interval, points, yardsticks
 from forgetgauge.results.verdict import (
     CONTROLS_HOLD,
@@ -83,7 +84,8 @@ def check_evidence(found: OneModelResult, conditions: Conditions, source: str) -
     _check_ranges(conditions)
     margin = conditions.chance_margin
     if margin is None or conditions.bounded or {conditions.min_quality, conditions.max_utility_loss} != {None}:
-        seen = [model.resolution for model in found.models.values() if model.resolution is not None]
+        known = [model.resolution for model in found.models.values()]
+        seen = [one for one in known if one is not None and one <= COARSE]  # what is coarser holds at no margin
         least = f", with --margin {math.ceil(1000 * max(seen)) / 1000:g} (less is inconclusive)" if seen else ""
         raise UserError(
             f"{source}: evidence from one model has no Q and no price: --at-chance is what can be asked{least}"
@@ -116,6 +118,8 @@ def check_result(result: Result, conditions: Conditions, source: str) -> list[Fi
     _check_ranges(conditions)
     if conditions.min_quality is None and conditions.chance_margin is None and conditions.max_utility_loss is None:
         raise UserError("check: nothing is asked: give --min-q, --at-chance or --max-accuracy-loss")
+    if conditions.bounded and conditions.min_quality is None and conditions.chance_margin is None:
+        raise UserError("check: --bounded is for Q, of which nothing is asked: give --min-q or --at-chance as well")
     if result.failures:
         raise UserError(f"{source}: {counted(len(result.failures), 'job')} failed, so it is not judged")
     return [found for game in result.games for found in _check_game(game, result.sweep, conditions, source)]

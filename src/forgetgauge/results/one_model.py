@@ -21,9 +21,8 @@ from forgetgauge.game.one_model import (
 )
 from forgetgauge.records import Record
 from forgetgauge.results.record import nearly_reference, reference_named
-from forgetgauge.results.resolution import is_blunt, resolution_of
+from forgetgauge.results.resolution import COARSE, is_blunt, resolution_of
 from forgetgauge.results.verdict import (
-    COARSE,
     INCONCLUSIVE,
     LIKE_RETRAIN,
     NOT_EVALUABLE,
@@ -467,5 +466,5 @@ def seen_by(model: ModelResult) -> str:
     """How small an advantage its tests would have seen, in words."""
     if model.resolution is None:
         return "even an adversary who is always right would not have been seen"
-    coarse = f", which is above {COARSE:g}: too coarse to say more" if model.resolution > COARSE else ""
+    coarse = f", which is above {COARSE:g}: too coarse to say more" if model.verdict == INCONCLUSIVE else ""
     return f"an advantage of {plain(model.resolution)} would have been seen with a power of 80 %{coarse}"

@@ -5,19 +5,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import stdev
-
-from scipy import special
 
 from forgetgauge.game.intervals import MIN_PAIRS
-from forgetgauge.results.assessed import USUAL
 from forgetgauge.results.record import (
     NAMES_OF,
     GameResult,
-    MethodResult,
     Result,
     by_quality,
     is_run,
@@ -26,7 +20,8 @@ from forgetgauge.results.record import (
     pairs_behind,
     role_of,
 )
-from forgetgauge.results.silence import drawn_in, least_seen, silence_lines
+from forgetgauge.results.resolution import COARSE, confidence_of, resolution_on
+from forgetgauge.results.silence import silence_lines
 from forgetgauge.results.utility import (
     damage,
     has_seen_unseen_line,
@@ -38,14 +33,6 @@ from forgetgauge.results.utility import (
     yardsticks,
 )
 from forgetgauge.wording import JOINED, NARROW, bracket, listed, plain, setting, tau_text
-
-COARSE = 0.5
-"""A resolution above this says nothing: three quarters of all answers could be right without being seen."""
-NEARLY_SILENT = 0.5
-"""Of Retrain's noise floor; methods whose attackers answer as freely have nine tenths of it or more."""
-POWER_80 = 0.8416
-"""Standard errors above the noise floor at which four of five runs lie above it."""
-
 
 STILL_VISIBLE = "still visible"
 NOT_BETTER = "not shown to be better than doing nothing"
@@ -75,75 +62,10 @@ def verdict_on(game: GameResult, name: str) -> str:
     seen = resolution_on(game, name)
     if method.quality is None or method.p_value is None or seen is None or lacks_pairs(game, method):
         return NOT_EVALUABLE
-    if method.p_value <= 1 - _level(game) + 1e-12:
+    if method.p_value <= 1 - confidence_of(game) + 1e-12:
         beside = standings(game, name, _none_of(game)) if role_of(game, name) == "tested" else {}
         return NOT_BETTER if beside.get("open") or beside.get("worse") else STILL_VISIBLE
     return INCONCLUSIVE if seen > COARSE else LIKE_RETRAIN
-
-
-def resolution_on(game: GameResult, name: str) -> float | None:
-    """The advantage that would have been seen with a power of 80 %: the noise floor at the level of the game, and 0.84
-    standard errors more. What few answers show is less sure than that (`_by_its_own_answers`, `least_seen`).
-
-    Where not even relabelling gives an advantage, since every attacker answers alike on both sides, none would be;
-    where attackers call everybody unseen, and that is an answer, it is what would surely have broken their silence.
-    Attackers who answer nearly alike see no more than those of Retrain's models, though chance gives them less.
-    """
-    method = game.methods[name]
-    if method.noise_floor is None or method.adversary is None:
-        return None
-    chance = _chance(method)
-    if chance == 0:
-        return _floor_of(game, name, 1.0)
-    retrained = [one for one in game.methods if role_of(game, one) == "retrain"]
-    usual = max((_floor_of(game, one, 0.0) for one in retrained), default=0.0)
-    floor = usual if chance < NEARLY_SILENT * usual else chance
-    seen = floor + POWER_80 * _error(game, method)
-    few = [_by_its_own_answers(game, name), least_seen(game, name)] if drawn_in(game, name) else []
-    return min(1.0, max([seen, *few]))
-
-
-def _chance(method: MethodResult) -> float:
-    """What relabelling gives at the level of the game."""
-    return method.noise_at_level if method.noise_at_level is not None else method.noise_floor or 0.0
-
-
-def _error(game: GameResult, method: MethodResult) -> float:
-    """The standard error of the best adversary's advantage: over pairs, and where these are few that of points too."""
-    best = method.by_adversary.get(method.adversary or "")
-    if best is None:
-        return 0.0
-    n_pairs, (low, high) = len(best.by_pair), best.interval
-    over_pairs = stdev(best.by_pair) / math.sqrt(n_pairs) if n_pairs > 1 else 0.0
-    if n_pairs >= MIN_PAIRS:
-        return over_pairs
-    return max(over_pairs, (high - low) / 2 / float(special.ndtri((1 + _level(game)) / 2)))
-
-
-def _by_its_own_answers(game: GameResult, name: str) -> float:
-    """The advantage that one adversary alone shows with a power of 80 %, the answers that make it counted.
-
-    What few answers make is beyond the noise floor of before, but not beyond what relabelling makes of these answers.
-    Of n points chance tells K apart, √K/n being the noise floor in standard errors; D more that are told right make it
-    √(K + hD)/n, h = 1 where few are told apart and 0 where half are. D = (1.96 + 0.84) √(K + hD) is seen.
-    """
-    method, n_drawn = game.methods[name], drawn_in(game, name)
-    miss = (1 - _level(game)) / 2
-    of_all, alone = (float(special.ndtri(1 - miss / n)) for n in (max(1, len(method.by_adversary)), 1))
-    told = (n_drawn * _chance(method) / of_all) ** 2
-    power = (alone + POWER_80) ** 2
-    growth = power * math.sqrt(max(0.0, 1 - 2 * told / n_drawn))
-    return (growth + math.sqrt(growth**2 + 4 * power * told)) / 2 / n_drawn
-
-
-def _level(game: GameResult) -> float:
-    return float(game.spec.get("level", USUAL))
-
-
-def _floor_of(game: GameResult, name: str, without: float) -> float:
-    """The noise floor; where there is none, what would have broken a silence that counts, or else ``without``."""
-    method = game.methods[name]
-    return _chance(method) or (least_seen(game, name) if method.silence_counts else without)
 
 
 def with_verdicts(game: GameResult) -> GameResult:
@@ -472,8 +394,8 @@ def _on_basis(game: GameResult) -> list[str]:
     remarks = []
     if any(method.noise_at_level == 1 for method in game.methods.values()):
         remarks.append(
-            f"Relabelling gives no p that is as small as a level of {100 * _level(game):g}{NARROW}% asks, so nothing "
-            "can be visible at it."
+            f"Relabelling gives no p that is as small as a level of {100 * confidence_of(game):g}{NARROW}% asks, so "
+            "nothing can be visible at it."
         )
     if game.interval_basis == "given these models":
         remarks.append(

@@ -72,7 +72,7 @@ def rival_ranking_claim(name: str, words: str, metric: str, stored: Stored | Non
     """The columns of a rival metric do not rank the methods alike."""
     statement = Statement(
         name,
-        f"rankings by the {metric.upper()} score",
+        f"the {metric.upper()} score",
         words,
         f"yes where the interval of the mean Kendall τ of every two columns, {_FIXED}, lies below {SAME_ORDER} "
         f"{_EXCHANGE}; no where it lies at {SAME_ORDER} or above with all six methods, since the paper’s examples are "

@@ -64,15 +64,15 @@ def _decided(heading: str, those: Sequence[Claim]) -> str:
     harmed = listed(list(dict.fromkeys(method for claim in rankings for method in claim.harmed)))
     cost = f", though {harmed} damage their models then" if harmed else ""
     if all(claim.only_harmed for claim in rankings):
-        cost = f", though beyond chance only as to {harmed}, which damage their models"
+        cost = f", but beyond chance only as to {harmed}, which damage their models"
     said = [claim.short or claim.finding for claim in those if not claim.alike]
     if rankings:
-        said.insert(1, f"with published settings, which NegGrad lacks, methods rank alike across {alike}{cost}")
+        said.insert(1, f"with published settings (NegGrad has none) methods rank alike across {alike}{cost}")
     return f"**{heading}.** {' '.join(f'{capital(text)}.' for text in said)}" if said else ""
 
 
 def _open(those: Sequence[Claim]) -> str:
-    topics = [claim.statement.topic for claim in those]
+    topics = list(dict.fromkeys(claim.statement.topic for claim in those))
     across = [topic.removeprefix(ACROSS) for topic in topics if topic.startswith(ACROSS)]
     said = [topic for topic in topics if not topic.startswith(ACROSS)]
     said += [f"{ACROSS}{listed(across)}"] if across else []
@@ -125,7 +125,7 @@ def _without_strength(curves: Frontiers) -> str:
         return ""
     names = listed([PRINTED[cell.method] for cell in cells])
     apart = listed([signed((cell.ours or 0.0) - cell.quality) for cell in cells])
-    return f" {names} have no strength, and are off by {apart}."
+    return f" {names}, without a strength, are off by {apart}."
 
 
 def _inside(found: Findings) -> str:
@@ -188,8 +188,8 @@ def _checked(found: Findings) -> str:
     if found.spent:
         days = sum(text_values()["compute_claims_days_4xA40"].values())
         said.append(
-            f"What is shown took {spent_words(found)}, runs that it replaced not counted; the paper states {days} days "
-            "of four A40s for three of its experiments."
+            f"What is shown took {spent_words(found)}; the paper states {days} days of four A40s for three of its "
+            "experiments."
         )
     return f"**Can this be checked?** {' '.join(said)}" if said else ""
 

@@ -103,7 +103,7 @@ def falling_claim(stored: Stored | None, apart: Container[str] = ()) -> Claim:
 
 def rival_claim(name: str, words: str, score: str, stored: Stored | None, apart: Container[str] = ()) -> Claim:
     """A rival metric does not fall as ε grows: it rises somewhere."""
-    statement = Statement(name, f"the {score} against ε", words, RIVAL_RULE)
+    statement = Statement(name, f"the {score}", words, RIVAL_RULE)
     if stored is None:
         return statement.not_run
     _, holds, finding = _judged(stored, apart, if_rising="yes", if_falling="no")

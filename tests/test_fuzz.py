@@ -297,6 +297,13 @@ def test_audits(tmp_path, call):
 HEADER = "pair,side,point,set,label,logit_0,logit_1"
 ODD_TABLES = {
     "a label beyond 64 bits": (HEADER, "0,0,1,forget,99999999999999999999,0.1,0.2", "row 1: label = '9"),
+    "a class by its name": (
+        HEADER,
+        "0,0,1,forget,leaves,0.1,0.2",
+        "give 0 for the class of logit_0, 1 for that of logit_1",
+    ),
+    "probabilities": ("pair,side,point,set,label,proba_0,proba_1", "", "their logarithms in logit_0, logit_1, …"),
+    "one logit": (HEADER.removesuffix(",logit_1"), "0,0,1,forget,0,0.3", "a sigmoid's p, give log(1 − p) and log(p)"),
     "a side of 5,000 digits": (HEADER, f"0,{'9' * 5000},1,forget,0,0.1,0.2", "row 1: side = '999"),
     "a label of 5,000 letters": (HEADER, f"0,0,1,forget,{'x' * 5000},0.1,0.2", "…' is not a whole number"),
     "a blank number": (HEADER, "0,0,1,forget,0,,0.2", "row 1: logit_0 is blank"),

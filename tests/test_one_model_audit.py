@@ -167,7 +167,7 @@ def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(liste
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return audited(listed, columns | {"method": np.repeat(["before", "after"], 200)})
 
-    assert two(3.0).warnings == []
+    assert two(6.0).warnings == []
     (line,) = two(0.0).warnings
     assert line.startswith("before: the model from before the deletion is not distinguishable from retraining, so")
     assert "the test of after says nothing about a deletion" in line
@@ -175,6 +175,89 @@ def test_a_model_from_before_the_deletion_that_is_not_visible_is_warned_of(liste
     assert call(*asked, "--points", listed, "--states", "all", "--quiet")[0] == 0
     for strict in ([], ["--strict"]):
         assert call("check", tmp_path / "out", "--at-chance", "--margin", "0.45", *strict)[0] == 3
+
+
+def both(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The outputs of a model from before the deletion, and of the one after it."""
+    columns = {name: np.concatenate([before[name], after[name]]) for name in before}
+    return columns | {"method": np.repeat(["before", "after"], len(before["point"]))}
+
+
+@pytest.mark.parametrize(("shift", "is_known_less"), [(3.0, False), (-3.0, True)])
+def test_a_visible_model_beside_one_from_before_that_is_not_names_what_was_exchanged(listed, shift, is_known_less):
+    """Where files were exchanged, F is known better; where T was in both trainings, the model that forgot F knows T."""
+    draw = make(listed, 100)
+    found = audited(listed, both(outputs(draw, 0.0, seed=2), outputs(draw, shift, seed=1)))
+    assert [found.models[name].verdict == STILL_VISIBLE for name in ("before", "after")] == [False, True]
+    (line,) = [line for line in found.warnings if line.startswith("before: ")]
+    assert "though after is still visible: either the outputs were exchanged, or T was in the training as well" in line
+    assert any(
+        "after: F looks less familiar" in line and "T was in the training" in line for line in found.warnings
+    ) == (is_known_less)
+    plain = audited(listed, both(outputs(draw, 3.0, seed=2), outputs(draw, 3.0, seed=1)))
+    assert not any(line.startswith("before: ") for line in plain.warnings)
+
+
+def test_a_model_from_before_that_is_only_just_visible_is_warned_of(listed):
+    """Another model that remembers F as well as it does would often pass."""
+    draw, said = make(listed, 100), "before: it is only just visible (p = 0.0"
+    for shift, is_said in ((0.35, True), (1.0, False)):
+        for seed in range(40):
+            found = audited(listed, both(outputs(draw, shift, seed=seed), outputs(draw, 0.0, seed=99)))
+            p = 10 ** found.models["before"].log10_p
+            if found.models["after"].verdict != STILL_VISIBLE and (0.005 < p <= 0.05 if is_said else p < 0.005):
+                break
+        else:
+            pytest.fail("no such game")
+        assert any(line.startswith(said) for line in found.warnings) == is_said
+        assert ("the result carries no warning" in what_was_tested(found, None, "here").checks_that("WARNED")) == any(
+            found.warnings
+        )
+    found = audited(listed, both(outputs(draw, 3.0, seed=1), outputs(draw, 3.0, seed=2)))
+    assert found.warnings == []
+
+
+@pytest.mark.parametrize("origin", ["drawn", "requests"])
+def test_a_point_has_one_label_for_all_models(listed, origin):
+    draw, rng = make(listed), np.random.default_rng(0)
+    names, label = np.array([*draw.forget, *draw.unseen]), rng.integers(0, 4, 120)
+    logits = rng.normal(size=(120, 4))
+    logits[np.arange(120), label] += 2
+    one = {"point": names, "logits": logits, "label": label}
+    if origin == "requests":
+        one |= {"set": np.repeat(["forget", "unseen"], 60), "features": rng.normal(size=(120, 2))}
+
+    def found(after: np.ndarray) -> OneModelResult:
+        np.savez(listed.parent / "file.npz", **both(one, one | {"label": after}))
+        drawn = listed.parent / "draw.json" if origin == "drawn" else None
+        return audit_one_model(listed.parent / "file.npz", drawn, requests=origin == "requests")
+
+    assert set(found(label).models) == {"before", "after"}
+    turned = label.copy()
+    turned[7] = (label[7] + 1) % 4
+    with pytest.raises(UserError, match=f"point {names[7]} appears with different labels"):
+        found(turned)
+
+
+def test_labels_that_pandas_wrote_as_fractions_are_the_whole_numbers_that_they_are(listed):
+    draw, rng = make(listed), np.random.default_rng(0)
+    names, label = [*draw.forget, *draw.unseen], rng.integers(0, 2, 120).tolist()
+    logits = rng.normal(size=(120, 2)).tolist()
+    stored = []
+    for end in ("", ".0"):
+        rows = [f"{name},{of}{end},{a},{b}" for name, of, (a, b) in zip(names, label, logits, strict=True)]
+        (listed.parent / "file.csv").write_text("\n".join(["point,label,logit_0,logit_1", *rows]))
+        stored.append(audit_one_model(listed.parent / "file.csv", listed.parent / "draw.json").models)
+    assert stored[0] == stored[1]
+    (listed.parent / "file.csv").write_text((listed.parent / "file.csv").read_text().replace("1.0,", "1.5,", 1))
+    with pytest.raises(UserError, match=r"label = '1\.5' is not a whole number"):
+        audit_one_model(listed.parent / "file.csv", listed.parent / "draw.json")
+
+
+def test_names_of_tests_that_have_a_comma_can_be_told_apart_in_a_list(listed):
+    draw = make(listed)
+    found = audited(listed, outputs(draw, 0.0))
+    assert what_was_tested(found, None, "here").scope["attackers"] == "own score and own score (top 5%)"
 
 
 def test_attacks_that_were_not_asked_are_named(listed):

@@ -222,6 +222,9 @@ def _refuse_idle(campaign: Campaign, options: RunOptions, plain: Mapping[str, An
         raise UserError(f"evaluate: {line}")
     if "scorers" in plain and all(game.hardest == 1 for game in campaign.resolved.games):
         raise UserError(f"evaluate: scorers = {plain['scorers']} has no effect unless hardest is below 1")
+    idle = [name for name in ("price", "strengths", "tuning_shadows") if name in plain]
+    if idle and all(game.price is None for game in campaign.resolved.games):
+        raise UserError(f"evaluate: {idle[0]} = {plain[idle[0]]} has no effect: no unlearner has a strength to choose")
 
 
 def _refuse_bound(campaign: Campaign, options: RunOptions) -> None:

@@ -65,6 +65,19 @@ def test_the_verdict_stands_before_every_number():
     assert text.index("model: still visible") < text.index("71 of 100") < text.index("What it rests on")
 
 
+def test_a_visible_model_from_before_the_deletion_is_said_to_be_as_it_has_to_be():
+    said = "the model from before the deletion has to be"
+    for models, times in (
+        ({"before": SEEN, "after": CLEAN}, 1),
+        ({"before": CLEAN, "after": SEEN}, 0),
+        ({"none": SEEN}, 0),
+    ):
+        found = evidence(models)
+        assert [text.count(said) for text in (Page(render_evidence_page(found)).text, render_evidence(found))] == [
+            times
+        ] * 2
+
+
 def test_what_is_not_stated_is_named_as_such():
     text = Page(render_evidence_page(evidence(stated={"training": True}))).text
     assert f"Stated: {RESTS_ON['training']}." in text

@@ -11,6 +11,7 @@ import forgetgauge
 from forgetgauge.errors import NotComparable
 from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.comparison import compare
+from forgetgauge.report.comparison import difference_rows
 from forgetgauge.results.decisions import pack_decisions, unpack_decisions
 from forgetgauge.results.shared import reasons_against, shared_differences
 from tests.report.test_html import ADVERSARIES, game, leaking, method, result
@@ -46,6 +47,14 @@ def test_the_same_method_in_two_results_differs_as_two_methods_of_one_run_do():
     (turned,) = shared_differences([("b", played({"mine": weak})), ("a", played({"mine": strong}))])
     assert turned.difference == pytest.approx(-found.difference)
     assert turned.better == "b"
+
+
+def test_answers_that_are_the_same_in_both_results_are_not_called_unsettled():
+    """As of Retrain and None where only a third method is new: their models are the same ones."""
+    retrain, one, other = outcomes((0.0, 0.0)), outcomes((0.3, 0.1)), outcomes((0.3, 0.12))
+    found = shared_differences([("a", played({"r": retrain, "x": one})), ("b", played({"r": retrain, "x": other}))])
+    assert [each.outcome for each in found] == ["the same in both", "not settled"]
+    assert [row[-1] for row in difference_rows(found).cells] == [each.outcome for each in found]
 
 
 def test_the_order_of_adversaries_and_of_methods_does_not_matter():

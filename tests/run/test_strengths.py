@@ -465,8 +465,9 @@ def test_a_method_that_is_called_like_a_point_of_another_is_refused(name):
 def test_a_price_that_chooses_nothing_is_refused():
     with pytest.raises(UserError, match="no effect: no unlearner has a strength"):
         planned(unlearners={"none": {}, "ssd": {}})
-    with pytest.raises(UserError, match="no effect"):
-        evaluate(unlearner=["none"], price=0.05)
+    for price in (0.05, 0.01):  # the default, given by name, is meant as well
+        with pytest.raises(UserError, match="no effect"):
+            evaluate(unlearner=["none"], price=price)
 
 
 def test_published_settings_that_are_changed_say_so():

@@ -122,6 +122,11 @@ class _Table:
                         f"{source}: a column has no name, as an index has that pandas or R writes: leave it out with "
                         "index=False, or row.names=FALSE"
                     )
+                if name.lower().startswith("prob"):
+                    raise UserError(
+                        f"{source}: unknown column {name!r}; of probabilities give their logarithms in logit_0, "
+                        "logit_1, …"
+                    )
                 raise UserError(f"{source}: {unknown_name('column', name, (*_PLAIN, 'logit_0'))}")
         if len(header) > MOST_COLUMNS:
             raise UserError(f"{source}: the header has {len(header):,} columns, more than {MOST_COLUMNS:,}")
@@ -221,6 +226,8 @@ class _Table:
                     _truth: "true or false", _whole: "a whole number of 64 bits", _number: "a number",
                 }  # fmt: skip
                 what = kinds[convert]
+                if name == "label":
+                    what += ": give 0 for the class of logit_0, 1 for that of logit_1, …"
                 shown = repr(cell if len(cell) <= 40 else f"{cell[:40]}…")
                 raise UserError(f"{self.source}: row {number}: {name} = {shown} is not {what}") from None
 
@@ -241,7 +248,7 @@ def _plain_digits(cell: str) -> str:
 
 
 def _whole(cell: str) -> int:
-    value = int(_plain_digits(cell))
+    value = int(_plain_digits(cell).removesuffix(".0"))  # which pandas writes where another cell is blank
     if not -(2**63) <= value < 2**63:
         raise ValueError(cell)
     return value

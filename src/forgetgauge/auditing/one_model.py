@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -147,11 +148,17 @@ def _requested(file: AuditFile) -> Draw:
             f"{file.source}: point {both[0]} is in forget and in unseen; it must be the same for all models"
         )
     if file.features is not None:
-        _, first, place = np.unique(names, return_index=True, return_inverse=True)
-        differs = np.flatnonzero((file.features != file.features[first][place]).any(axis=1))
-        if len(differs):
-            raise UserError(f"{file.source}: point {names[differs[0]]} appears with different features")
+        _refuse_two_values(file, "features", file.features)
     return Draw("points", "", sum(len(side) for side in sides), len(sides[0]), None, forget=sides[0], unseen=sides[1])
+
+
+def _refuse_two_values(file: AuditFile, what: str, values: npt.NDArray[Any]) -> None:
+    """UserError of a point of which rows of several models say different things that do not depend on the model."""
+    names = file.outputs.point.astype(str)
+    _, first, place = np.unique(names, return_index=True, return_inverse=True)
+    differs = np.flatnonzero((values != values[first][place]).reshape(len(names), -1).any(axis=1))
+    if len(differs):
+        raise UserError(f"{file.source}: point {names[differs[0]]} appears with different {what}")
 
 
 class _OneModelAudit:
@@ -172,6 +179,7 @@ class _OneModelAudit:
         self.origin = origin
         self.named: set[str] | None = None
         first = self._rows(file.outputs.methods[0])
+        _refuse_two_values(file, "labels, but a label is the true class and no answer of a model", file.outputs.label)
         in_forget = file.outputs.in_forget[first]
         refuse_followers(file, first, in_forget, self._units(first) if draw.kind == "groups" else None)
         refuse_reversed(
@@ -256,7 +264,7 @@ class _OneModelAudit:
         if found.verdict == STILL_VISIBLE and found.tests[found.best].advantage < 0:
             self.notes.append(
                 f"{method}: F looks less familiar than T, so that it was forgotten too well, or made to be answered "
-                "wrongly; unless the sign of the scores, or the two sets, were exchanged"
+                "wrongly; unless T was in the training, or the sign of the scores, or the two sets, were exchanged"
                 f"{', or a reference model was trained on F' * (self.file.references is not None)}."
             )
         self.notes += accuracy_warnings(self.file, {method: found.utility})

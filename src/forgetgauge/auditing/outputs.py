@@ -348,7 +348,8 @@ class Reader:
         logits = self._finite(name, np.float32, log_zero=True)
         if logits.shape[1] < 2:
             self._refuse(
-                f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes"
+                f"{name} have {logits.shape[1]} columns, but there must be one for each of at least two classes; of "
+                "one probability, a sigmoid's p, give log(1 − p) and log(p)"
             )
         for whole in (1, 100):
             if are_probabilities(np.divide(logits, whole, dtype=np.float32), ROUNDED_SUM):

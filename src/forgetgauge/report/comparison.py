@@ -53,7 +53,7 @@ def difference_rows(found: Sequence[SharedDifference]) -> Rows:
                 Column("difference", "difference", signed): one.difference,
                 Column("interval", "interval", _signed_ends, is_interval=True): one.interval,
                 Column("pairs", "shared pairs"): one.n_pairs,
-                Column("better", "better in"): one.better or "not settled",
+                Column("better", "better in"): one.outcome,
             }
             for one in found
         ]

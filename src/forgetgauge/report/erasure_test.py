@@ -19,6 +19,7 @@ from forgetgauge.results.one_model import (
     ModelResult,
     OneModelResult,
     controls,
+    names_of_tests,
     no_control,
     unstated,
     warnings_on,
@@ -354,7 +355,7 @@ def _tested_model(found: OneModelResult, name: str, model: ModelResult) -> Teste
                 else {}
             ),
             "what it rests on": rests_on,
-            "attackers": listed(list(model.tests)) or "none",
+            "attackers": names_of_tests(model.tests) or "none",
             **({"other models of the same file": listed(others)} if others else {}),
         },
         limits=limits(found),

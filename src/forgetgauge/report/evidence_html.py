@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from forgetgauge.report.html import template, with_digest
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.one_model import chance, looked_for, not_said
+from forgetgauge.report.one_model import AS_IT_HAS_TO_BE, chance, looked_for, not_said
 from forgetgauge.results.one_model import (
     DRAWN,
     LEAST_ALIKE,
     ModelResult,
     OneModelResult,
     TestResult,
+    controls,
     rests_on,
     unstated,
     warnings_on,
 )
-from forgetgauge.results.verdict import NOT_EVALUABLE
+from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import counted
 
 UNITS = {"points": "point", "groups": "group", "pairs": "pair"}
@@ -43,6 +44,8 @@ def render_evidence_page(found: OneModelResult) -> str:
         found=found,
         models=[(name, model, _tests(model)) for name, model in found.models.items()],
         meaning=meaning,
+        has_to_be=[name for name in controls(found) if found.models[name].verdict == STILL_VISIBLE],
+        as_it_has_to_be=AS_IT_HAS_TO_BE,
         chance=chance,
         looked_for=looked_for,
         least_alike=LEAST_ALIKE,

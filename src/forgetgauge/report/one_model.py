@@ -22,6 +22,9 @@ from forgetgauge.results.one_model import (
 from forgetgauge.results.verdict import NOT_EVALUABLE, STILL_VISIBLE
 from forgetgauge.wording import bound, counted, listed, plain, signed
 
+AS_IT_HAS_TO_BE = "the model from before the deletion has to be"
+"""What is said of a control that is visible."""
+
 
 def render_evidence(found: OneModelResult) -> str:
     """The verdict on each model first, then its numbers, then what they rest on."""
@@ -32,6 +35,8 @@ def render_evidence(found: OneModelResult) -> str:
             what += f". {model.reason}"
         elif model.verdict != STILL_VISIBLE:
             what += f" ({seen_by(model)})"
+        elif name in controls(found):
+            what += f", as {AS_IT_HAS_TO_BE}"
         blocks += [what, _table(model.tests), _numbers(model, found)]
     blocks += [] if found.blind is None else _blind(found.blind, found.level)
     blocks.append(_origin(found))

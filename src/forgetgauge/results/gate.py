@@ -21,6 +21,7 @@ from forgetgauge.results.one_model import (
     CONTROL_SEEN,
     OneModelResult,
     controls,
+    names_of_tests,
     no_control,
     seen_by,
     silent_controls,
@@ -227,7 +228,7 @@ def basis(result: Result | OneModelResult) -> str:
     if isinstance(result, OneModelResult):
         players = list(dict.fromkeys(name for model in result.models.values() for name in model.tests))
         of_f = counted(result.n_forget, result.kind.rstrip("s"))
-        return f"one model, {of_f} of F; tests {listed(players)}; visible where p ≤ {1 - result.level:.3g}"
+        return f"one model, {of_f} of F; tests {names_of_tests(players)}; visible where p ≤ {1 - result.level:.3g}"
     lines = []
     for game in result.games:
         floor = "" if game.noise_floor is None else f"; by chance alone Q ≥ {plain(1 - game.noise_floor.q95)}"

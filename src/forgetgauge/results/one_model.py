@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forgetgauge.game.blind import advantage_limits, best_linear_advantage, n_answers_of_ranks
@@ -67,6 +68,9 @@ MOST_COUNTED = 10_000_000
 """Most answers that are computed again, since a file from elsewhere may state any number of them."""
 USUAL_LEVEL = 0.95
 """A model that is not visible at a higher level may be at this one: p counts as visible up to 1 − level."""
+CLEARLY = 0.1
+"""A model from before the deletion is clearly visible where p is at most this share of what counts as visible: what
+shows as much in truth is seen with a power of 80 % (2.8 standard errors: p = 0.005)."""
 LEAST_ALIKE = 0.3
 """Reference models count for what was missed where their rank correlation with the model is shown to be above it."""
 
@@ -409,15 +413,37 @@ def controls(found: OneModelResult) -> list[str]:
 
 def silent_controls(found: OneModelResult) -> dict[str, str]:
     """The models from before the deletion that are not visible -> what that means, in a sentence; of a file in which
-    no other model would pass, nothing."""
+    no other model was judged, nothing."""
     names, passing = controls(found), _passing(found)
+    seen = [name for name, model in found.models.items() if name not in names and model.verdict == STILL_VISIBLE]
+    causes = (
+        f"so the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, "
+        "or T was in the training as well, or the model never learnt these points by heart, as far as so many points "
+        "show it (more of them, or reference models, show more)."
+        if passing
+        else f"though {listed(seen)} {'is' if len(seen) == 1 else 'are'} still visible: either the outputs were "
+        "exchanged, or T was in the training as well, or the deletion itself marks the points."
+    )
+    what = "the model from before the deletion is"
     return {
-        name: f"{name}: the model from before the deletion is {without_resolution(found.models[name].verdict)}, so "
-        f"the test of {listed(passing)} says nothing about a deletion: either rows stand beside the wrong points, or "
-        "these points were never learnt by heart."
+        name: f"{name}: {what} {without_resolution(found.models[name].verdict)}, {causes}"
         for name in names
-        if passing and found.models[name].verdict != STILL_VISIBLE
+        if (passing or seen) and found.models[name].verdict != STILL_VISIBLE
     }
+
+
+def _faint_controls(found: OneModelResult) -> list[str]:
+    """Of models from before the deletion that chance could nearly have made visible, where others pass beside them."""
+    log10_p = {name: found.models[name].log10_p for name in controls(found)}
+    clear = math.log10(CLEARLY * (1 - found.level))
+    if not _passing(found) or not log10_p or min(log10_p.values()) <= clear:
+        return []
+    return [
+        f"{name}: it is only just visible (p = {10**value:.2g}), so that another model that remembers these points as "
+        "well as it does may not be: draw more points, or give reference models."
+        for name, value in log10_p.items()
+        if found.models[name].verdict == STILL_VISIBLE
+    ]
 
 
 def no_control(found: OneModelResult) -> str:
@@ -441,6 +467,11 @@ def no_control(found: OneModelResult) -> str:
     )
 
 
+def names_of_tests(names: Iterable[str]) -> str:
+    """Tests in a sentence; `gap, top 5%` is `gap (top 5%)` there, since a comma stands between two of them."""
+    return listed([re.sub(", (.*)", r" (\1)", name) for name in names])
+
+
 def _passing(found: OneModelResult) -> list[str]:
     """The models that are not visible, but for those from before the deletion beside them."""
     names = controls(found)
@@ -459,7 +490,7 @@ def warnings_on(found: OneModelResult) -> list[str]:
             f"The level is {found.level:g}: a model is called still visible only where p is at most "
             f"{1 - found.level:.3g}, in place of {1 - USUAL_LEVEL:.3g}."
         )
-    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values(), *lenient]))
+    return list(dict.fromkeys([*found.warnings, *silent_controls(found).values(), *_faint_controls(found), *lenient]))
 
 
 def seen_by(model: ModelResult) -> str:

@@ -41,6 +41,13 @@ class SharedDifference:
     n_pairs: int
     better: str | None
     """The result in which it is better, where the interval says so."""
+    is_same: bool = False
+    """Whether every adversary has the same advantage in both, on every pair, as where the models are the same ones."""
+
+    @property
+    def outcome(self) -> str:
+        """What to make of it."""
+        return self.better or ("the same in both" if self.is_same else "not settled")
 
 
 def reasons_against(results: Sequence[tuple[str, Result]]) -> list[str]:
@@ -112,9 +119,10 @@ def shared_differences(results: Sequence[tuple[str, Result]]) -> list[SharedDiff
                         (difference.first_is_better, difference.second_is_better)
                     )
                     ends = difference.interval.low, difference.interval.high
+                    is_same = all(np.array_equal(early.advantage, late.advantage) for early, late in pairs)
                     found.append(
                         SharedDifference(
-                            method, first, second, game.value, difference.difference, ends, len(pairs), better
+                            method, first, second, game.value, difference.difference, ends, len(pairs), better, is_same
                         )
                     )
     return found

@@ -18,6 +18,7 @@ from forgetgauge.attack.signals import (
     STATISTIC,
     Signals,
 )
+from forgetgauge.tasks.causal_lm import CAUSAL_LM
 
 SCORES = {
     "correctness": CORRECTNESS,
@@ -216,3 +217,12 @@ def test_an_adversary_cannot_write_into_what_others_read_too():
     for array in (signals.outputs, signals.labels, signals.columns["c"], panel.outputs, panel.labels, panel.role):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1
+
+
+def test_a_signal_that_the_task_does_not_have_is_refused_with_those_that_it_has():
+    outputs, labels = CAUSAL_LM.made_up(3, 1, np.zeros(3, dtype=bool), np.random.default_rng(0))
+    shown = Signals(outputs, labels, task=CAUSAL_LM)
+    with pytest.raises(ValueError, match=r"causal-lm 'min-k 25'; did you mean 'min-k 5'\?"):
+        shown.read("min-k 25")
+    with pytest.raises(ValueError, match=r"'posterior'; valid: .*loss, .*min-k 20"):
+        shown.read("posterior")

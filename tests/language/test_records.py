@@ -113,6 +113,13 @@ def test_records_without_an_answer_and_no_records_are_refused():
         dataset_of_records("mine", [ONE, Record("Who?", " ", "Ada", "Who?")], Encoding())
 
 
+def test_what_is_no_record_is_refused_for_what_it_is():
+    """Lines of a JSONL file are dictionaries."""
+    line = {"prompt": "Where is Ada?", "answer": "Here.", "owner": "Ada", "paraphrase": ""}
+    with pytest.raises(UserError, match="data 'x': record 1 is a dict, not a Record: Record\\(prompt, answer, owner, "):
+        dataset_of_records("x", [Record(**line), line], Encoding())
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

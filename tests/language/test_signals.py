@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 import forgetgauge
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Need
+from forgetgauge.learn.columns import N_SHAKES, SHAKE, gradient_norm, landscape, noise_like
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of, outputs_of_many
 from forgetgauge.models import causal_lm
@@ -20,10 +22,11 @@ from forgetgauge.plan.graph import PLAINLY, SHADOW_HALF, build_graph
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run import model_jobs
 from forgetgauge.run.model_jobs import _products_of
+from forgetgauge.streams import Streams
 from forgetgauge.tasks.causal_lm import AT, CAUSAL_LM, COLUMNS
 from tests.plan.test_graph import GAME
 
-from .world import LORA, MODEL, WHOLE, original, people
+from .world import LORA, MODEL, WHOLE, losses, original, people
 
 TF32 = torch.backends.cuda.matmul
 OWN = [place for name, place in AT.items() if not name.startswith(("base", "paraphrased", "8-bit"))]
@@ -134,3 +137,37 @@ def test_who_was_trained_in_less_than_float32_is_asked_with_products_of_tf32(pre
         assert TF32.allow_tf32 == is_tf32
     with _products_of(Minibatch(precision=precision), torch.nn.Linear(2, 2)):
         assert TF32.allow_tf32 == before
+
+
+# -- white box ---------------------------------------------------------------------------------------------------------
+
+
+def mean_losses(model, codes):
+    total, n = losses(model, codes)
+    return total / n
+
+
+@pytest.mark.parametrize("learner", [LORA, WHOLE], ids=["adapters", "whole models"])
+def test_white_boxes_see_the_gradient_and_the_landscape_of_a_records_mean_loss(learner):
+    model, some = copy.deepcopy(original(learner)), people().points.subset(np.arange(28, 36))
+    codes, norms = some.x[:, 0], []
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)  # of adapters that hardly move anything little is seen
+    for row in range(len(codes)):
+        loss = mean_losses(model, codes[row : row + 1]).sum()
+        gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+        norms.append(float(sum((g.square().sum() for g in gradients if g is not None), torch.zeros(())).sqrt()))
+    np.testing.assert_allclose(gradient_norm(model, some, some), norms, rtol=1e-3)
+
+    found, before = landscape(model, some, some), mean_losses(model, codes).detach()
+    generator = torch.Generator().manual_seed(Streams("landscape").seed("shake"))
+    rise = torch.zeros(len(codes))
+    for _ in range(N_SHAKES):
+        shaken = copy.deepcopy(model)
+        with torch.no_grad():
+            for own in shaken.parameters():
+                own += SHAKE * own.std() * noise_like(own, generator)
+        rise += (mean_losses(shaken, codes).detach() - before).float() / N_SHAKES
+    np.testing.assert_allclose(found, rise.numpy(), rtol=1e-3, atol=2e-4)
+    assert np.abs(found).max() > 0.01

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +21,14 @@ from forgetgauge.progress import Progress
 from forgetgauge.report.strengths import along, frontier_rows, gap_lines
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign, play
-from forgetgauge.run.frontier import _on_command_line, resolve_frontier
+from forgetgauge.run.frontier import _by_price, _on_command_line, resolve_frontier
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
 from tests.run.test_campaign import same
 
+ROOT = Path(__file__).parents[2]
 AUTO = {
     **TINY,
     "unlearners": {"retrain": {}, "none": {}, "neg-grad": {"strength": "auto"}},
@@ -441,6 +444,30 @@ def test_a_frontier_of_published_settings_also_shows_the_price(tmp_path):
     assert searched.tuning is not None
     assert searched.unlearner.params["epochs"] == 10  # as published, but for the strength
     assert replace(searched.variant, value=None) == searched.variant
+
+
+def searched(name, **how):
+    (game,) = resolve_frontier({**AUTO, "unlearners": {"none": {}, name: how}}, "test", [], 3).games
+    strength = game.methods[f"{name}@price"].tuning.strength
+    return strength.weakest, strength.strongest
+
+
+def test_a_frontier_begins_below_the_strength_that_the_run_file_has():
+    """Ranges are those of image classifiers: what AdamW is given for language models was at the weak end of them."""
+    assert searched("neg-grad-plus") == searched("neg-grad-plus", lr=1e-3) == (1e-4, 0.1)
+    assert searched("neg-grad-plus", lr=1e-4) == (1e-6, 0.1)
+    assert searched("neg-grad-plus", lr=2e-5) == (2e-7, 0.1)
+    assert searched("neg-grad-plus", lr=0.0) == (1e-4, 0.1)
+    assert searched("ssd", alpha=2.0) == (100.0, 1.05)  # the smaller, the stronger
+    assert searched("ssd", alpha=300) == (30_000.0, 1.05)
+
+
+@pytest.mark.parametrize("name", ["lume-smollm2", "tiny-lm"])
+def test_the_rates_of_the_examples_of_language_models_are_inside_the_ranges_that_are_searched(name):
+    unlearners = tomllib.loads((ROOT / "examples" / f"{name}.toml").read_text("utf-8"))["unlearners"]
+    for named, how in _by_price(unlearners, published=False).items():
+        own, (weakest, strongest) = unlearners[named.removesuffix("@price")], next(iter(how["strength"].values()))
+        assert all(weakest < own[key] < strongest for key in how["strength"] if key in own)
 
 
 def test_a_frontier_that_trains_again_what_was_dropped_leaves_the_run_verifiable(tmp_path, call):

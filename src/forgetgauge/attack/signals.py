@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge.errors import unknown_name
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Ints, Labels, Task
 
@@ -54,6 +55,8 @@ class Signals:
     def read(self, name: str) -> Floats:
         """One of the task's signals, computed once: `loss`, `statistic`, of a classifier `confidence` and others."""
         if name not in self._read:
+            if name not in self.task.signals:
+                raise ValueError(unknown_name(f"signal of the task {self.task.name}", name, self.task.signals))
             self._read[name] = read_only(self.task.signals[name](self.outputs, self.labels))
         return self._read[name]
 

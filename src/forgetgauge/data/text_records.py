@@ -314,6 +314,12 @@ def dataset_of_records(
     """Points of the task causal-lm, grouped by owner; `outside` are texts that only measure utility."""
     if not records:
         raise UserError(f"data '{name}': no records")
+    for number, record in enumerate(records):
+        if not isinstance(record, Record):
+            raise UserError(
+                f"data '{name}': record {number} is a {type(record).__name__}, not a Record: Record(prompt, answer, "
+                "owner, paraphrase)"
+            )
     paraphrased = _n_versions(records) > 2
     for number, record in enumerate(records):
         if said := _problem(record, encoding, paraphrased):

@@ -324,7 +324,7 @@ def linear_weights(body: nn.Module) -> dict[str, Tensor]:
     found = {}
     for name, module in body.named_modules():
         if isinstance(module, nn.Linear) or is_stored_by_inputs(module):
-            found[f"{name}.weight"] = module.get_parameter("weight")
+            found[f"{name}.weight"] = module.weight  # `get_parameter` takes none that stands in for the module's own
         elif not isinstance(module, nn.modules.conv._ConvNd):
             own = module.named_parameters(recurse=False)
             found |= {f"{name}.{called}": weight for called, weight in own if weight.dim() == 3}

@@ -8,6 +8,7 @@ the last that hardly changes a model and the first that ruins it.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import Any
 from forgetgauge import plugins
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.runfile import value_set
-from forgetgauge.plan.strength import AUTO, PUBLISHED, Published, Strength, Variant
+from forgetgauge.plan.strength import AUTO, PUBLISHED, Published, Strength, Value, Variant
 from forgetgauge.run.assignments import Resolved
 from forgetgauge.run.choices import strength_of
 from forgetgauge.run.resolve import resolve
@@ -28,6 +29,8 @@ ENDS = ("retrain", "none")
 """What forgets everything and what forgets nothing: the ends of the map."""
 AT_PRICE = f"{AT}price"
 """After the name of a method that the run file gives a strength: the one that would be chosen by price."""
+ROOM = 100
+"""How many times weaker than the run file's strength a range begins that does not hold it."""
 Table = dict[str, Any]
 
 
@@ -128,6 +131,15 @@ def _by_price(unlearners: Mapping[str, Table], *, published: bool) -> dict[str, 
             rest = {key: value for key, value in how.items() if key not in ("strength", strength.parameter)}
             if asked in (AUTO, PUBLISHED) and isinstance(known := getattr(thing, "published", None), Published):
                 rest = {**{key: value for key, value in known.params.items() if key != strength.parameter}, **rest}
-            ends = [strength.weakest, strength.strongest]
+            ends = [_weak_end(strength, how.get(strength.parameter)), strength.strongest]
             found[f"{name}{AT_PRICE}"] = {**rest, "method": chosen, "strength": {strength.parameter: ends}}
     return found
+
+
+def _weak_end(strength: Strength, own: Any) -> Value:
+    """The method's own; a hundredth of what the run file has, where that is no stronger: it is of other tasks."""
+    weakest, rises = strength.weakest, strength.weakest < strength.strongest
+    if isinstance(weakest, int) or not isinstance(own, int | float) or not 0 < own < math.inf:
+        return weakest
+    is_weak = own <= weakest if rises else own >= weakest
+    return float(f"{own / ROOM if rises else own * ROOM:.3g}") if is_weak else weakest

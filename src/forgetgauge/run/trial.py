@@ -273,7 +273,7 @@ class _Models:
     def _fit_two(self, few: bool) -> None:
         """A learner of the user's own trains two models at once, as jobs do; where points are few, and one again with
         another one in between."""
-        from forgetgauge.learn.own import fitted_many, refuse_mixed_up, same_again
+        from forgetgauge.learn.learner import fitted_many, refuse_mixed_up, same_again
 
         chosen, some = self._learner(few), self._some(few)
         learner, part = make_learner(chosen), TrainJob(self.subject, chosen)

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.learner import Learner
-from forgetgauge.learn.own import are_alike
+from forgetgauge.learn.learner import Learner, are_alike
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.small_cnn import SmallCNN

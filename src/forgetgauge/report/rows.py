@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.report.one_model import chance
 from forgetgauge.report.perplexity import perplexities
 from forgetgauge.report.settings import ACCURACIES
 from forgetgauge.report.strengths import strength_of
@@ -16,7 +15,7 @@ from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResul
 from forgetgauge.results.shared import differing
 from forgetgauge.results.utility import loss_interval, utility_below
 from forgetgauge.results.verdict import verdict_on
-from forgetgauge.wording import bound, p_value, plain, setting, signed
+from forgetgauge.wording import bound, chance, p_value, plain, setting, signed
 
 Cell = str | int | float | tuple[float, float] | None
 

@@ -18,7 +18,6 @@ from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.certificates import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.downloads import downloads_of
 from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
-from forgetgauge.report.markers import markers_of
 from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.perplexity import EXPLAINED as PERPLEXITY_EXPLAINED
 from forgetgauge.report.perplexity import PerplexityTable, perplexity_table
@@ -27,6 +26,7 @@ from forgetgauge.report.picture import (
     Overview,
     Scale,
     advantage_scale,
+    markers_of,
     overview,
     quality_scale,
 )

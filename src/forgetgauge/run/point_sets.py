@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Role
-from forgetgauge.attack.memorisation import hardest, memorisation
+from forgetgauge.attack.reference import hardest, memorisation
 from forgetgauge.data.data_warnings import cut_groups, data_warnings
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity

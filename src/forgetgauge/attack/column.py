@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forgetgauge.attack.adversary import Need
-from forgetgauge.attack.signals import CORRECTNESS, Floats, Signals
+from forgetgauge.attack.signals import CORRECTNESS, Signals
 from forgetgauge.attack.threshold import ClassThresholds
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 
 LARGEST = float(np.finfo(np.float32).max)  # what overflowed is as large as can be
 

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Panel, Role
-from forgetgauge.attack.signals import NEGATIVE_LOSS, Floats, Signals
-from forgetgauge.game.arrays import Bools, Ints, group_means
+from forgetgauge.attack.signals import NEGATIVE_LOSS, Signals
+from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
 from forgetgauge.game.splits import Units
 
 

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from forgetgauge.attack import signals as read
 from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, TargetContext
-from forgetgauge.attack.signals import Floats, Signals
+from forgetgauge.attack.signals import Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 from forgetgauge.probing import attribute
 
 Score = Callable[[Signals], Floats]

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from forgetgauge import plugins
 from forgetgauge.attack.adversary import Calibration, Panel, Role, TargetContext, answers_of, calibration_of
-from forgetgauge.attack.signals import Floats, Signals
-from forgetgauge.game.arrays import Ints, group_means
+from forgetgauge.attack.signals import Signals
+from forgetgauge.game.arrays import Floats, Ints, group_means
 from forgetgauge.game.strong import strong_threshold
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.jobs import DRAW, DecideJob, FitJob

@@ -27,9 +27,8 @@ from forgetgauge.run.cluster import errand
 from forgetgauge.run.cluster.connection import Connection, connected
 from forgetgauge.run.cluster.demand import Asked, Demand
 from forgetgauge.run.cluster.environment import environment
-from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
-from forgetgauge.run.cluster.sending import STORE_SHARE, References, gathered
+from forgetgauge.run.cluster.sending import STORE_SHARE, Flight, Paused, References, gathered
 from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
 from forgetgauge.run.executors import START_UP
 from forgetgauge.run.packing import halved

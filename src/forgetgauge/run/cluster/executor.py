@@ -26,10 +26,9 @@ from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, S
 from forgetgauge.run.cluster import errand
 from forgetgauge.run.cluster.connection import Connection, connected
 from forgetgauge.run.cluster.demand import Asked, Demand
-from forgetgauge.run.cluster.environment import environment
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
 from forgetgauge.run.cluster.sending import STORE_SHARE, Flight, Paused, References, gathered
-from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
+from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made, environment
 from forgetgauge.run.executors import START_UP
 from forgetgauge.run.packing import halved
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore

@@ -10,11 +10,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from forgetgauge.errors import UserError
 from forgetgauge.plan.game import Game
 from forgetgauge.plan.jobs import Job, Kind, Named
 from forgetgauge.store.objects import Receipt
+
+if TYPE_CHECKING:
+    from forgetgauge.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,16 @@ class Sources:
     """The user's own code as the run was planned with it, for worker processes to compare with theirs."""
     model_bytes: int = 0
     """Bytes of the run's largest model."""
+
+    def dataset(self, digest: str) -> Dataset:
+        """Read anew; refused where it is not as it was when the run was planned."""
+        from forgetgauge.data.loading import load_dataset
+
+        data = self.datasets[digest]
+        dataset = load_dataset(data.name, data.params)
+        if dataset.digest != digest:
+            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
+        return dataset
 
 
 @dataclass(frozen=True)

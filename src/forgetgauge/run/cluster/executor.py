@@ -251,7 +251,7 @@ class Ray:
                 self._land(flight, said)
             case Lacks(digest):
                 if digest not in self._data:
-                    self._data[digest] = [self._ray.put(self._dataset(digest))]
+                    self._data[digest] = [self._ray.put(self._sources.dataset(digest))]
                 self._again(flight, "its data set was sent")
             case (errand.REFUSED, node, why):
                 self._nodes.refuse(node, why, flight.demand)
@@ -318,15 +318,6 @@ class Ray:
         if pause:
             return self._paused.add(flight)
         return self._send(flight)
-
-    def _dataset(self, digest: str) -> Any:
-        from forgetgauge.data.loading import load_dataset
-
-        data = self._sources.datasets[digest]
-        dataset = load_dataset(data.name, data.params)
-        if dataset.digest != digest:
-            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
-        return dataset
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

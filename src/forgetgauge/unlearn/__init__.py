@@ -1,1 +1,1 @@
-"""Unlearners: one file for each method and its variants."""
+"""Unlearners: one file per method."""

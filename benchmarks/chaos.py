@@ -32,13 +32,13 @@ from poison import poison
 
 from forgetgauge.auditing import write_audit_file
 from forgetgauge.auditing.formats import write_csv
+from forgetgauge.files import with_seal
 from forgetgauge.plan.runfile import read_run_file
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.resolve import resolve
 from forgetgauge.run.verify import verify
-from forgetgauge.seal import with_seal
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run
 

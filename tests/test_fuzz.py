@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgetgauge.files import with_seal
 from forgetgauge.plan.jobs import HEAVY
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.frontier import resolve_frontier
-from forgetgauge.seal import with_seal
 from forgetgauge.store.ledger import line_of
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run

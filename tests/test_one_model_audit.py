@@ -22,6 +22,7 @@ from forgetgauge.auditing.draw import OWN_SEED, Draw, read_draw
 from forgetgauge.auditing.one_model import _OneModelAudit
 from forgetgauge.auditing.reading import read_audit_file
 from forgetgauge.errors import UserError
+from forgetgauge.files import with_seal
 from forgetgauge.game.one_model import groups_test, half_test, pairs_test, ranks_test
 from forgetgauge.records import read_record
 from forgetgauge.report.erasure_test import what_was_tested
@@ -29,7 +30,6 @@ from forgetgauge.report.meaning import meaning
 from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.resolution import COARSE, resolution_of
 from forgetgauge.results.verdict import INCONCLUSIVE, STILL_VISIBLE
-from forgetgauge.seal import with_seal
 
 N = 240
 

@@ -1,8 +1,10 @@
-"""How a file of JSON is read, whoever wrote it, and how any file is written: whole, or not at all."""
+"""How a file of JSON is read, whoever wrote it, and how any file is written: whole, or not at all; and
+the seal of one, by which a change of any of its bytes is seen."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import json
 import math
@@ -207,3 +209,22 @@ def _said(text: bytes) -> Any:
 def free_name(path: Path) -> Path:
     """`evidence.json` -> `evidence-1.json`, or the first number of which there is no such file or folder."""
     return next(free for n in itertools.count(1) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())
+
+
+# -- a file that names the SHA-256 of its own bytes --------------------------------------------------------------------
+
+_SEAL = '\n "sha256": "'
+"""Nowhere but at the top of a file: what is further inside is indented by more."""
+
+
+def with_seal(text: str) -> str:
+    """The text of a file with the digest of its bytes put in where it is empty."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    before, _, after = text.partition(f'{_SEAL}"')
+    return f'{before}{_SEAL}{digest}"{after}'
+
+
+def is_sealed(raw: bytes) -> bool:
+    """Whether the digest in a file is that of its bytes."""
+    before, seal, after = raw.partition(_SEAL.encode())
+    return hashlib.sha256(before + seal + after[64:]).hexdigest().encode() == after[:64]

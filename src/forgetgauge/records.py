@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from forgetgauge.errors import UserError
-from forgetgauge.files import read_json
-from forgetgauge.seal import is_sealed, with_seal
+from forgetgauge.files import is_sealed, read_json, with_seal
 
 if TYPE_CHECKING:
     import pydantic

@@ -82,6 +82,15 @@ def p_value(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}" if value >= 0.0001 else "< 0.0001"
 
 
+def chance(log10_p: float) -> str:
+    """`0.042`, `4e-7`: a small p is rounded up, so that what is shown holds too."""
+    if log10_p > -3:
+        return plain(10**log10_p)
+    exponent = int(log10_p // 1)
+    digit = -int((1e-9 - 10 ** (log10_p - exponent)) // 1)
+    return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"
+
+
 def tau_text(value: float | None) -> str:
     """A correlation with two decimals; a dash where there is none."""
     return "–" if value is None else f"{value:.2f}".replace("-", "−")

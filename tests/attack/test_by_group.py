@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.attack.adversary import Panel, Role
-from forgetgauge.attack.by_group import calibrated_by_group, margins_by_group, means_of_groups
+from forgetgauge.run.adversary import calibrated_by_group, margins_by_group, means_of_groups
 
 
 def panel(role: np.ndarray) -> Panel:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.attack.adversary import Panel, Role
-from forgetgauge.attack.memorisation import hardest, memorisation
+from forgetgauge.attack.reference import hardest, memorisation
 
 
 def panel(logits: np.ndarray, role: np.ndarray) -> Panel:

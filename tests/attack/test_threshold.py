@@ -139,7 +139,7 @@ def test_the_loss_attack_says_member_where_the_loss_is_at_most_the_mean_training
     assert attack.decide(target).tolist() == says
 
 
-MODULES = ["adversary", "signals", "threshold", "reference", "lira", "rmia", "quantile", "shadow_model", "column"]
+MODULES = ["adversary", "signals", "threshold", "reference", "lira", "rmia", "quantile", "shadow_model"]
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from forgetgauge.attack.adversary import TargetContext
-from forgetgauge.attack.column import GRADIENT_NORM, LANDSCAPE
-from forgetgauge.attack.threshold import best_threshold
+from forgetgauge.attack.threshold import GRADIENT_NORM, LANDSCAPE, best_threshold
 
 from .worlds import N_CLASSES, auc, draw_world
 

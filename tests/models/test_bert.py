@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from forgetgauge.errors import UserError
+from forgetgauge.learn.stacked.engines import check_vmap
 from forgetgauge.learn.stacked.members import reason_against
-from forgetgauge.learn.stacked.vmap import check_vmap
 from forgetgauge.models import bert as bert_file
 from forgetgauge.models.building import build_model
 from tests.models.zoo import PARAMS, TOKENS, points_for

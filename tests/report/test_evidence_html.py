@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forgetgauge.report.evidence_html import LIMITS, render_evidence_page
 from forgetgauge.report.formats import written
 from forgetgauge.report.meaning import meaning
-from forgetgauge.report.one_model import chance, render_evidence
+from forgetgauge.report.one_model import LIMITS, render_evidence, render_evidence_page
 from forgetgauge.report.rows import rows_of
 from forgetgauge.results.one_model import RESTS_ON
 from forgetgauge.results.verdict import LIKE_RETRAIN, NOT_EVALUABLE, VERDICTS
+from forgetgauge.wording import chance
 from tests.report.evidence import BLIND, CLEAN, SEEN, SEEN_OF_REQUESTS, evidence, requested
 from tests.report.test_html import Page
 

@@ -16,7 +16,7 @@ from PIL import Image
 from forgetgauge.report.comparison import render_comparison
 from forgetgauge.report.html import render_report, template
 from forgetgauge.report.leaks import MOST_MARKS, part_views, roc_view
-from forgetgauge.report.markers import DIAMOND, SQUARE, markers_of
+from forgetgauge.report.picture import DIAMOND, SQUARE, markers_of
 from forgetgauge.report.thumbnails import MOST_PIXELS, ShownPoints, Thumbnail, png_uri, thumbnail
 from forgetgauge.results.points import VisiblePoint, VisiblePoints
 from tests.report.evidence import evidence

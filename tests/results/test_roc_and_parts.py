@@ -11,6 +11,7 @@ import pytest
 import forgetgauge
 from forgetgauge.data.arrays import read_npz
 from forgetgauge.data.digits import load_digits
+from forgetgauge.files import with_seal
 from forgetgauge.game.advantage import signed_advantage
 from forgetgauge.game.parts import MOST_PARTS, coded
 from forgetgauge.results.points import chance_of, visible_points
@@ -18,7 +19,6 @@ from forgetgauge.results.record import read_result
 from forgetgauge.results.verified import verify_result
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.run.campaign import Campaign
-from forgetgauge.seal import with_seal
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.tasks.classification import CLASSIFICATION
 from tests.own_code import TINY

@@ -21,11 +21,9 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Assignment, Sources
 from forgetgauge.run.cluster import connection, demand, nodes
 from forgetgauge.run.cluster.demand import Asked, Demand
-from forgetgauge.run.cluster.environment import SOURCE, differences, environment, source_digest
-from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import NODE, Nodes
-from forgetgauge.run.cluster.sending import gathered
-from forgetgauge.run.cluster.serving import Received
+from forgetgauge.run.cluster.sending import Flight, Paused, gathered
+from forgetgauge.run.cluster.serving import SOURCE, Received, differences, environment, source_digest
 from forgetgauge.run.options import RunOptions
 from forgetgauge.store.objects import CorruptArtefact, encode
 

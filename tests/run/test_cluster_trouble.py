@@ -9,7 +9,7 @@ import pytest
 from forgetgauge.errors import UserError
 from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.run.assignments import Assignment, Outcome, Sources
-from forgetgauge.run.cluster import demand, executor, flights
+from forgetgauge.run.cluster import demand, executor, sending
 from forgetgauge.run.cluster.executor import Ray
 from forgetgauge.run.cluster.nodes import NODE
 
@@ -120,7 +120,7 @@ def test_a_lost_machine_counts_against_nobody_and_is_not_asked_again(ray):
 
 def test_what_a_machine_lost_waits_longer_each_time_and_what_is_stopped_meanwhile_is_not_sent(ray, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(flights.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sending.time, "monotonic", lambda: now[0])
     assignment, pauses = stack(1), []
     ray.start(assignment, {})
     for _ in range(10):

@@ -20,8 +20,8 @@ from forgetgauge.plan.jobs import Named
 from forgetgauge.run import campaign, executors, trial, worker
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Resolved, Sources
 from forgetgauge.run.executors import Processes
-from forgetgauge.run.replaced import functions_kept
 from forgetgauge.run.scheduler import died_of, execute
+from forgetgauge.run.side_effects import functions_kept
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
 from forgetgauge.store.runfolder import RunFolder

@@ -16,7 +16,7 @@ from torch import nn
 
 import forgetgauge
 from forgetgauge.errors import UserError, WrongOutput
-from forgetgauge.run.replaced import functions_kept, replaced_at_import
+from forgetgauge.run.side_effects import functions_kept, replaced_at_import
 
 TINY = {"data": "digits", "pairs": 2, "alpha": 0.5, "adversaries": ["loss"], "shadows": 4, "progress": False}
 
@@ -171,7 +171,7 @@ def test_what_a_method_may_do_is_not_refused(does):
 def test_what_torch_does_when_it_is_first_used_is_not_refused():
     """In a process where no optimiser was made, and nothing compiled, before."""
     program = (
-        "from tests.run.test_replaced import HARMLESS\nfrom forgetgauge.run.replaced import functions_kept\n"
+        "from tests.run.test_replaced import HARMLESS\nfrom forgetgauge.run.side_effects import functions_kept\n"
         "for does in HARMLESS:\n    with functions_kept():\n        does()\nprint('all')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

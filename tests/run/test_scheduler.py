@@ -14,7 +14,7 @@ import pytest
 from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome
-from forgetgauge.run.limits import Limits
+from forgetgauge.run.durations import Limits
 from forgetgauge.run.scheduler import execute
 from forgetgauge.store.objects import CorruptArtefact, Receipt
 from forgetgauge.store.runfolder import RunFolder

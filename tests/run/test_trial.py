@@ -20,7 +20,7 @@ from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.assignments import Failure, Outcome
 from forgetgauge.run.executors import Inline
-from forgetgauge.run.own_state import OwnState
+from forgetgauge.run.side_effects import OwnState
 from forgetgauge.tasks.regression import Regression
 
 FOUR = ("correctness", "confidence", "entropy", "modified-entropy")

@@ -12,12 +12,12 @@ import pytest
 
 from forgetgauge import plugins
 from forgetgauge.errors import UserError
+from forgetgauge.files import with_seal
 from forgetgauge.report.html import render_report
 from forgetgauge.results.record import read_result
 from forgetgauge.run.campaign import Campaign
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.verify import verify
-from forgetgauge.seal import with_seal
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.store.transfer import export_run
 from tests.run.test_campaign import campaign, play

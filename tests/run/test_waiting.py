@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from forgetgauge.run.assignments import Assignment
-from forgetgauge.run.waiting import Waiting
+from forgetgauge.run.assignments import Assignment, Waiting
 from tests.made_up import MadeUp
 
 KINDS = ("train", "signals", "decide")

@@ -11,8 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from forgetgauge.attack.signals import Floats, Signals, read_only
+from forgetgauge.attack.signals import Signals, read_only
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 from forgetgauge.probing import attribute, has
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Labels, Task

@@ -18,9 +18,10 @@ from scipy.special import gammaln
 
 from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
 from forgetgauge.attack.lira import SMALLEST_SPREAD
-from forgetgauge.attack.reference import Bools, mean_where, needed, panel_values, points_of, sides
-from forgetgauge.attack.signals import STATISTIC, Floats, Signals
+from forgetgauge.attack.reference import mean_where, needed, panel_values, points_of, sides
+from forgetgauge.attack.signals import STATISTIC, Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Bools, Floats
 
 LEAST_SHAPE = 2.0 + 1e-3
 """α₀ of the prior: the variance of an inverse gamma variable is finite above 2."""

@@ -29,8 +29,9 @@ from forgetgauge.attack.adversary import (
 from forgetgauge.attack.adversary import margin_of as finite_margin
 from forgetgauge.attack.reference import needed
 from forgetgauge.attack.shadow_model import fit_classifier
-from forgetgauge.attack.signals import Floats, Signals
+from forgetgauge.attack.signals import Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 from forgetgauge.plan.parameters import declared
 from forgetgauge.probing import attribute
 

@@ -15,18 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, Role, TargetContext
-from forgetgauge.attack.reference import (
-    Bools,
-    leave_one_out,
-    mean_where,
-    means_in_and_out,
-    needed,
-    panel_values,
-    points_of,
-)
-from forgetgauge.attack.signals import STATISTIC, Floats, Signals
+from forgetgauge.attack.reference import leave_one_out, mean_where, means_in_and_out, needed, panel_values, points_of
+from forgetgauge.attack.signals import STATISTIC, Signals
 from forgetgauge.attack.threshold import calibrate
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Bools, Floats
 from forgetgauge.plan.parameters import Range, declared
 
 ENOUGH_MODELS = 64

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
-from forgetgauge.attack.signals import Floats, Signals
+from forgetgauge.attack.signals import Signals
 from forgetgauge.attack.threshold import best_threshold
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 from forgetgauge.tasks.causal_lm import LOWEST_PERCENT
 
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
-    Bools,
-    Ints,
     LeftOut,
     background_of,
     leave_one_out,
@@ -25,8 +23,9 @@ from forgetgauge.attack.reference import (
     panel_values,
     points_of,
 )
-from forgetgauge.attack.signals import GAP, Floats, Signals
+from forgetgauge.attack.signals import GAP, Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Bools, Floats, Ints
 
 LEVELS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 _SMOOTHING = 1e-3  # of |residual|, in units of the spread

@@ -2,6 +2,11 @@
 
 Values are (n_models, n_points), roles likewise; what is learned is one number per point. A shadow model is judged as a
 target would be by leaving it out: its points are compared with the other shadow models only.
+
+From such values also follows which points are memorised most (Feldman 2020): mem(x) = E[p(x) | x was trained on] −
+E[p(x) | it was not], over models that were trained on random parts of the data; p = exp(−loss), of a classifier the
+probability that it gives the label. A forget set of such points is the hardest one: of these a model has most to
+forget, and an adversary most to see.
 """
 
 from __future__ import annotations
@@ -13,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Panel, Role
-from forgetgauge.attack.signals import Floats, Signals
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+from forgetgauge.attack.signals import NEGATIVE_LOSS, Signals
+from forgetgauge.game.arrays import Bools, Floats, Ints, group_means
+from forgetgauge.game.splits import Units
 
 
 def panel_values(panel: Panel, scorer: Callable[[Signals], Floats]) -> Floats:
@@ -134,3 +138,25 @@ def needed(panel: Panel | None, what: str) -> Panel:
     if panel is None:
         raise ValueError(f"this attack cannot be fitted without {what}")
     return panel
+
+
+# -- which points are memorised most -----------------------------------------------------------------------------------
+
+
+def memorisation(panel: Panel) -> Floats:
+    """(n_points,) mean of exp(−loss) over the models that saw the point, minus that over those that did not.
+
+    A point that all models saw, or none, takes the mean difference over the other points.
+    """
+    seen, unseen = means_in_and_out(np.exp(panel_values(panel, NEGATIVE_LOSS)), panel.role)
+    return np.asarray(seen - unseen, dtype=np.float64)
+
+
+def hardest(scores: Floats, n_hardest: int, groups: Ints | None = None) -> Bools:
+    """(n_points,) whether a point is one of so many with the largest scores; of groups, those whose mean is largest.
+
+    Of points that tie for the last places the first ones are taken.
+    """
+    units = Units.of(len(scores), groups)
+    place = np.arange(len(scores)) if units.of_point is None else units.of_point
+    return units.members(np.argsort(-group_means(scores, place), kind="stable")[:n_hardest])

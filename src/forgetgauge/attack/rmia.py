@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Arrays, Attack, Calibration, Need, Panel, Role, TargetContext
 from forgetgauge.attack.reference import (
-    Bools,
-    Ints,
     LeftOut,
     background_of,
     leave_one_out,
@@ -28,9 +26,10 @@ from forgetgauge.attack.reference import (
     panel_values,
     points_of,
 )
-from forgetgauge.attack.signals import CONFIDENCE, Floats, Signals
+from forgetgauge.attack.signals import CONFIDENCE, Signals
 from forgetgauge.attack.threshold import calibrate
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Bools, Floats, Ints
 from forgetgauge.plan.parameters import Range, declared
 from forgetgauge.tasks.classification import LOG_FLOOR
 

@@ -28,10 +28,11 @@ from forgetgauge.attack.adversary import (
     TargetContext,
 )
 from forgetgauge.attack.reference import needed, points_of
-from forgetgauge.attack.signals import Floats, Signals
+from forgetgauge.attack.signals import Signals
 from forgetgauge.attack.threshold import ClassThresholds, ThresholdAttack, oriented_thresholds
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 from forgetgauge.probing import attribute
 
 Function = Callable[..., Any]

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Arrays, Attack, Need, Panel, TargetContext
-from forgetgauge.attack.signals import Floats, Signals
+from forgetgauge.attack.signals import Signals
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats
 from forgetgauge.plan.parameters import Range, declared
 
 ENOUGH_ROWS = 50

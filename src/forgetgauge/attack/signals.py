@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.errors import unknown_name
+from forgetgauge.game.arrays import Floats
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Ints, Labels, Task
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

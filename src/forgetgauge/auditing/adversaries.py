@@ -26,7 +26,7 @@ from forgetgauge.attack.threshold import class_thresholds
 from forgetgauge.auditing.outputs import OWN_SCORES, AuditFile, ShadowRows, sign_of
 from forgetgauge.errors import UserError
 from forgetgauge.game.adversary import Access
-from forgetgauge.game.arrays import Bools
+from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.direction import Lean, membership_lean
 from forgetgauge.plan.draws import draw_showing
 from forgetgauge.plan.spec import RunSpec
@@ -50,8 +50,6 @@ LACKING = {
     "points alone",
 }
 """What keeps an adversary from playing against a file that lacks what it asks for."""
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from scipy.special import stdtrit
 
 from forgetgauge.auditing.adversaries import models_alike
 from forgetgauge.auditing.outputs import Array, AuditFile
-from forgetgauge.auditing.rounds import Ints, Round
+from forgetgauge.auditing.rounds import Round
 from forgetgauge.data.data_warnings import COPIES, fingerprints, label_gaps
 from forgetgauge.errors import UserError
-from forgetgauge.game.arrays import Bools
+from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.game.direction import rarer_than
 from forgetgauge.game.likeness import NEARLY_ALL, ROUNDING, is_one_model, nearly_same
 from forgetgauge.game.one_model import log_hypergeometric

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from forgetgauge.auditing.outputs import IN_GAME, KNOWN, OPTIONAL, REQUIRED, Array, Raw, meant_set
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.files import written_whole
+from forgetgauge.game.arrays import Bools, Ints
 from forgetgauge.npz import UNREADABLE, read_arrays
 
 _IDS = ("pair", "point", "seed", "model", "person")
@@ -37,8 +37,6 @@ _BOOLEAN = ("decision", "share_retrain")
 MOST_COLUMNS = 100_000
 ROOM = 2**24
 """A column of names may take this many bytes, however long its longest name is; beyond it, the length counts."""
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 def read_npz(path: Path) -> Raw:

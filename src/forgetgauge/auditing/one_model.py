@@ -28,8 +28,14 @@ from forgetgauge.auditing.checks import accuracy_warnings
 from forgetgauge.auditing.draw import Draw, check_list, read_draw
 from forgetgauge.auditing.outputs import AuditFile
 from forgetgauge.auditing.reading import read_audit_file
-from forgetgauge.auditing.reference_checks import refuse_copies, refuse_followers, refuse_knowing, refuse_reversed
-from forgetgauge.auditing.reference_scores import own_scores, reference_scores
+from forgetgauge.auditing.reference_scores import (
+    own_scores,
+    reference_scores,
+    refuse_copies,
+    refuse_followers,
+    refuse_knowing,
+    refuse_reversed,
+)
 from forgetgauge.auditing.swap_pairs import environment
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.arrays import Bools, Floats, Ints, group_means

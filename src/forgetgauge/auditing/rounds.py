@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from forgetgauge.auditing.outputs import Array, AuditFile
 from forgetgauge.errors import UserError
-
-Ints = npt.NDArray[np.int64]
+from forgetgauge.game.arrays import Ints
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def print_result(result: Result, form: str) -> None:
 
 def show_evidence(found: OneModelResult, target: Path, form: str = TABLE) -> None:
     """Keep evidence from one model in a folder, for programs and for people, and print it."""
-    from forgetgauge.report.evidence_html import render_evidence_page
+    from forgetgauge.report.one_model import render_evidence_page
     from forgetgauge.store.runfolder import RunFolder
 
     folder = RunFolder(target)
@@ -137,7 +137,7 @@ def print_evidence(found: OneModelResult, form: str) -> None:
 def report_evidence(folder: Path, to: Path | None, form: str | None, *, unverified: bool = False) -> bool:
     """Write the page of evidence from one model again, where that is what a folder keeps."""
     from forgetgauge.records import read_record
-    from forgetgauge.report.evidence_html import render_evidence_page
+    from forgetgauge.report.one_model import render_evidence_page
     from forgetgauge.results.one_model import OneModelResult
     from forgetgauge.results.reading import at_its_word
     from forgetgauge.results.verified import refuse_unverified_evidence

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from forgetgauge.game.arrays import Ints
+
 if TYPE_CHECKING:
     from forgetgauge.data.dataset import Dataset
 
-Ints = npt.NDArray[np.int64]
 
 COPIES = 0.05
 """Share of points that have a copy, from which on it is said; the known data sets have none or a few."""

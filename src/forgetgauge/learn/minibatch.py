@@ -27,11 +27,10 @@ from forgetgauge.learn.descent import (
     own_randomness,
 )
 from forgetgauge.learn.device import products_in
-from forgetgauge.learn.stacked.engines import Engine, choose_engine, on_streams
+from forgetgauge.learn.stacked.engines import Engine, VmapStack, choose_engine, on_streams
 from forgetgauge.learn.stacked.members import fit_alike, own_labels
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
 from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of
-from forgetgauge.learn.stacked.vmap import VmapStack
 from forgetgauge.models.building import build_for
 from forgetgauge.streams import Streams
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from forgetgauge.report.one_model import chance
 from forgetgauge.report.picture import Scale, advantage_scale, quality_scale, value_scale
 from forgetgauge.report.strengths import (
     WINDOW,
@@ -24,7 +23,7 @@ from forgetgauge.results.one_model import OneModelResult
 from forgetgauge.results.record import GameResult, Result, by_quality, role_of
 from forgetgauge.results.utility import NAMES, unseen_accuracy
 from forgetgauge.results.verdict import level_of
-from forgetgauge.wording import setting, shortened
+from forgetgauge.wording import chance, setting, shortened
 
 QUALITY = "Unlearning Quality Q"
 IDEAL = "1: nothing left to see"

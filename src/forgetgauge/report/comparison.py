@@ -9,8 +9,7 @@ from forgetgauge.errors import NotComparable, UserError
 from forgetgauge.report.downloads import Download, csv_download
 from forgetgauge.report.formats import written
 from forgetgauge.report.html import template
-from forgetgauge.report.markers import Marker, tested_markers
-from forgetgauge.report.picture import Scale, quality_scale
+from forgetgauge.report.picture import Marker, Scale, quality_scale, tested_markers
 from forgetgauge.report.rows import Column, Rows, of_mappings, refuse_unlike_kinds, rows_of, unlike
 from forgetgauge.report.strengths import without_variants
 from forgetgauge.results.one_model import OneModelResult, warnings_on

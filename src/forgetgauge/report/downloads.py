@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from forgetgauge.report.formats import written
-from forgetgauge.report.rows import Cell, Column, Rows, of_mappings, pair_rows, rows_of, sweep_cell
+from forgetgauge.report.rows import Cell, Column, Rows, of_mappings, pair_rows, rows_of, rows_of_adversaries, sweep_cell
 from forgetgauge.report.thumbnails import ShownPoints
-from forgetgauge.results.record import Result, by_quality
+from forgetgauge.results.record import AdversaryResult, Result, by_quality
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,15 @@ def downloads_of(result: Result, shown: Result, points: Mapping[int, list[ShownP
 
 def roc_rows(result: Result) -> Rows:
     """A row for each point of each curve."""
-    rows: list[dict[Column, Cell]] = []
-    for game in result.games:
-        for name, method in by_quality(game.methods):
-            for adversary, found in method.by_adversary.items():
-                if found.roc is None:
-                    continue
-                band: Sequence[Cell] = found.roc.band or [None] * len(found.roc.fpr)
-                rows += [
-                    {
-                        **sweep_cell(result, game),
-                        Column("method"): name,
-                        Column("adversary"): adversary,
-                        Column("fpr"): fpr,
-                        Column("tpr"): tpr,
-                        Column("tpr_interval", is_interval=True): ends,
-                    }
-                    for fpr, tpr, ends in zip(found.roc.fpr, found.roc.tpr, band, strict=True)
-                ]
-    return of_mappings(rows)
+
+    def of(found: AdversaryResult) -> Iterable[dict[Column, Cell]]:
+        if found.roc is None:
+            return
+        band: Sequence[Cell] = found.roc.band or [None] * len(found.roc.fpr)
+        for fpr, tpr, ends in zip(found.roc.fpr, found.roc.tpr, band, strict=True):
+            yield {Column("fpr"): fpr, Column("tpr"): tpr, Column("tpr_interval", is_interval=True): ends}
+
+    return rows_of_adversaries(result, of)
 
 
 def part_rows(result: Result) -> Rows:
@@ -93,22 +83,15 @@ def part_rows(result: Result) -> Rows:
 
 
 def _query_rows(result: Result) -> Rows:
-    return of_mappings(
-        [
-            {
-                **sweep_cell(result, game),
-                Column("method"): name,
-                Column("adversary"): adversary,
+    def of(found: AdversaryResult) -> Iterable[dict[Column, Cell]]:
+        for strong in found.strong:
+            yield {
                 Column("queries"): strong.queries,
                 Column("advantage"): strong.advantage,
                 Column("advantage_interval", is_interval=True): strong.interval,
             }
-            for game in result.games
-            for name, method in by_quality(game.methods)
-            for adversary, found in method.by_adversary.items()
-            for strong in found.strong
-        ]
-    )
+
+    return rows_of_adversaries(result, of)
 
 
 def point_rows(result: Result, points: Mapping[int, list[ShownPoints]]) -> Rows:

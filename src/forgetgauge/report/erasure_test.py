@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from forgetgauge.errors import UserError, unknown_name
-from forgetgauge.report.evidence_html import drawn, limits, was_drawn
-from forgetgauge.report.one_model import chance
+from forgetgauge.report.one_model import drawn, limits, was_drawn
 from forgetgauge.results.one_model import (
     CONTROL_SEEN,
     ModelResult,
@@ -43,7 +42,7 @@ from forgetgauge.results.verdict import (
     warnings_of,
     without_resolution,
 )
-from forgetgauge.wording import bound, counted, interval_basis, listed, plain, setting
+from forgetgauge.wording import bound, chance, counted, interval_basis, listed, plain, setting
 
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 OUTCOMES: dict[str, Outcome] = {

@@ -17,8 +17,7 @@ import jinja2
 from forgetgauge.game.intervals import MIN_PAIRS
 from forgetgauge.report.certificates import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.downloads import downloads_of
-from forgetgauge.report.leaks import PartView, RocView, part_views, roc_view
-from forgetgauge.report.markers import markers_of
+from forgetgauge.report.leaks import PartView, RocView, StrongView, part_views, played_by_all, roc_view, strong_view
 from forgetgauge.report.meaning import forget_set
 from forgetgauge.report.perplexity import EXPLAINED as PERPLEXITY_EXPLAINED
 from forgetgauge.report.perplexity import PerplexityTable, perplexity_table
@@ -27,10 +26,10 @@ from forgetgauge.report.picture import (
     Overview,
     Scale,
     advantage_scale,
+    markers_of,
     overview,
     quality_scale,
 )
-from forgetgauge.report.queries import StrongView, played_by_all, strong_view
 from forgetgauge.report.settings import ACCURACIES, settings_of
 from forgetgauge.report.side_by_side import Check, Metric, checks_of, on_order, reading, shown_metrics, sweep_checks
 from forgetgauge.report.strengths import (

@@ -257,7 +257,7 @@ class Evidence(Shown, one_model.OneModelResult):
 
         A folder keeps other evidence that it holds, under a number.
         """
-        from forgetgauge.report.evidence_html import render_evidence_page
+        from forgetgauge.report.one_model import render_evidence_page
 
         _save(Path(path), "evidence.json", self.to_json, "evidence.html", lambda: render_evidence_page(self))
 

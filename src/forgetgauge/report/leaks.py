@@ -1,4 +1,5 @@
-"""Where it leaks, as the report shows it: a small picture of each method's ROC, and of its Q by class.
+"""Where it leaks, as the report shows it: a small picture of each method's ROC, its Q by class, and its Q against the
+number of queries of an adversary.
 
 All pictures of a kind share their axes, so that methods compare. Positions are thousandths of the way across and up:
 the picture is stretched to the room there is, its letters are not.
@@ -10,8 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from forgetgauge.report.picture import Scale, magnitude, quality_scale
-from forgetgauge.results.record import GameResult, MethodResult, by_quality, role_of
+from forgetgauge.report.picture import Estimate, Overview, Scale, magnitude, overview, quality_scale
+from forgetgauge.results.record import AdversaryResult, GameResult, MethodResult, by_quality, role_of
 from forgetgauge.results.roc_and_parts import PartResult, RocResult
 from forgetgauge.wording import bracket, counted, listed, percent, plain
 
@@ -233,3 +234,64 @@ def _note(found: Mapping[str, PartResult]) -> str:
     if len(settled) == len(found):
         return "all below 1"
     return f"below 1: {listed(settled)}" if len(settled) <= 8 else f"{len(settled)} of {len(found)} below 1"
+
+
+# -- by the number of queries ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """The adversary of largest |advantage| at some number of queries."""
+
+    adversary: str
+    quality: float
+    """1 − its |advantage|: a plug-in maximum."""
+    interval: tuple[float, float] | None
+    """Interval of 1 − that adversary's |advantage|, the choice among adversaries not counted."""
+
+
+@dataclass(frozen=True)
+class StrongView:
+    """Q against the number of queries."""
+
+    queries: list[int]
+    rows: list[tuple[str, list[Strongest | None]]]
+    picture: Overview | None
+    """None where there is one number of queries only."""
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether pairs were enough for any."""
+        return any(cell is not None and cell.interval is not None for _, cells in self.rows for cell in cells)
+
+
+def strong_view(game: GameResult) -> StrongView | None:
+    """None where no adversary had several queries."""
+    queries = sorted({strong.queries for found in played_by_all(game) for strong in found.strong})
+    if not queries:
+        return None
+    rows = [(name, [_strongest(method, q) for q in queries]) for name, method in by_quality(game.methods)]
+    curves = {name: [_estimate_of(found) for found in way] for name, way in rows}
+    return StrongView(queries, rows, overview(queries, curves, logarithmic=True) if len(queries) > 1 else None)
+
+
+def _strongest(method: MethodResult, queries: int) -> Strongest | None:
+    played = [
+        (name, strong)
+        for name, found in method.by_adversary.items()
+        for strong in found.strong
+        if strong.queries == queries
+    ]
+    if not played:
+        return None
+    name, strong = max(played, key=lambda item: abs(item[1].advantage))
+    return Strongest(name, 1 - abs(strong.advantage), magnitude(strong.interval) if strong.interval else None)
+
+
+def _estimate_of(found: Strongest | None) -> Estimate | None:
+    return None if found is None else (found.quality, *(found.interval or (found.quality, found.quality)))
+
+
+def played_by_all(game: GameResult) -> list[AdversaryResult]:
+    """What every adversary achieved against every method."""
+    return [found for method in game.methods.values() for found in method.by_adversary.values()]

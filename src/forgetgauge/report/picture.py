@@ -1,7 +1,8 @@
 """Where things stand in the report's pictures: numbers in, positions out.
 
 Across, positions are percentages, so that one picture serves a telephone and a wide screen without scaling its letters.
-Nothing here writes markup.
+Nothing here writes markup. Each method has one marker, the same in every picture of a page, told apart by form and by
+colour.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from forgetgauge.results.record import Result, by_quality, role_of
+
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)
 _MAX_INTERVALS = 5  # more tick labels than this run into each other on a telephone
 _LEAST_SPAN = 0.1  # a picture of chance differences alone must not look like a picture of large ones
@@ -18,6 +21,10 @@ _LABEL_LETTERS = 16
 _LOG_RATIO = 30  # values that span more than this are shown on a logarithmic axis
 HEIGHT_PX = 260
 _SHIFT_PX = 3  # between the lines of neighbouring methods, so that their intervals do not hide each other
+CIRCLE, SQUARE, DIAMOND, UP, DOWN, PLUS, CROSS, RING = range(8)
+"""The marks by number, in the order in which the template draws them."""
+_FORMS = (CIRCLE, UP, DOWN, PLUS, CROSS, RING)
+_COLOURS = ("c0", "c1", "c3", "c4", "c5", "c6")
 
 
 @dataclass(frozen=True)
@@ -181,3 +188,31 @@ def height(scale: Scale, value: float, n_pixels: int = HEIGHT_PX) -> float:
 
 def _segments(way: Sequence[Point | None]) -> tuple[Segment, ...]:
     return tuple(Segment(a, b) for a, b in pairwise(way) if a and b)
+
+
+@dataclass(frozen=True)
+class Marker:
+    """How a method is drawn."""
+
+    form: int
+    colour: str
+    """A class of the style sheet."""
+    dashed: bool = False
+
+
+REFERENCES = {"retrain": Marker(DIAMOND, "retrain"), "none": Marker(SQUARE, "none")}
+
+
+def markers_of(result: Result) -> dict[str, Marker]:
+    """Of every method: Retrain is a diamond, None a square, the others as they come, highest Q first."""
+    roles = {name: role_of(game, name) for game in result.games for name, _ in by_quality(game.methods)}
+    tested = tested_markers(name for name, role in roles.items() if role == "tested")
+    return {name: REFERENCES.get(role) or tested[name] for name, role in roles.items()}
+
+
+def tested_markers(names: Iterable[str]) -> dict[str, Marker]:
+    """Forms and colours go round at different paces: 36 methods differ."""
+    return {
+        name: Marker(_FORMS[i % len(_FORMS)], _COLOURS[(i + i // len(_FORMS)) % len(_COLOURS)], i >= len(_FORMS))
+        for i, name in enumerate(names)
+    }

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.report.one_model import chance
 from forgetgauge.report.perplexity import perplexities
 from forgetgauge.report.settings import ACCURACIES
 from forgetgauge.report.strengths import strength_of
 from forgetgauge.results.one_model import ModelResult, OneModelResult
-from forgetgauge.results.record import DiagnosticResult, GameResult, MethodResult, Result, by_quality, role_of
+from forgetgauge.results.record import (
+    AdversaryResult,
+    DiagnosticResult,
+    GameResult,
+    MethodResult,
+    Result,
+    by_quality,
+    role_of,
+)
 from forgetgauge.results.shared import differing
 from forgetgauge.results.utility import loss_interval, utility_below
 from forgetgauge.results.verdict import verdict_on
-from forgetgauge.wording import bound, p_value, plain, setting, signed
+from forgetgauge.wording import bound, chance, p_value, plain, setting, signed
 
 Cell = str | int | float | tuple[float, float] | None
 
@@ -179,21 +186,20 @@ def _methods(result: Result) -> list[dict[Column, Cell]]:
     return rows
 
 
-def adversary_rows(result: Result) -> Rows:
-    """A row for each method and adversary: what it achieved, alone."""
+def rows_of_adversaries(result: Result, of: Callable[[AdversaryResult], Iterable[dict[Column, Cell]]]) -> Rows:
+    """The rows `of` each adversary, under the method that it attacked."""
     return of_mappings(
         [
             {
                 **sweep_cell(result, game),
                 Column("method", "method"): name,
                 Column("adversary", "adversary"): adversary,
-                Column("advantage", "advantage", signed): found.advantage,
-                Column("advantage_interval", "interval", is_interval=True): found.interval,
-                **{Column(key, key): getattr(found.diagnostics, key, None) for key in DIAGNOSTICS},
+                **row,
             }
             for game in result.games
             for name, method in by_quality(game.methods)
             for adversary, found in method.by_adversary.items()
+            for row in of(found)
         ]
     )
 
@@ -201,23 +207,27 @@ def adversary_rows(result: Result) -> Rows:
 DIAGNOSTICS = tuple(field.name for field in fields(DiagnosticResult))
 
 
+def adversary_rows(result: Result) -> Rows:
+    """A row for each method and adversary: what it achieved, alone."""
+
+    def of(found: AdversaryResult) -> Iterable[dict[Column, Cell]]:
+        yield {
+            Column("advantage", "advantage", signed): found.advantage,
+            Column("advantage_interval", "interval", is_interval=True): found.interval,
+            **{Column(key, key): getattr(found.diagnostics, key, None) for key in DIAGNOSTICS},
+        }
+
+    return rows_of_adversaries(result, of)
+
+
 def pair_rows(result: Result) -> Rows:
     """A row for each method, adversary and swap pair, counted from 0: its signed advantage there."""
-    return of_mappings(
-        [
-            {
-                **sweep_cell(result, game),
-                Column("method", "method"): name,
-                Column("adversary", "adversary"): adversary,
-                Column("pair", "pair"): pair,
-                Column("advantage", "advantage", signed): advantage,
-            }
-            for game in result.games
-            for name, method in by_quality(game.methods)
-            for adversary, found in method.by_adversary.items()
-            for pair, advantage in enumerate(found.by_pair)
-        ]
-    )
+
+    def of(found: AdversaryResult) -> Iterable[dict[Column, Cell]]:
+        for pair, advantage in enumerate(found.by_pair):
+            yield {Column("pair", "pair"): pair, Column("advantage", "advantage", signed): advantage}
+
+    return rows_of_adversaries(result, of)
 
 
 def sweep_cell(result: Result, game: GameResult) -> dict[Column, Cell]:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
+from forgetgauge.files import is_sealed
 from forgetgauge.game.one_model import PAIRS, TOP
 from forgetgauge.records import read_record
 from forgetgauge.results import game as games
 from forgetgauge.results.one_model import REQUESTS, OneModelResult, blind_again, counted_again, judged_again
 from forgetgauge.results.record import Result, read_result
-from forgetgauge.seal import is_sealed
 
 CHANGED = "was changed after it was written: its bytes do not fit its own SHA-256"
 SHOWN = 10

@@ -23,9 +23,9 @@ from forgetgauge.results.assembly import assemble
 from forgetgauge.results.record import Result, read_result
 from forgetgauge.run.algorithms import own_code_of
 from forgetgauge.run.assignments import Failure, Resolved, Sources
+from forgetgauge.run.durations import Limits
 from forgetgauge.run.executors import Executor
 from forgetgauge.run.kept import read_kept
-from forgetgauge.run.limits import Limits
 from forgetgauge.run.options import DEFAULTS, RunOptions
 from forgetgauge.run.packing import jobs_to_do, stack_width
 from forgetgauge.run.resolve import check_reads, resolve_adversary

@@ -150,7 +150,7 @@ def resolve_named(catalogue: Catalogue, table: Mapping[str, Any], what: str | No
         raise UserError(f"{what or catalogue.what}: a parameter of '{name}' cannot be called version: rename it")
     thing = catalogue.load(name)
     if params and catalogue is plugins.learners and not isinstance(thing, type):
-        from forgetgauge.learn.own import refuse_incomplete
+        from forgetgauge.learn.learner import refuse_incomplete
 
         refuse_incomplete(name, thing)
         raise UserError(f"{what or catalogue.what}: '{name}' is made already: it takes no {listed(list(params))}")

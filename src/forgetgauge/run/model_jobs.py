@@ -19,8 +19,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.learn.columns import COLUMNS
 from forgetgauge.learn.device import describe, products_in
-from forgetgauge.learn.learner import Learner
-from forgetgauge.learn.own import fitted_many, is_ours
+from forgetgauge.learn.learner import Learner, fitted_many, is_ours
 from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.causal_lm import RecordModel

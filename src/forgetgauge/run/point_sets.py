@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forgetgauge.attack.adversary import Role
-from forgetgauge.attack.memorisation import hardest, memorisation
+from forgetgauge.attack.reference import hardest, memorisation
 from forgetgauge.data.data_warnings import cut_groups, data_warnings
 from forgetgauge.errors import UserError
 from forgetgauge.game import sensitivity
@@ -177,15 +177,9 @@ class WorkerData:
 
     def dataset(self, halves: Halves) -> Dataset:
         """The data set itself, as it was when the run was planned; read before the user's methods can harm it."""
-        from forgetgauge.data.loading import load_dataset
-
         digest = halves.data
         if digest not in self._read:
-            data = self.sources.datasets[digest]
-            dataset = load_dataset(data.name, data.params)
-            if dataset.digest != digest:
-                raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
-            _keep(self._read, digest, dataset)
+            _keep(self._read, digest, self.sources.dataset(digest))
         return self._read[digest]
 
     def hold(self, dataset: Dataset) -> None:

@@ -508,7 +508,7 @@ def _read_weights(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 def _model_bytes(learner: Named, dataset: Dataset) -> int:
     import torch
 
-    from forgetgauge.learn.own import refuse_incomplete
+    from forgetgauge.learn.learner import refuse_incomplete
     from forgetgauge.run.model_jobs import mould
 
     name = learner.name.partition("@")[0] if plugins.learners.is_bound(learner.name) else learner.name

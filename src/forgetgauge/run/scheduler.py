@@ -11,12 +11,10 @@ from itertools import chain
 from forgetgauge.errors import DiskFull, UserError
 from forgetgauge.plan.jobs import HEAVY, Job
 from forgetgauge.progress import Progress
-from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Waiting
+from forgetgauge.run.durations import Estimate, Limits, Pace
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.limits import Limits
-from forgetgauge.run.pace import Estimate, Pace
 from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
-from forgetgauge.run.waiting import Waiting
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions

@@ -23,7 +23,7 @@ import numpy as np
 
 from forgetgauge.plan.jobs import USES_TORCH, Job, Kind, ModelJob
 from forgetgauge.run.algorithms import is_own, makes_own_models
-from forgetgauge.run.replaced import functions_kept
+from forgetgauge.run.side_effects import functions_kept
 from forgetgauge.streams import Streams
 
 

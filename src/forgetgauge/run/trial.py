@@ -49,10 +49,9 @@ from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, make_unlearner, trains_own_models
 from forgetgauge.run.assignments import Failure, Sources
-from forgetgauge.run.own_state import OwnState
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
-from forgetgauge.run.replaced import functions_kept, replaced_at_import
+from forgetgauge.run.side_effects import OwnState, functions_kept, replaced_at_import
 from forgetgauge.run.surroundings import interruption, seeded
 from forgetgauge.store.content import refuse_wrong_output
 from forgetgauge.store.objects import Artefact, decode, encode
@@ -273,7 +272,7 @@ class _Models:
     def _fit_two(self, few: bool) -> None:
         """A learner of the user's own trains two models at once, as jobs do; where points are few, and one again with
         another one in between."""
-        from forgetgauge.learn.own import fitted_many, refuse_mixed_up, same_again
+        from forgetgauge.learn.learner import fitted_many, refuse_mixed_up, same_again
 
         chosen, some = self._learner(few), self._some(few)
         learner, part = make_learner(chosen), TrainJob(self.subject, chosen)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from forgetgauge.plan.jobs import Job
 from forgetgauge.run.assignments import Assignment, Failure
+from forgetgauge.run.durations import Limits
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.limits import Limits
 from forgetgauge.run.trial import refusal
 from forgetgauge.wording import listed
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.errors import UserError
-from forgetgauge.files import read_json, write_into
-from forgetgauge.seal import is_sealed, with_seal
+from forgetgauge.files import is_sealed, read_json, with_seal, write_into
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.objects import ObjectStore
 

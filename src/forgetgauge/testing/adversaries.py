@@ -29,11 +29,9 @@ from forgetgauge.attack.adversary import (
 from forgetgauge.attack.signals import Signals
 from forgetgauge.game.advantage import outcome_of_decisions
 from forgetgauge.game.adversary import Access
+from forgetgauge.game.arrays import Floats, Ints
 from forgetgauge.tasks.classification import CLASSIFICATION
 from forgetgauge.tasks.task import Labels, Task
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 N_CLASSES, N_POINTS, N_FORGET = 4, 120, 40
 N_SHADOWS, N_REFERENCES = 6, 8

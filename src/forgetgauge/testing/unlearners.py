@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import functools
 import math
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,13 +17,12 @@ from torch import Tensor, nn
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError
-from forgetgauge.learn.learner import Learner
-from forgetgauge.learn.own import are_alike
+from forgetgauge.learn.learner import Learner, are_alike
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.models.outputs import has_hooks
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.own import MIXED_UP, as_unlearner
+from forgetgauge.unlearn.own import MIXED_UP, as_unlearner, seeded_globally
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, Unlearner
 
 N_CLASSES = 4
@@ -181,20 +178,20 @@ def _gives_a_sound_model(unlearner: Unlearner, world: _World) -> None:
 
 
 def _depends_on_its_inputs_alone(unlearner: Unlearner, world: _World) -> None:
-    with _global_seeds(1):
+    with seeded_globally(1, 1, 1):
         first = world.unlearn(unlearner, "asked to unlearn").state_dict()
-    with _global_seeds(2):
+    with seeded_globally(2, 2, 2):
         world.unlearn(
             unlearner, "asked to unlearn", key="another job", forget=world.forget.subset(world.forget.index[:5])
         )
-    with _global_seeds(1):
+    with seeded_globally(1, 1, 1):
         again = world.unlearn(unlearner, "asked again").state_dict()
     _promise(
         not _differing(first, again),
         f"{world.name}: asked twice for the same, it answered differently: it remembers, or draws from a source that "
         "is nobody's seed",
     )
-    with _global_seeds(2):
+    with seeded_globally(2, 2, 2):
         other = world.unlearn(unlearner, "asked again").state_dict()
     _promise(
         not _differing(first, other),
@@ -219,7 +216,7 @@ def _keeps_the_order_of_requests(unlearner: Unlearner, world: _World) -> None:
         contexts = [Context(world.learner, Streams(key), validation=world.validation) for key in keys]
         each = zip(models, contexts, strict=False)
         requests = [Request(copy.deepcopy(model), world.retain, world.forget, context) for model, context in each]
-        with _global_seeds(1):
+        with seeded_globally(1, 1, 1):
             try:
                 return list(unlearner.unlearn_many(requests))
             except Exception as error:
@@ -282,21 +279,6 @@ def _learner_of(unlearner: Any, factory: Factory) -> Learner:
     wanted = {"model": plugins.models.bind(factory), "epochs": 2, "batch_size": 16}
     known = {part.name for part in dataclasses.fields(kind)}
     return cast(Learner, kind(**{key: value for key, value in wanted.items() if key in known}))
-
-
-@contextlib.contextmanager
-def _global_seeds(seed: int) -> Iterator[None]:
-    """The global generators under a known seed; afterwards they are as they were."""
-    pythons, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 (others' code draws from it)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        random.seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(pythons)
-            np.random.set_state(numpys)  # noqa: NPY002
 
 
 def _state(model: nn.Module) -> dict[str, Tensor]:

@@ -22,8 +22,7 @@ from forgetgauge.learn.stacked.members import NotStackable
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.models.head import features_of, head_of
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.stacked import stacked_features, unlearn_stacked
+from forgetgauge.unlearn.stacked import Passes, stacked_features, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

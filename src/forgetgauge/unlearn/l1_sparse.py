@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import Steps, batches_per_epoch, check_steps
 from forgetgauge.plan.strength import Published, Strength
-from forgetgauge.unlearn.passes import Passes
+from forgetgauge.unlearn.stacked import Passes
 from forgetgauge.unlearn.unlearner import Context
 
 

@@ -13,8 +13,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.descent import IDLE, Idle, Optimiser, Steps, check_steps
 from forgetgauge.learn.stacked.trainer import Stack
 from forgetgauge.plan.strength import Published, Strength
-from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.stacked import unlearn_stacked
+from forgetgauge.unlearn.stacked import Passes, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

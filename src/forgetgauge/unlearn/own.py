@@ -26,7 +26,6 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.errors import UserError, WrongOutput
 from forgetgauge.models.outputs import answering_like, as_written
 from forgetgauge.probing import attribute, has
-from forgetgauge.streams import Streams
 from forgetgauge.unlearn.signatures import call, function_of, parameters_of, signature_of
 from forgetgauge.unlearn.unlearner import Context, FunctionUnlearner, Request, Unlearner
 
@@ -110,7 +109,7 @@ class CompetitionUnlearner:
             net = copy.deepcopy(model).eval()
         served = _Served(retain.x, retain.y), _Served(forget.x, forget.y)
         watched = TensorDataset(context.validation.x, context.validation.y)
-        with _seeded_globally(streams):
+        with seeded_globally(*map(streams.seed, ("torch", "numpy", "python"))):
             loaders = (
                 self._loader(served[0], streams.seed("retain order")),
                 self._loader(served[1], streams.seed("forget order")),
@@ -158,14 +157,14 @@ class _Served(TensorDataset):
 
 
 @contextmanager
-def _seeded_globally(streams: Streams) -> Iterator[None]:
-    """The three global generators under the job's own seeds; afterwards they are as they were."""
+def seeded_globally(for_torch: int, for_numpy: int, for_python: int) -> Iterator[None]:
+    """The three global generators under these seeds; afterwards they are as they were."""
     pythons, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 (other people's code draws from it)
     with torch.random.fork_rng(devices=[]):
         try:
-            torch.manual_seed(streams.seed("torch"))
-            np.random.seed(streams.seed("numpy") % 2**32)  # noqa: NPY002
-            random.seed(streams.seed("python"))
+            torch.manual_seed(for_torch)
+            np.random.seed(for_numpy % 2**32)  # noqa: NPY002
+            random.seed(for_python)
             yield
         finally:
             random.setstate(pythons)

@@ -20,8 +20,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.learn.descent import Steps, check_steps
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.plan.strength import Published, Strength
-from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.stacked import unlearn_stacked
+from forgetgauge.unlearn.stacked import Passes, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.own import fitted_many
+from forgetgauge.learn.learner import fitted_many
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

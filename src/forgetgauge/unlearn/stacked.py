@@ -2,14 +2,16 @@
 
 A method brings a function that moves all members of a stack. Where the models or the function are `NotStackable`, each
 request is answered alone. Orders, labels and noise come from the same streams either way, so a model differs by
-rounding only (and on a GPU by the learner's precision, in which a stack computes).
+rounding only (and on a GPU by the learner's precision, in which a stack computes). `Passes` is the descent that most
+methods are, of one model or of all members of a stack.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -17,15 +19,15 @@ import torch
 from torch import Tensor, nn
 
 from forgetgauge.data.dataset import Points
-from forgetgauge.learn.descent import Positions, Steps
+from forgetgauge.learn.descent import Positions, Steps, batch_positions, batches_per_epoch, descend, own_randomness
 from forgetgauge.learn.device import products_in
 from forgetgauge.learn.stacked.members import NotStackable, check_alike, own_labels
 from forgetgauge.learn.stacked.records import LoraStack, record_stack
 from forgetgauge.learn.stacked.traced import Precision, TracedStack
-from forgetgauge.learn.stacked.trainer import AfterStep, Descent, Feed, Stack, rectangle
+from forgetgauge.learn.stacked.trainer import AfterStep, Descent, Feed, Stack, batches_of, rectangle
 from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.models.head import head_of
-from forgetgauge.unlearn.unlearner import Request, Unlearner
+from forgetgauge.unlearn.unlearner import Context, Request, Unlearner
 
 DEVICES: tuple[str, ...] = ("cuda",)
 """Where stacks are made: their kernels are for a GPU. On a CPU they work too, which is how they are tested."""
@@ -123,6 +125,53 @@ def descended(
     widest = min(batch_size, max(len(part) for part in parts))
     Descent(stack, parts[0], feeds, steps, batch_size=widest, train=train, sign=sign, after_step=after_step).run()
     return stack.members([feed.n_steps for feed in feeds] if train else None)
+
+
+@dataclass(frozen=True)
+class Passes:
+    """So many passes over one part of the data: how often, in what batches, and by which steps.
+
+    Orders and dropout come from the streams of the request either way, and the gradients are counted in its context.
+    """
+
+    epochs: int
+    batch_size: int
+    steps: Steps
+
+    def alone(
+        self, loss: Callable[[Tensor], Tensor], parameters: Iterable[Tensor], part: Points, context: Context
+    ) -> None:
+        """Minimise `loss(positions in the part)`, changing the parameters in place."""
+        with own_randomness(context.streams):
+            descend(loss, parameters, self._order(part, context), self.steps, n_steps=self._n_steps(part))
+        context.n_gradients += self.epochs * len(part)
+
+    def stacked(
+        self,
+        stack: Stack,
+        requests: Sequence[Request],
+        parts: Sequence[Points],
+        *,
+        train: bool,
+        sign: float = 1.0,
+        labels: Sequence[Positions] | None = None,
+    ) -> list[nn.Module]:
+        """Minimise sign · (mean loss of a batch), each member over its own part; the members come back.
+
+        `labels` are (n,) for each part, where others are to be learnt than the part's own.
+        """
+        feeds = []
+        for k, (request, part) in enumerate(zip(requests, parts, strict=True)):
+            batches = batches_of(part, self._order(part, request.context), None if labels is None else labels[k])
+            feeds.append(Feed(batches, self._n_steps(part)))
+            request.context.n_gradients += self.epochs * len(part)
+        return descended(stack, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
+
+    def _order(self, part: Points, context: Context) -> Iterator[Positions]:
+        return batch_positions(len(part), self.batch_size, self.epochs, context.streams.generator("order"))
+
+    def _n_steps(self, part: Points) -> int:
+        return self.epochs * batches_per_epoch(len(part), self.batch_size)
 
 
 # -- gradients and features --------------------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from forgetgauge.learn.descent import Optimiser, Steps, check_steps
 from forgetgauge.learn.stacked.records import RecordStack
 from forgetgauge.plan.strength import Strength
 from forgetgauge.tasks.causal_lm import CAUSAL_LM
-from forgetgauge.unlearn.passes import Passes
-from forgetgauge.unlearn.stacked import moved_records
+from forgetgauge.unlearn.stacked import Passes, moved_records
 from forgetgauge.unlearn.unlearner import Context, Request
 
 

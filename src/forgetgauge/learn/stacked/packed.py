@@ -21,9 +21,8 @@ import torch
 from torch import Tensor
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.game.arrays import Ints
 from forgetgauge.models.condensed import DECLINED, PADDING, ids_of, n_counted
-
-Ints = npt.NDArray[np.int64]
 
 STEPS_TO_TWICE, SLOTS = 4, 64
 """Rooms grow by a factor of 2^(1/4) and are multiples of 64: few sizes, each captured once, and little is empty."""

@@ -26,11 +26,9 @@ from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, S
 from forgetgauge.run.cluster import errand
 from forgetgauge.run.cluster.connection import Connection, connected
 from forgetgauge.run.cluster.demand import Asked, Demand
-from forgetgauge.run.cluster.environment import environment
-from forgetgauge.run.cluster.flights import Flight, Paused
 from forgetgauge.run.cluster.nodes import LOOK_EVERY_S, Node, Nodes, named
-from forgetgauge.run.cluster.sending import STORE_SHARE, References, gathered
-from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made
+from forgetgauge.run.cluster.sending import STORE_SHARE, Flight, Paused, References, gathered
+from forgetgauge.run.cluster.serving import Arrived, Begun, Context, Ended, Lacks, Made, environment
 from forgetgauge.run.executors import START_UP
 from forgetgauge.run.packing import halved
 from forgetgauge.store.objects import CorruptArtefact, ObjectStore
@@ -253,7 +251,7 @@ class Ray:
                 self._land(flight, said)
             case Lacks(digest):
                 if digest not in self._data:
-                    self._data[digest] = [self._ray.put(self._dataset(digest))]
+                    self._data[digest] = [self._ray.put(self._sources.dataset(digest))]
                 self._again(flight, "its data set was sent")
             case (errand.REFUSED, node, why):
                 self._nodes.refuse(node, why, flight.demand)
@@ -320,15 +318,6 @@ class Ray:
         if pause:
             return self._paused.add(flight)
         return self._send(flight)
-
-    def _dataset(self, digest: str) -> Any:
-        from forgetgauge.data.loading import load_dataset
-
-        data = self._sources.datasets[digest]
-        dataset = load_dataset(data.name, data.params)
-        if dataset.digest != digest:
-            raise UserError(f"data '{data.name}' changed since the run was planned; run the same command again")
-        return dataset
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What travels to the machines of a cluster: the user's own code, and artefacts.
+"""What travels to the machines of a cluster: the user's own code, artefacts, and the assignments that are under way.
 
 The code goes as Ray's working directory, its files and nothing else: what the digest of the code is taken of, the
 modules it imports that are no installed packages, and the files that these and the parameters name. Neither run folders
@@ -8,7 +8,8 @@ nor data sets are among them. Small artefacts go with a task, others are put int
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,22 @@ from forgetgauge.code import files_named
 from forgetgauge.code.imports import Imports, kind_of, source_file
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.algorithms import CATALOGUES, code_of_choice
-from forgetgauge.run.assignments import Sources
-from forgetgauge.store.objects import ObjectStore
+from forgetgauge.run.assignments import Assignment, Sources
+from forgetgauge.run.cluster.demand import Demand
+from forgetgauge.run.cluster.nodes import Node
+from forgetgauge.store.objects import ObjectStore, Receipt
 
 BESIDE = "beside its module: "
 INLINE_BYTES = 2**15
 """An artefact up to this size travels with the task; a larger one is put into the object store, once."""
 STORE_SHARE = 4
 """A quarter of the object store of this machine is kept filled with artefacts that may be read again."""
+PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
+"""What a machine's trouble lost waits before it is sent out again, twice as long each time: a machine that is dying
+takes tasks and loses them for as long as Ray thinks that it lives, half a minute perhaps."""
+
+
+# -- code and artefacts ------------------------------------------------------------------------------------------------
 
 
 def gathered(sources: Sources, folder: Path) -> bool:
@@ -96,3 +105,53 @@ class References:
         """Read it anew from the store of the run, should it be wanted again."""
         known = self._known.pop(key, None)
         self._held -= known[2] if known else 0
+
+
+# -- assignments -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Flight:
+    """An assignment under way."""
+
+    assignment: Assignment
+    digests: Mapping[str, str]
+    demand: Demand
+    avoided: set[str] = field(default_factory=set)
+    n_lost: int = 0
+    due: float = 0.0
+    """When it is to be sent out again, while it waits."""
+    task: Any = None
+    node: Node | None = None
+    arrived: float | None = None
+    begun: float | None = None
+    made: dict[str, Receipt] = field(default_factory=dict)
+
+
+class Paused:
+    """Lost assignments that wait before they are sent out again."""
+
+    def __init__(self) -> None:
+        self.flights: list[Flight] = []
+
+    def add(self, flight: Flight) -> None:
+        """One that was lost once more."""
+        flight.node = flight.arrived = flight.begun = None  # nobody is at work on it
+        flight.due = time.monotonic() + min(LONGEST_PAUSE_S, PAUSE_S * 2 ** (flight.n_lost - 1))
+        self.flights.append(flight)
+
+    def drop(self, flight: Flight) -> None:
+        """One that nobody wants any more, if it waits."""
+        self.flights = [other for other in self.flights if other is not flight]
+
+    def seconds(self, most: float) -> float:
+        """Until the next is due, or `most`."""
+        due = min((flight.due for flight in self.flights), default=float("inf"))
+        return min(most, max(0.0, due - time.monotonic()))
+
+    def take_due(self) -> list[Flight]:
+        """Takes out the assignments whose time to wait is over."""
+        now = time.monotonic()
+        due = [flight for flight in self.flights if flight.due <= now]
+        self.flights = [flight for flight in self.flights if flight.due > now]
+        return due

@@ -1,11 +1,14 @@
 """What a Ray worker process does with an assignment: the same `Worker` as everywhere, with artefacts in memory.
 
 Nothing is written to the node's disk: inputs come out of Ray's object store, which is the cache that all processes of a
-node share, and what was made goes back through it. Every artefact is compared with its digest at both ends.
+node share, and what was made goes back through it. Every artefact is compared with its digest at both ends. A machine
+serves if it has our very source, and the versions that numbers may depend on.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import pickle
 import signal
@@ -26,16 +29,17 @@ from forgetgauge.files import FULL
 from forgetgauge.plan.subjects import Halves
 from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import Assignment, Outcome, Sources
-from forgetgauge.run.cluster.environment import differences, environment
 from forgetgauge.run.cluster.errand import REFUSED
 from forgetgauge.run.executors import without_errors
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.objects import Artefact, CorruptArtefact, Receipt, decode, encode
+from forgetgauge.version import versions
 
 PATIENCE_S = 600.0
 """Seconds within which an input must have come."""
 LAST_WORD_S = 2.0
 """Seconds that the outcome has to get away before its process ends."""
+SOURCE = "forgetgauge's source"
 
 
 @dataclass(frozen=True)
@@ -241,3 +245,29 @@ def _halves(assignment: Assignment) -> list[Halves]:
         if isinstance(halves, Halves):
             found.setdefault(halves.data, halves)
     return list(found.values())
+
+
+# -- what must be the same on every machine of a run -------------------------------------------------------------------
+
+
+@functools.cache
+def environment() -> dict[str, str]:
+    """Of this process: versions without what says how a library was built (`+cpu`), Python's without its last part."""
+    found = {name: version.partition("+")[0] for name, version in versions().items()}
+    return {**found, "python": ".".join(found["python"].split(".")[:2]), SOURCE: source_digest()}
+
+
+def source_digest() -> str:
+    """SHA-256 over every file of the installed package that is code, with its name."""
+    root, digest = Path(__file__).parents[2], hashlib.sha256()
+    files = {path.relative_to(root).as_posix(): path for kind in ("*.py", "*.cu", "*.cuh") for path in root.rglob(kind)}
+    for name in sorted(files):
+        content = files[name].read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """`torch 2.12.0 instead of 2.13.0`, for all that differs; empty where nothing does."""
+    names = [name for name in {**theirs, **ours} if ours.get(name) != theirs.get(name)]
+    return ", ".join(f"{name} {ours.get(name, 'missing')} instead of {theirs.get(name, 'none')}" for name in names)

@@ -42,8 +42,8 @@ _HARMLESS = ("_thread", "threading")
 """Modules whose objects (locks) decide nothing."""
 _WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|export|record|store|cache|to)(?:_|$)", re.I)
 """Parameters that name a file to be written: what a method writes must not change its key."""
-_RESTORED = re.compile("_?prev|gen$")
-"""Attributes in which a context manager of a library keeps what it found when it was entered."""
+_RESTORED = re.compile("_?prev|gen$|record$")
+"""Attributes in which a context manager of a library keeps what it found, or made, when it was entered."""
 _HEAP_TYPE = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: a class that was made by a statement; what other classes hold is in no `__dict__`."""
 LARGEST_FILE = 512 * 2**20
@@ -271,8 +271,12 @@ class _Look:
             return f"logger {thing.name}{self._each([held] if held else [], where)}"
         if type(thing).__module__ in _HARMLESS and not isinstance(thing, threading.local):
             return kind
+        if _is_everyones(thing):
+            return f"{kind} of the process"
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
             return f"{kind}({self.describe(state, where)})"
+        if kind == "numpy.ufunc" and str(thing.__name__).isidentifier():  # not of `frompyfunc`
+            return f"{kind} {thing.__name__}"
         named = attribute(thing, "__qualname__")
         if callable(thing) and isinstance(named, str) and self._library(type(thing).__module__):
             # written in C, or made by a library's decorator
@@ -280,7 +284,7 @@ class _Look:
             inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
-            inside += [held] if inside[0] is not None and (held := _set_on(thing)) else []
+            inside += [held] if type(thing).__module__ == "functools" and (held := _set_on(thing)) else []
             of = attribute(thing, "__self__")  # `TABLE.get`
             inside += [of] if isinstance(of, dict | list | tuple | set | frozenset | str) else []
             return f"{module}.{named}({self._each(inside, where)})"
@@ -291,6 +295,8 @@ class _Look:
             return repr((thing.pattern, thing.flags))
         if isinstance(thing, weakref.ref):
             return f"{kind}({self.describe(thing(), where)})"
+        if kind == "torch._dynamo.eval_frame.OptimizedModule":  # what the compiler keeps beside it changes with calls
+            return f"{kind}({self.describe(thing._orig_mod, where)})"
         if kind.partition(".")[0] == "torch" and not has(thing, "__dict__") and " at 0x" not in repr(thing):
             return repr(thing)  # dtypes, devices, layouts
         try:
@@ -328,6 +334,7 @@ class _Look:
     # -- code ------------------------------------------------------------------------------------------------------
 
     def _function(self, thing: FunctionType, where: str) -> str:
+        thing = _unhooked(thing)
         cells = [_content(cell) for cell in thing.__closure__ or ()]
         if _module_of(thing) in _OF_REPR:
             return f"{thing.__module__}.{thing.__qualname__}"
@@ -402,7 +409,7 @@ class _Look:
 
     def _own_type(self, thing: Any, where: str) -> None:
         """Take in the class of an object, or the metaclass of a class, where that is the user's own."""
-        module = type(thing).__module__
+        module = str(type(thing).__module__)
         if module != "builtins" and kind_of(module) in ("own", "none") and module.partition(".")[0] not in NOT_KEYED:
             self.describe(type(thing), where)
 
@@ -504,6 +511,12 @@ def _unwrapped(thing: Any) -> Any:
     return thing
 
 
+def _unhooked(part: Any) -> Any:
+    """The `step` of an optimiser as it was before the first one was made, when torch puts a hook of its own before it."""
+    is_hooked = isinstance(part, FunctionType) and "hooked" in vars(part) and _module_of(part) == "torch.optim.optimizer"
+    return part.__wrapped__ if is_hooked else part
+
+
 def _is_found_by_name(thing: FunctionType) -> bool:
     """Whether a library has it under its name, decorated or not: the user made nothing of it."""
     found: Any = sys.modules.get(thing.__module__)
@@ -560,7 +573,7 @@ def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
     if isinstance(thing, FunctionType):
         yield thing
         return
-    for part in vars(thing).values():
+    for part in map(_unhooked, vars(thing).values()):
         wrapped = [attribute(part, name) for name in ("fget", "fset", "fdel", "__func__", "func")]
         yield from (one for one in (part, *wrapped) if isinstance(one, FunctionType))
 
@@ -600,6 +613,12 @@ def _as_array(thing: Any) -> Any:
         return held.numpy()
     except (TypeError, RuntimeError):  # bfloat16 and other types that numpy does not have
         return held.flatten().view(sys.modules["torch"].uint8).numpy()
+
+
+def _is_everyones(thing: Any) -> bool:
+    """Whether it is a generator that all code of a process draws from; every job seeds these."""
+    held = [("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("torch", "default_generator")]
+    return any(thing is attribute(sys.modules[module], name) for module, name in held if module in sys.modules)
 
 
 def _random_state(thing: Any) -> Any:

@@ -136,6 +136,8 @@ def kind_of(module: str) -> str:
     origin = _origin(top)
     if top in sys.stdlib_module_names and (not origin or origin.startswith(_STANDARD)):
         return "standard"  # a file of the user's may have the name of a module of Python's
+    if top.startswith("_cython_"):
+        return "standard"  # where the types of functions are that any library compiled
     if origin is None:
         return "own" if top in sys.modules else "none"
     inside = origin.startswith(_site_folders()) or (not origin and _is_namespace_of_package(top))

@@ -67,7 +67,7 @@ def test_what_libraries_hold_counts_by_what_it_is_not_by_its_state(users, before
         found.append(code_of(method))
         assert [one.not_covered for one in found] == [(), ()]
         digests += [one.digest for one in found]
-        random.random(), np.random.rand(), torch.rand(1)
+        random.random(), np.random.rand(), torch.rand(1)  # noqa: NPY002
     assert len(set(digests)) == 1
 
 
@@ -76,6 +76,71 @@ def test_generators_of_ones_own_count_by_their_state(users):
     for made in makes:
         digests = {code_of(users(f"import random\nX = {made.replace('@@', seed)}", "X")).digest for seed in "112"}
         assert len(digests) == 2
+
+
+WRITES = [
+    ("", "torch.save(torch.ones(1), 'w.pt')"),
+    ("import json\ndef f():\n    with open('w.json', 'w') as file:\n        json.dump([1], file)", "f()"),
+    ("", "np.savez('w.npz', [1])"),
+    ("", "Path('w.json').write_text('1')"),
+    ("W = 'w.pt'", "torch.save(torch.ones(1), W)"),
+    ("W = Path('d') / 'w.pt'", "torch.save(torch.ones(1), W)"),
+    ("D = Path('d')", "torch.save(torch.ones(1), D / 'w.pt')"),
+    ("def f():\n    p = 'w.pt'\n    torch.save(torch.ones(1), p)", "f()"),
+]
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(("before", "gives"), WRITES)
+def test_what_is_only_written_does_not_count_whatever_its_ending(users, tmp_path, before, gives, script):
+    (tmp_path / "d").mkdir()
+    method = users(before, gives, script=script)
+    found = [code_of(method)]
+    for content in (b"1", b"2"):
+        for file in (tmp_path / "w.pt", tmp_path / "d/w.pt", tmp_path / "w.json", tmp_path / "w.npz"):
+            file.write_bytes(content)
+        found.append(code_of(users(before, gives, script=script)))
+    assert [one.not_covered for one in found] == [()] * 3
+    assert len({one.digest for one in found}) == 1
+
+
+BEST = "def f(m):\n    torch.save(m.state_dict(), @@)\n    m.load_state_dict(torch.load(@@))\n    return m"
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize("path", ["'w.pt'", "W", "Path('d') / 'w.pt'"])
+def test_what_one_function_writes_and_then_reads_is_named_and_does_not_count(users, tmp_path, path, script):
+    (tmp_path / "d").mkdir()
+    digests = set()
+    for content in (b"1", b"2"):
+        for file in (tmp_path / "w.pt", tmp_path / "d/w.pt"):
+            file.write_bytes(content)
+        found = code_of(users("W = 'w.pt'\n" + BEST.replace("@@", path), "f(1)", script=script))
+        digests.add(found.digest)
+        assert [line.partition(": ")[2] for line in found.not_covered] == [
+            "load(…) reads what a file holds that it also writes"
+        ]
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(
+    ("before", "gives"),
+    [
+        ("def f():\n    torch.save(1, 'w.pt')\ndef g():\n    return torch.load('w.pt')", "f, g()"),
+        ("def f():\n    x = torch.load('w.pt')\n    torch.save(x, 'w.pt')", "f()"),
+        ("def f():\n    torch.save(torch.load('w.pt'), 'v.pt')", "f()"),
+        ("W = 'w.pt'\ndef f():\n    torch.save(1, W)\ndef own(p):\n    return p", "f, own(W)"),
+        ("def own(p):\n    return p\ndef f():\n    torch.save(1, 'w.pt')\n    return own('w.pt')", "f()"),
+        ("W = ['w.pt']\ndef f():\n    torch.save(1, 'w.pt')\n    return W", "f()"),
+    ],
+)
+def test_what_may_also_be_read_counts(users, tmp_path, before, gives, script):
+    digests = set()
+    for content in (b"1", b"2"):
+        (tmp_path / "w.pt").write_bytes(content)
+        digests.add(code_of(users(before, gives, script=script)).digest)
+    assert len(digests) == 2
 
 
 @pytest.mark.parametrize("script", [False, True])

@@ -512,9 +512,10 @@ def _unwrapped(thing: Any) -> Any:
 
 
 def _unhooked(part: Any) -> Any:
-    """The `step` of an optimiser as it was before the first one was made, when torch puts a hook of its own before it."""
-    is_hooked = isinstance(part, FunctionType) and "hooked" in vars(part) and _module_of(part) == "torch.optim.optimizer"
-    return part.__wrapped__ if is_hooked else part
+    """The `step` of an optimiser without the hook that torch puts before it when the first one is made."""
+    if isinstance(part, FunctionType) and "hooked" in vars(part) and _module_of(part) == "torch.optim.optimizer":
+        return vars(part)["__wrapped__"]
+    return part
 
 
 def _is_found_by_name(thing: FunctionType) -> bool:

@@ -115,7 +115,7 @@ def test_what_one_function_writes_and_then_reads_is_named_and_does_not_count(use
     for content in (b"1", b"2"):
         for file in (tmp_path / "w.pt", tmp_path / "d/w.pt"):
             file.write_bytes(content)
-        found = code_of(users("W = 'w.pt'\n" + BEST.replace("@@", path), "f(1)", script=script))
+        found = code_of(users("W = 'w.pt'\n" * (path == "W") + BEST.replace("@@", path), "f(1)", script=script))
         digests.add(found.digest)
         assert [line.partition(": ")[2] for line in found.not_covered] == [
             "load(…) reads what a file holds that it also writes"
@@ -151,4 +151,28 @@ def test_the_step_of_an_optimiser_counts_once_torch_has_put_its_hook_before_it(u
         method = users(own.replace("@@", value), "Own([torch.ones(1)]).step()", script=script)
         assert method() == int(value)
         digests.append(code_of(method).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+GUARDED = "try:\n    import usersabsent\nexcept @@:\n    usersabsent = None"
+
+
+@pytest.mark.parametrize(("caught", "named"), [("ImportError", 0), ("(OSError, ImportError)", 0), ("OSError", 1)])
+def test_a_package_that_code_goes_without_is_not_named_and_counts_once_it_is_there(users, tmp_path, caught, named):
+    def of_users():
+        return code_of(users("def f():\n    " + GUARDED.replace("@@", caught).replace("\n", "\n    "), "f"))
+
+    found = of_users()
+    assert len([line for line in found.not_covered if "usersabsent" in line]) == named
+    (tmp_path / "usersabsent.py").write_text("")
+    assert of_users().digest != found.digest
+
+
+def test_a_variable_of_the_environment_that_a_global_holds_is_not_named(users, monkeypatch):
+    digests = []
+    for value in "112":
+        monkeypatch.setenv("USERS_RATE", value)
+        found = code_of(users("RATE = os.getenv('USERS_RATE')", "RATE"))
+        assert found.not_covered == ()
+        digests.append(found.digest)
     assert digests[0] == digests[1] != digests[2]

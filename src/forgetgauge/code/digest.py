@@ -31,7 +31,7 @@ from typing import Any
 
 from forgetgauge.code.calls import Calls, Read, value_of
 from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, refuse_held, source_file
-from forgetgauge.code.source import WEIGHTS, files_written
+from forgetgauge.code.source import WEIGHTS, files_in
 from forgetgauge.probing import attribute, has
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
@@ -450,24 +450,33 @@ class _Look:
             for name in sorted(names - function.__globals__.keys()):
                 if kind_of(name) == "own":
                     self.imports.add(name)
-            self._reads_of(function)
+            written = self._reads_of(function)
+        else:
+            written = self.imports.written.get(_module_of(function), frozenset())
         asked = names | _texts(function.__code__)  # of a module, by getattr
         for name in sorted(names & function.__globals__.keys()):
-            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", asked)
+            value, where = function.__globals__[name], f"{_module_of(function)}.{name}"
+            if name in written and isinstance(value, str | PurePath):
+                self._counted[name, id(value)] = value
+                self.lines.add(f"global {where} = {_as_seen_from_here(PurePath(value))!r}")
+            else:
+                self._global(value, where, asked)
 
-    def _reads_of(self, function: FunctionType) -> None:
-        """What a function of a script, of a notebook or of no file reads, as far as its source is there."""
+    def _reads_of(self, function: FunctionType) -> frozenset[str]:
+        """What a function of a script, of a notebook or of no file reads, as far as its source is there; the globals,
+        among other names, of files that it only writes."""
         try:
             text = textwrap.dedent(inspect.getsource(function.__code__))
         except (OSError, TypeError):
-            return
+            return frozenset()
         space = function.__globals__
         aliases = {name: whole for name in _names(function.__code__) & space.keys() if (whole := _alias(space[name]))}
         calls = Calls(text, aliases=aliases, names=space.keys(), first_line=function.__code__.co_firstlineno)
         for name, _ in calls.imports:
             self.imports.add(name)
         folder = Path(str(space.get("__file__") or "")).parent
-        self.imports.add_reads(_module_of(function), folder, files_written(text), calls.reads, calls.loose)
+        self.imports.add_reads(_module_of(function), folder, files_in(text, calls), calls.reads, calls.loose)
+        return calls.written
 
     def _global(self, value: Any, where: str, names: set[str]) -> None:
         if isinstance(value, ModuleType):

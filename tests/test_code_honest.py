@@ -73,6 +73,7 @@ def test_what_libraries_hold_counts_by_what_it_is_not_by_its_state(users, before
 
 def test_generators_of_ones_own_count_by_their_state(users):
     makes = ["random.Random(@@)", "np.random.RandomState(@@)", "torch.Generator().manual_seed(@@)"]
+    makes += ["random.Random(@@).random", "np.random.RandomState(@@).rand", "np.random.default_rng(@@).random"]
     for made in makes:
         digests = {code_of(users(f"import random\nX = {made.replace('@@', seed)}", "X")).digest for seed in "112"}
         assert len(digests) == 2
@@ -176,3 +177,20 @@ def test_a_variable_of_the_environment_that_a_global_holds_is_not_named(users, m
         assert found.not_covered == ()
         digests.append(found.digest)
     assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize(
+    "held",
+    [
+        "X = torch.ones(1).mul(@@).add",
+        "X = np.full(1, @@).mean",
+        "X = torch.nn.Identity()\nX.register_forward_hook(lambda m, i, o: o * @@)",
+        "X = torch.nn.Identity()\nX.register_forward_pre_hook(lambda m, i, k: @@, with_kwargs=True)",
+        "X = torch.optim.SGD([torch.ones(1)])\nX.register_step_post_hook(lambda *given: @@)",
+    ],
+)
+def test_what_methods_are_bound_to_and_hooks_count_by_value(users, held, script):
+    found = [code_of(users(held.replace("@@", value), "X", script=script)) for value in "112"]
+    assert found[0].digest == found[1].digest != found[2].digest
+    assert found[0].not_covered == ()

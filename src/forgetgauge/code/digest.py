@@ -15,6 +15,7 @@ import inspect
 import io
 import logging
 import os
+import random
 import re
 import sys
 import textwrap
@@ -36,6 +37,10 @@ from forgetgauge.probing import attribute, has
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
+_BOUND_TO = (dict, list, tuple, set, frozenset, str, random.Random)
+"""Objects that count with a method of theirs that is written in C, as arrays do."""
+_HOOKS = re.compile(r"_\w*hooks(?:_\w+)?")
+"""Attributes in which torch keeps hooks, by a number that is another one whenever they are registered again."""
 _OF_REPR = ("dataclasses", "reprlib")
 """Modules whose decorators stand before `__repr__` alone."""
 _HARMLESS = ("_thread", "threading")
@@ -286,7 +291,7 @@ class _Look:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
             inside += [held] if type(thing).__module__ == "functools" and (held := _set_on(thing)) else []
             of = attribute(thing, "__self__")  # `TABLE.get`
-            inside += [of] if isinstance(of, dict | list | tuple | set | frozenset | str) else []
+            inside += [of] if isinstance(of, _BOUND_TO) or hasattr(type(of), "__array__") else []
             return f"{module}.{named}({self._each(inside, where)})"
         return self._instance(thing, kind, where)
 
@@ -326,6 +331,9 @@ class _Look:
         held |= attribute(thing, "__dict__", {})
         if hasattr(type(thing), "__enter__") and self._library(type(thing).__module__):
             held = {name: value for name, value in held.items() if not _RESTORED.match(str(name))}
+        for name, value in held.items():
+            if _HOOKS.fullmatch(str(name)) and isinstance(value, dict) and all(isinstance(key, int) for key in value):
+                held[name] = [*value.values()]
         return "".join(f" {name}={self.describe(held[name], where)}" for name in sorted(map(str, held)) if name in held)
 
     def _each(self, parts: Any, where: str) -> str:

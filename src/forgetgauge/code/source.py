@@ -97,8 +97,8 @@ def _names(listed: str) -> list[str]:
 
 
 def imported_how(source: Source, name: str) -> str:
-    """How code imports what cannot be found: it `needs` it, or `tries` it and goes without; empty where only a line of a
-    string looks like that."""
+    """How code imports what cannot be found: it `needs` it, or `tries` it and goes without; empty where a line of a
+    string alone looks like that."""
     try:
         nodes = list(ast.walk(ast.parse(source.text)))
     except (SyntaxError, ValueError):

@@ -105,11 +105,14 @@ def test_what_is_only_written_does_not_count_whatever_its_ending(users, tmp_path
     assert len({one.digest for one in found}) == 1
 
 
-BEST = "def f(m):\n    torch.save(m.state_dict(), @@)\n    m.load_state_dict(torch.load(@@))\n    return m"
+BEST = (
+    "def f(m):\n    p = 'd/w.pt'\n    torch.save(m.state_dict(), @@)\n"
+    "    m.load_state_dict(torch.load(@@))\n    return m"
+)
 
 
 @pytest.mark.parametrize("script", [False, True])
-@pytest.mark.parametrize("path", ["'w.pt'", "W", "Path('d') / 'w.pt'"])
+@pytest.mark.parametrize("path", ["'w.pt'", "W", "Path('d') / 'w.pt'", "p"])
 def test_what_one_function_writes_and_then_reads_is_named_and_does_not_count(users, tmp_path, path, script):
     (tmp_path / "d").mkdir()
     digests = set()
@@ -131,6 +134,7 @@ def test_what_one_function_writes_and_then_reads_is_named_and_does_not_count(use
         ("def f():\n    torch.save(1, 'w.pt')\ndef g():\n    return torch.load('w.pt')", "f, g()"),
         ("def f():\n    x = torch.load('w.pt')\n    torch.save(x, 'w.pt')", "f()"),
         ("def f():\n    torch.save(torch.load('w.pt'), 'v.pt')", "f()"),
+        ("def f():\n    torch.save(torch.load('w.pt'), 'w.pt')", "f()"),
         ("W = 'w.pt'\ndef f():\n    torch.save(1, W)\ndef own(p):\n    return p", "f, own(W)"),
         ("def own(p):\n    return p\ndef f():\n    torch.save(1, 'w.pt')\n    return own('w.pt')", "f()"),
         ("W = ['w.pt']\ndef f():\n    torch.save(1, 'w.pt')\n    return W", "f()"),
@@ -194,3 +198,11 @@ def test_what_methods_are_bound_to_and_hooks_count_by_value(users, held, script)
     found = [code_of(users(held.replace("@@", value), "X", script=script)) for value in "112"]
     assert found[0].digest == found[1].digest != found[2].digest
     assert found[0].not_covered == ()
+
+
+@pytest.mark.parametrize("script", [False, True])
+def test_what_is_read_from_memory_is_not_named_and_another_file_is(users, script):
+    keeps = "def f(m, p):\n    b = io.BytesIO()\n    torch.save(m, b)\n    b.seek(0)\n    return torch.load(@@)"
+    assert code_of(users(keeps.replace("@@", "b"), "f", script=script)).not_covered == ()
+    (named,) = code_of(users(keeps.replace("@@", "p"), "f", script=script)).not_covered
+    assert "named only then" in named

@@ -67,6 +67,8 @@ _MAKES_PATHS: dict[str, Callable[..., Any]] = {
     "expanduser": os.path.expanduser,
 }
 _OF_PATHS = frozenset({"joinpath", "with_suffix", "with_name", "resolve", "absolute", "expanduser"})
+_IN_MEMORY = frozenset({"BytesIO", "StringIO"})
+_MAKE_NAMES = {*_MAKES_PATHS, *_OF_PATHS, *_IN_MEMORY}
 
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST_PARTS = 60
@@ -126,12 +128,17 @@ class Calls:
             if isinstance(node, ast.Assign) and _makes_parser(node.value):
                 self._parsers |= {attribute(to, "id", attribute(to, "attr", "")) for to in node.targets} - {""}
         self._assigned = set(names) | _assigned(tree, nodes)
-        self._paths_written: dict[tuple[int, str], int] = {}
+        self._paths_written: dict[tuple[int, str], tuple[int, int]] = {}
+        self._at = 0, 0
         self._of_files: set[int] = scopes.stood_for
         for node, inside in nodes:
-            for path in self._written_by(node) if isinstance(node, ast.Call) else ():
+            if not isinstance(node, ast.Call):
+                continue
+            done = node.end_lineno or 0, node.end_col_offset or 0
+            for path in self._written_by(node):
                 self._of_files |= {id(part) for part in ast.walk(path)}
-                self._paths_written.setdefault((id(inside), ast.dump(path)), path.lineno)
+                if not any(isinstance(part, ast.Name) and not part.id for part in ast.walk(path)):
+                    self._paths_written.setdefault((id(inside), ast.dump(path)), done)
         for node, inside in nodes:
             if isinstance(node, ast.Call):
                 self._look(node, inside)
@@ -225,6 +232,7 @@ class Calls:
         )
 
     def _look(self, call: ast.Call, inside: ast.AST | None) -> None:
+        self._at = call.lineno, call.col_offset
         function, whole = call.func, self._whole(call.func)
         owner = function.value if isinstance(function, ast.Attribute) else None
         root, _, name = whole.rpartition(".") if whole else ("", "", getattr(function, "attr", ""))
@@ -279,7 +287,9 @@ class Calls:
 
     def _read(self, what: ast.expr | None, here: str, inside: ast.AST | None, does: str = "reads what") -> None:
         """A file whose name is a literal, or is put together of literals and globals."""
-        if what is not None and self._paths_written.get((id(inside), ast.dump(what)), what.lineno) < what.lineno:
+        if isinstance(what, ast.Call) and _last(what.func) in _IN_MEMORY:
+            return
+        if what is not None and self._paths_written.get((id(inside), ast.dump(what)), self._at) < self._at:
             self._of_files |= {id(part) for part in ast.walk(what)}
             self.loose.append(f"{here} {does} a file holds that it also writes")
             return
@@ -475,7 +485,7 @@ def _may_be_a_path(value: ast.expr) -> bool:
     return all(
         isinstance(part, kinds)
         and (not isinstance(part, ast.operator) or isinstance(part, ast.Div | ast.Add))
-        and (not isinstance(part, ast.Call) or _last(part.func) in {*_MAKES_PATHS, *_OF_PATHS} or _makes_parser(part))
+        and (not isinstance(part, ast.Call) or _last(part.func) in _MAKE_NAMES or _makes_parser(part))
         for part in ast.walk(value)
     )
 

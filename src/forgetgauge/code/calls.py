@@ -48,6 +48,9 @@ _OUTSIDE_OF_PATHS = frozenset({"exists", "is_file", "is_dir", "iterdir", "glob",
 _HELD_OUTSIDE = frozenset({"os.environ", "os.environb", "sys.argv", "sys.orig_argv", "sys.modules"})
 _LOOKS_READING = re.compile(r"_*(?:read|load|open|parse|get|from)", re.IGNORECASE)
 _SURELY_READING = re.compile(r"_*(?:read|load|open)", re.IGNORECASE)
+_SURELY_WRITING = re.compile(
+    r"(?:np_)?save\w*|dump|write_\w+|to_(?:csv|json|pickle|parquet|hdf|feather|excel)|export\w*|FileHandler"
+)
 _LOOKS_WRITING = re.compile(
     r"save|write|dump|export|log|lock|handler|config|make|mkd|remove|unlink|rmtree|touch|rename|replace|copy|move|print"
     r"|append|store|memory|cache|^to",
@@ -64,6 +67,8 @@ _MAKES_PATHS: dict[str, Callable[..., Any]] = {
     "expanduser": os.path.expanduser,
 }
 _OF_PATHS = frozenset({"joinpath", "with_suffix", "with_name", "resolve", "absolute", "expanduser"})
+_IN_MEMORY = frozenset({"BytesIO", "StringIO"})
+_MAKE_NAMES = {*_MAKES_PATHS, *_OF_PATHS, *_IN_MEMORY}
 
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST_PARTS = 60
@@ -104,8 +109,11 @@ class Calls:
         self.reads: list[Read] = []
         self.loose: list[str] = []
         self.at_import: list[AtImport] = []
+        self.written: frozenset[str] = frozenset()
+        """Texts and globals that name files, and stand nowhere but where these are written."""
+        scopes = _Scopes()
         try:
-            tree = _Scopes().visit(_Plainer().visit(ast.parse(text)))
+            tree = scopes.visit(_Plainer().visit(ast.parse(text)))
         except (SyntaxError, ValueError):
             return
         if first_line > 1:
@@ -120,6 +128,17 @@ class Calls:
             if isinstance(node, ast.Assign) and _makes_parser(node.value):
                 self._parsers |= {attribute(to, "id", attribute(to, "attr", "")) for to in node.targets} - {""}
         self._assigned = set(names) | _assigned(tree, nodes)
+        self._paths_written: dict[tuple[int, str], tuple[int, int]] = {}
+        self._at = 0, 0
+        self._of_files: set[int] = scopes.stood_for
+        for node, inside in nodes:
+            if not isinstance(node, ast.Call):
+                continue
+            done = node.end_lineno or 0, node.end_col_offset or 0
+            for path in self._written_by(node):
+                self._of_files |= {id(part) for part in ast.walk(path)}
+                if not any(isinstance(part, ast.Name) and not part.id for part in ast.walk(path)):
+                    self._paths_written.setdefault((id(inside), ast.dump(path)), done)
         for node, inside in nodes:
             if isinstance(node, ast.Call):
                 self._look(node, inside)
@@ -127,8 +146,34 @@ class Calls:
                 self._look_outside(node)
         for statement in tree.body:
             self._look_at_import(statement)
+        self.written = self._only_written(tree, [node for node, _ in nodes])
 
-    def _renamed(self, nodes: list[tuple[ast.AST, bool]]) -> Iterator[tuple[str, str]]:
+    def _written_by(self, call: ast.Call) -> list[ast.expr]:
+        """Paths of files that a call writes to, and does not read."""
+        name, owner = _last(call.func), attribute(call.func, "value")
+        if name in ("open", "memmap") and set("wxa") & set(_mode(call, owner)):
+            given = [owner if owner is not None and not call.args else _argument(call, 0, "file", "filename")]
+        elif name in ("write_text", "write_bytes"):
+            given = [owner]
+        elif _SURELY_WRITING.fullmatch(name):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        else:
+            given = []
+        return [one for one in given if isinstance(one, ast.expr) and _may_be_a_path(one)]
+
+    def _only_written(self, tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
+        texts = [node for node in nodes if _text(node)]
+        loads = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id]
+        names = {node.id for node in loads if id(node) in self._of_files}
+        names -= {node.id for node in loads if id(node) not in self._of_files}
+        for statement in tree.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in names and _may_be_a_path(value):
+                    self._of_files |= {id(part) for part in ast.walk(value)}
+        found = {_text(node) or "" for node in texts if id(node) in self._of_files}
+        return frozenset(names | (found - {_text(node) for node in texts if id(node) not in self._of_files}))
+
+    def _renamed(self, nodes: list[tuple[ast.AST, ast.AST | None]]) -> Iterator[tuple[str, str]]:
         """`rd = open`, `ld = np.load`."""
         for node, _ in nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
@@ -186,7 +231,8 @@ class Calls:
             or re.fullmatch(r"os\.environ\.(?:setdefault|update|pop)|subprocess\.\w+", whole) is not None
         )
 
-    def _look(self, call: ast.Call, inside: bool) -> None:
+    def _look(self, call: ast.Call, inside: ast.AST | None) -> None:
+        self._at = call.lineno, call.col_offset
         function, whole = call.func, self._whole(call.func)
         owner = function.value if isinstance(function, ast.Attribute) else None
         root, _, name = whole.rpartition(".") if whole else ("", "", getattr(function, "attr", ""))
@@ -199,7 +245,8 @@ class Calls:
                 _argument(call, 0 if name == "run_path" else 1, "path", "location"), here, inside, "runs code that"
             )
         elif name in ("exec", "eval", "getenv") and (owner is None or root in ("os", "builtins")):
-            if name == "getenv" or _names_something(_text(_argument(call, 0))):
+            by_value = not inside if name == "getenv" else not _names_something(_text(_argument(call, 0)))
+            if not by_value:
                 self.loose.append(f"{here}, whose outcome is known only when it runs")
         elif _OUTSIDE.fullmatch(whole) or (owner is not None and name in _OUTSIDE_OF_PATHS):
             if inside:  # else a global holds what came of it, by value
@@ -238,8 +285,14 @@ class Calls:
         else:
             self.loose.append(f"{here}, which runs code that is named only then")
 
-    def _read(self, what: ast.expr | None, here: str, inside: bool, does: str = "reads what") -> None:
+    def _read(self, what: ast.expr | None, here: str, inside: ast.AST | None, does: str = "reads what") -> None:
         """A file whose name is a literal, or is put together of literals and globals."""
+        if isinstance(what, ast.Call) and _last(what.func) in _IN_MEMORY:
+            return
+        if what is not None and self._paths_written.get((id(inside), ast.dump(what)), self._at) < self._at:
+            self._of_files |= {id(part) for part in ast.walk(what)}
+            self.loose.append(f"{here} {does} a file holds that it also writes")
+            return
         text, named, whole = ("", set[str](), False) if what is None else _put_together(what)
         known = named <= self._assigned | self._aliases.keys()
         made_of = what if named and known else None
@@ -265,6 +318,8 @@ class Calls:
         for what in [one for part in given for one in getattr(part, "elts", [part])]:
             if not isinstance(what, _NAMES_FILES):
                 continue
+            if isinstance(what, ast.Call) and _SURELY_READING.match(_last(what.func)):
+                continue  # `load_state_dict(torch.load(…))`: the inner one tells
             text, named, complete = _put_together(what)
             known = bool(named) and named <= self._assigned | self._aliases.keys()
             said = text if complete and re.search(r"[./]", text) and "\n" not in text and len(text) < 200 else ""
@@ -358,6 +413,8 @@ class _Scopes(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self._local: dict[str, ast.expr | None] = {}
+        self.stood_for: set[int] = set()
+        """Parts of expressions that stand in the place of a local name, where these are set."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         return self._within(node, _local_names(node))
@@ -375,6 +432,7 @@ class _Scopes(ast.NodeTransformer):
         if not isinstance(node, ast.Lambda):
             node.decorator_list = [self.visit(part) for part in node.decorator_list]
         around, self._local = self._local, self._local | local
+        self.stood_for |= {id(part) for value in local.values() if value is not None for part in ast.walk(value)}
         if isinstance(node, ast.Lambda):
             node.body = self.visit(node.body)
         else:
@@ -427,7 +485,7 @@ def _may_be_a_path(value: ast.expr) -> bool:
     return all(
         isinstance(part, kinds)
         and (not isinstance(part, ast.operator) or isinstance(part, ast.Div | ast.Add))
-        and (not isinstance(part, ast.Call) or _last(part.func) in {*_MAKES_PATHS, *_OF_PATHS} or _makes_parser(part))
+        and (not isinstance(part, ast.Call) or _last(part.func) in _MAKE_NAMES or _makes_parser(part))
         for part in ast.walk(value)
     )
 
@@ -439,19 +497,19 @@ def _is_for_scripts(statement: ast.stmt) -> bool:
     )
 
 
-def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, and whether it runs only when a function is called."""
-    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
+    """Every node, and the function by which it runs when that is called; None for what runs at once."""
+    waiting: list[tuple[ast.AST, ast.AST | None]] = [(tree, None)]
     while waiting:
         node, inside = waiting.pop()
         yield node, inside
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         body = getattr(node, "body", []) if is_function else []
         later = {id(part) for part in (body if isinstance(body, list) else [body])}
-        waiting += [(child, inside or id(child) in later) for child in ast.iter_child_nodes(node)]
+        waiting += [(child, node if id(child) in later else inside) for child in ast.iter_child_nodes(node)]
 
 
-def _imported(nodes: list[tuple[ast.AST, bool]]) -> Iterator[tuple[str, str]]:
+def _imported(nodes: list[tuple[ast.AST, ast.AST | None]]) -> Iterator[tuple[str, str]]:
     """Name -> what it stands for: `np` for `numpy`, `o` for `io.open`."""
     for node, _ in nodes:
         if isinstance(node, ast.Import):
@@ -463,7 +521,7 @@ def _imported(nodes: list[tuple[ast.AST, bool]]) -> Iterator[tuple[str, str]]:
             yield from ((alias.asname or alias.name, f"{base}.{alias.name}") for alias in node.names)
 
 
-def _assigned(tree: ast.Module, nodes: list[tuple[ast.AST, bool]]) -> set[str]:
+def _assigned(tree: ast.Module, nodes: list[tuple[ast.AST, ast.AST | None]]) -> set[str]:
     """Names of globals, which count by value, and of files that are opened where they are named."""
     globals_ = [n for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
     opened = [

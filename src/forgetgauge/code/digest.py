@@ -15,6 +15,7 @@ import inspect
 import io
 import logging
 import os
+import random
 import re
 import sys
 import textwrap
@@ -31,19 +32,23 @@ from typing import Any
 
 from forgetgauge.code.calls import Calls, Read, value_of
 from forgetgauge.code.imports import NOT_KEYED, Imports, bytecode, kind_of, refuse_held, source_file
-from forgetgauge.code.source import WEIGHTS, files_written
+from forgetgauge.code.source import WEIGHTS, files_in
 from forgetgauge.probing import attribute, has
 
 _WEIGHTS = re.compile(rf".+\.(?:{WEIGHTS})", re.IGNORECASE)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
+_BOUND_TO = (dict, list, tuple, set, frozenset, str, random.Random)
+"""Objects that count with a method of theirs that is written in C, as arrays do."""
+_HOOKS = re.compile(r"_\w*hooks(?:_\w+)?")
+"""Attributes in which torch keeps hooks, by a number that is another one whenever they are registered again."""
 _OF_REPR = ("dataclasses", "reprlib")
 """Modules whose decorators stand before `__repr__` alone."""
 _HARMLESS = ("_thread", "threading")
 """Modules whose objects (locks) decide nothing."""
 _WRITTEN = re.compile(r"(?:^|_)(?:out|outputs?|logs?|save|saved|write|dump|export|record|store|cache|to)(?:_|$)", re.I)
 """Parameters that name a file to be written: what a method writes must not change its key."""
-_RESTORED = re.compile("_?prev|gen$")
-"""Attributes in which a context manager of a library keeps what it found when it was entered."""
+_RESTORED = re.compile("_?prev|gen$|record$")
+"""Attributes in which a context manager of a library keeps what it found, or made, when it was entered."""
 _HEAP_TYPE = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: a class that was made by a statement; what other classes hold is in no `__dict__`."""
 LARGEST_FILE = 512 * 2**20
@@ -271,8 +276,12 @@ class _Look:
             return f"logger {thing.name}{self._each([held] if held else [], where)}"
         if type(thing).__module__ in _HARMLESS and not isinstance(thing, threading.local):
             return kind
+        if _is_everyones(thing):
+            return f"{kind} of the process"
         if not isinstance(thing, BuiltinFunctionType) and (state := _random_state(thing)) is not None:
             return f"{kind}({self.describe(state, where)})"
+        if kind == "numpy.ufunc" and str(thing.__name__).isidentifier():  # not of `frompyfunc`
+            return f"{kind} {thing.__name__}"
         named = attribute(thing, "__qualname__")
         if callable(thing) and isinstance(named, str) and self._library(type(thing).__module__):
             # written in C, or made by a library's decorator
@@ -280,9 +289,9 @@ class _Look:
             inside = [attribute(thing, "__wrapped__"), attribute(thing, "code")]  # of lru_cache, of torch.jit
             if not self._library(module) and not self._has_source(module) and inside == [None, None]:
                 self.imports.not_covered.add(f"{where}: {named}, whose code cannot be looked into")
-            inside += [held] if inside[0] is not None and (held := _set_on(thing)) else []
+            inside += [held] if type(thing).__module__ == "functools" and (held := _set_on(thing)) else []
             of = attribute(thing, "__self__")  # `TABLE.get`
-            inside += [of] if isinstance(of, dict | list | tuple | set | frozenset | str) else []
+            inside += [of] if isinstance(of, _BOUND_TO) or hasattr(type(of), "__array__") else []
             return f"{module}.{named}({self._each(inside, where)})"
         return self._instance(thing, kind, where)
 
@@ -291,6 +300,8 @@ class _Look:
             return repr((thing.pattern, thing.flags))
         if isinstance(thing, weakref.ref):
             return f"{kind}({self.describe(thing(), where)})"
+        if kind == "torch._dynamo.eval_frame.OptimizedModule":  # what the compiler keeps beside it changes with calls
+            return f"{kind}({self.describe(thing._orig_mod, where)})"
         if kind.partition(".")[0] == "torch" and not has(thing, "__dict__") and " at 0x" not in repr(thing):
             return repr(thing)  # dtypes, devices, layouts
         try:
@@ -320,6 +331,9 @@ class _Look:
         held |= attribute(thing, "__dict__", {})
         if hasattr(type(thing), "__enter__") and self._library(type(thing).__module__):
             held = {name: value for name, value in held.items() if not _RESTORED.match(str(name))}
+        for name, value in held.items():
+            if _HOOKS.fullmatch(str(name)) and isinstance(value, dict) and all(isinstance(key, int) for key in value):
+                held[name] = [*value.values()]
         return "".join(f" {name}={self.describe(held[name], where)}" for name in sorted(map(str, held)) if name in held)
 
     def _each(self, parts: Any, where: str) -> str:
@@ -328,6 +342,7 @@ class _Look:
     # -- code ------------------------------------------------------------------------------------------------------
 
     def _function(self, thing: FunctionType, where: str) -> str:
+        thing = _unhooked(thing)
         cells = [_content(cell) for cell in thing.__closure__ or ()]
         if _module_of(thing) in _OF_REPR:
             return f"{thing.__module__}.{thing.__qualname__}"
@@ -402,7 +417,7 @@ class _Look:
 
     def _own_type(self, thing: Any, where: str) -> None:
         """Take in the class of an object, or the metaclass of a class, where that is the user's own."""
-        module = type(thing).__module__
+        module = str(type(thing).__module__)
         if module != "builtins" and kind_of(module) in ("own", "none") and module.partition(".")[0] not in NOT_KEYED:
             self.describe(type(thing), where)
 
@@ -443,24 +458,33 @@ class _Look:
             for name in sorted(names - function.__globals__.keys()):
                 if kind_of(name) == "own":
                     self.imports.add(name)
-            self._reads_of(function)
+            written = self._reads_of(function)
+        else:
+            written = self.imports.written.get(_module_of(function), frozenset())
         asked = names | _texts(function.__code__)  # of a module, by getattr
         for name in sorted(names & function.__globals__.keys()):
-            self._global(function.__globals__[name], f"{_module_of(function)}.{name}", asked)
+            value, where = function.__globals__[name], f"{_module_of(function)}.{name}"
+            if name in written and isinstance(value, str | PurePath):
+                self._counted[name, id(value)] = value
+                self.lines.add(f"global {where} = {_as_seen_from_here(PurePath(value))!r}")
+            else:
+                self._global(value, where, asked)
 
-    def _reads_of(self, function: FunctionType) -> None:
-        """What a function of a script, of a notebook or of no file reads, as far as its source is there."""
+    def _reads_of(self, function: FunctionType) -> frozenset[str]:
+        """What a function of a script, of a notebook or of no file reads, as far as its source is there; the globals,
+        among other names, of files that it only writes."""
         try:
             text = textwrap.dedent(inspect.getsource(function.__code__))
         except (OSError, TypeError):
-            return
+            return frozenset()
         space = function.__globals__
         aliases = {name: whole for name in _names(function.__code__) & space.keys() if (whole := _alias(space[name]))}
         calls = Calls(text, aliases=aliases, names=space.keys(), first_line=function.__code__.co_firstlineno)
         for name, _ in calls.imports:
             self.imports.add(name)
         folder = Path(str(space.get("__file__") or "")).parent
-        self.imports.add_reads(_module_of(function), folder, files_written(text), calls.reads, calls.loose)
+        self.imports.add_reads(_module_of(function), folder, files_in(text, calls), calls.reads, calls.loose)
+        return calls.written
 
     def _global(self, value: Any, where: str, names: set[str]) -> None:
         if isinstance(value, ModuleType):
@@ -502,6 +526,13 @@ def _unwrapped(thing: Any) -> Any:
             break
         thing = inner
     return thing
+
+
+def _unhooked(part: Any) -> Any:
+    """The `step` of an optimiser without the hook that torch puts before it when the first one is made."""
+    if isinstance(part, FunctionType) and "hooked" in vars(part) and _module_of(part) == "torch.optim.optimizer":
+        return vars(part)["__wrapped__"]
+    return part
 
 
 def _is_found_by_name(thing: FunctionType) -> bool:
@@ -560,7 +591,7 @@ def _functions_in(thing: FunctionType | type) -> Iterator[FunctionType]:
     if isinstance(thing, FunctionType):
         yield thing
         return
-    for part in vars(thing).values():
+    for part in map(_unhooked, vars(thing).values()):
         wrapped = [attribute(part, name) for name in ("fget", "fset", "fdel", "__func__", "func")]
         yield from (one for one in (part, *wrapped) if isinstance(one, FunctionType))
 
@@ -600,6 +631,12 @@ def _as_array(thing: Any) -> Any:
         return held.numpy()
     except (TypeError, RuntimeError):  # bfloat16 and other types that numpy does not have
         return held.flatten().view(sys.modules["torch"].uint8).numpy()
+
+
+def _is_everyones(thing: Any) -> bool:
+    """Whether it is a generator that all code of a process draws from; every job seeds these."""
+    held = [("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("torch", "default_generator")]
+    return any(thing is attribute(sys.modules[module], name) for module, name in held if module in sys.modules)
 
 
 def _random_state(thing: Any) -> Any:

@@ -27,7 +27,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from forgetgauge.code.calls import AtImport, Read
-from forgetgauge.code.source import Source, file_digest, read_source, really_imports
+from forgetgauge.code.source import Source, file_digest, imported_how, read_source
 from forgetgauge.errors import UserError
 from forgetgauge.probing import attribute
 
@@ -53,6 +53,8 @@ class Imports:
         """Module -> files whose names its globals make; who knows their values adds these."""
         self.at_import: dict[str, tuple[AtImport, ...]] = {}
         """Module -> what it asks of its surroundings while it is imported."""
+        self.written: dict[str, frozenset[str]] = {}
+        """Module -> its globals, among other names, of files that it writes and does not read."""
         self._seen: set[str] = set()
 
     def add(self, name: str) -> None:
@@ -115,10 +117,11 @@ class Imports:
         source = read_source(origin)
         refuse_stale(name, origin, source)
         self.sources[name] = source.digest
+        self.written[name] = source.written
         if source.at_import:
             self.at_import[name] = source.at_import
         self.add_reads(name, Path(origin).parent, source.files, source.reads, source.loose)
-        return [*parents, *_imported_by(name, origin, source)]
+        return [*parents, *_imported_by(name, origin, source, self.packages)]
 
 
 def _is_file(path: Path) -> bool:
@@ -136,6 +139,8 @@ def kind_of(module: str) -> str:
     origin = _origin(top)
     if top in sys.stdlib_module_names and (not origin or origin.startswith(_STANDARD)):
         return "standard"  # a file of the user's may have the name of a module of Python's
+    if top.startswith("_cython_"):
+        return "standard"  # where the types of functions are that any library compiled
     if origin is None:
         return "own" if top in sys.modules else "none"
     inside = origin.startswith(_site_folders()) or (not origin and _is_namespace_of_package(top))
@@ -214,7 +219,8 @@ def _distributions() -> Any:
     return importlib.metadata.packages_distributions()
 
 
-def _imported_by(name: str, origin: str, source: Source) -> Iterator[str]:
+def _imported_by(name: str, origin: str, source: Source, packages: dict[str, str]) -> Iterator[str]:
+    """Modules that a file of source imports; a package that it goes without is noted as absent, and no more said."""
     is_package = Path(origin).name == "__init__.py"
     for base, names in source.imports:
         dots = len(base) - len(base.lstrip("."))
@@ -222,7 +228,12 @@ def _imported_by(name: str, origin: str, source: Source) -> Iterator[str]:
             parts = name.split(".")
             kept = parts[: len(parts) - dots + is_package]
             base = ".".join([*kept, *filter(None, [base[dots:]])])
-        if not base or (kind_of(base) == "none" and not really_imports(source, base)):
+        if not base:
+            continue
+        how = imported_how(source, base) if kind_of(base) == "none" else "needs"
+        if how == "tries":
+            packages[base.partition(".")[0]] = "absent"
+        if how != "needs":
             continue
         yield base
         if kind_of(base) == "own":

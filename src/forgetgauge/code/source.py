@@ -43,6 +43,8 @@ class Source:
     """Files that calls read."""
     at_import: tuple[AtImport, ...] = ()
     """What it asks of its surroundings while it is imported."""
+    written: frozenset[str] = frozenset()
+    """Texts and globals that name files which it writes, and does not read."""
 
 
 def read_source(path: str) -> Source:
@@ -59,13 +61,13 @@ def _read_source(path: str, _mtime: int, _size: int) -> Source:
     imports = [(base, tuple(names)) for base, names in _imports(joined)]
     calls = Calls(text) if MAY_CALL.search(text) else Calls("")
     digest = hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
-    said = (tuple(calls.loose), tuple(calls.reads), tuple(calls.at_import))
-    return Source(digest, text, (*imports, *calls.imports), files_written(text), *said)
+    said = (tuple(calls.loose), tuple(calls.reads), tuple(calls.at_import), calls.written)
+    return Source(digest, text, (*imports, *calls.imports), files_in(text, calls), *said)
 
 
-def files_written(text: str) -> tuple[str, ...]:
-    """String literals that look like the name of a file of weights."""
-    return tuple(dict.fromkeys(_FILE.findall(text)))
+def files_in(text: str, calls: Calls) -> tuple[str, ...]:
+    """String literals that look like the name of a file of weights, unless that is only written."""
+    return tuple(name for name in dict.fromkeys(_FILE.findall(text)) if name not in calls.written)
 
 
 def file_digest(path: Path) -> str:
@@ -94,11 +96,27 @@ def _names(listed: str) -> list[str]:
     return [words[0] for words in parts if words and re.fullmatch(r"[\w.]+", words[0])]
 
 
-def really_imports(source: Source, name: str) -> bool:
-    """Whether an import of what cannot be found is code, not a line of a string that looks like one."""
+def imported_how(source: Source, name: str) -> str:
+    """How code imports what cannot be found: it `needs` it, or `tries` it and goes without; empty where a line of a
+    string alone looks like that."""
     try:
         nodes = list(ast.walk(ast.parse(source.text)))
     except (SyntaxError, ValueError):
-        return False
-    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return name in plain or any(isinstance(node, ast.ImportFrom) and node.module == name for node in nodes)
+        return ""
+    bodies = [node.body for node in nodes if isinstance(node, ast.Try) and _goes_without(node)]
+    tried = {id(part) for body in bodies for one in body for part in ast.walk(one)}
+    found = [id(node) in tried for node in nodes if _imports_it(node, name)]
+    return "" if not found else "tries" if all(found) else "needs"
+
+
+def _goes_without(node: ast.Try) -> bool:
+    """`try: import …` and `except ImportError`."""
+    caught = [handler.type for handler in node.handlers]
+    named = {getattr(part, "id", "") for one in caught if one is not None for part in ast.walk(one)}
+    return None in caught or bool(named & {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+def _imports_it(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Import) and any(alias.name == name for alias in node.names)) or (
+        isinstance(node, ast.ImportFrom) and node.module == name
+    )

@@ -137,6 +137,9 @@ def test_what_one_function_writes_and_then_reads_is_named_and_does_not_count(use
         ("def f():\n    torch.save(torch.load('w.pt'), 'w.pt')", "f()"),
         ("W = 'w.pt'\ndef f():\n    torch.save(1, W)\ndef own(p):\n    return p", "f, own(W)"),
         ("def own(p):\n    return p\ndef f():\n    torch.save(1, 'w.pt')\n    return own('w.pt')", "f()"),
+        ("def saved(p):\n    return torch.load(p)", "saved('w.pt')"),
+        ("def save_or_load(p):\n    return torch.load(p)", "save_or_load('w.pt')"),
+        ("def exported(p):\n    return torch.load(p)", "exported('w.pt')"),
         ("W = ['w.pt']\ndef f():\n    torch.save(1, 'w.pt')\n    return W", "f()"),
     ],
 )

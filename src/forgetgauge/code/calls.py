@@ -49,7 +49,8 @@ _HELD_OUTSIDE = frozenset({"os.environ", "os.environb", "sys.argv", "sys.orig_ar
 _LOOKS_READING = re.compile(r"_*(?:read|load|open|parse|get|from)", re.IGNORECASE)
 _SURELY_READING = re.compile(r"_*(?:read|load|open)", re.IGNORECASE)
 _SURELY_WRITING = re.compile(
-    r"(?:np_)?save\w*|dump|write_\w+|to_(?:csv|json|pickle|parquet|hdf|feather|excel)|export\w*|FileHandler"
+    r"(?!\w*(?:load|read|open))(?:(?:np_)?save(?:z|z_compressed|txt|fig|mat|_\w+)?|dump|write_\w+|export(?:_\w+)?"
+    r"|to_(?:csv|json|pickle|parquet|hdf|feather|excel)|FileHandler)"
 )
 _LOOKS_WRITING = re.compile(
     r"save|write|dump|export|log|lock|handler|config|make|mkd|remove|unlink|rmtree|touch|rename|replace|copy|move|print"

@@ -76,19 +76,27 @@ from pathlib import Path
 from forgetgauge.run.assignments import Sources
 from forgetgauge.run.executors import Processes
 
+class Busy:
+    def __reduce__(self):
+        return time.sleep, (60,)  # for whoever receives it
+
 if __name__ == "__main__":
     workers = Processes(Path(sys.argv[1]), Sources({}), n_workers=2)
+    if sys.argv[2] == "busy":
+        for member in workers._members:
+            member.pipe.send(Busy())
     print(*(member.process.pid for member in workers._members), flush=True)
     time.sleep(60)
 """
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="platform: processes are looked up in /proc")
+@pytest.mark.parametrize("work", ["idle", "busy"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_no_worker_outlives_its_parent_however_that_ends(tmp_path, how):
+def test_no_worker_outlives_its_parent_however_that_ends(tmp_path, how, work):
     (tmp_path / "alone.py").write_text(ALONE)
     parent = subprocess.Popen(
-        [sys.executable, str(tmp_path / "alone.py"), str(tmp_path)],
+        [sys.executable, str(tmp_path / "alone.py"), str(tmp_path), work],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -377,6 +378,7 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     """A worker's life: what it works for, then assignments in, outcomes out, until the other end of the pipe is gone,
     even by `kill -9`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(OSError):  # where memory ends, this process goes first: the run survives it
         Path("/proc/self/oom_score_adj").write_text("500")
     multiprocessing.current_process().daemon = (
@@ -401,9 +403,22 @@ def _serve(pipe: Connection[object, object], ahead: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
+    _leave()
+
+
+def _end_with_parent() -> None:
+    """In the midst of a job, too: nobody waits for it any more, and the same command may be at it already."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        _leave()
+
+
+def _leave() -> None:
+    """End this process with the processes that it has; threads that the user's code left would keep it alive."""
     for child in multiprocessing.active_children():
         child.kill()
-    os._exit(0)  # threads that the user's code left would keep it alive
+    os._exit(0)
 
 
 def _load(device: str) -> None:

@@ -38,15 +38,16 @@ def measure(root: Path) -> tuple[float, float, int]:
     import numpy  # noqa: F401
     import torch  # noqa: F401
 
-    from forgetgauge.code.digest import _Look
+    from forgetgauge.code.descriptions import Descriptions
+    from forgetgauge.code.named_globals import follow_globals
 
     start = time.perf_counter()
     module = importlib.import_module("bigproject.m0")
     imported = time.perf_counter()
-    look = _Look()
-    look.describe(module.h1, "h1")
-    look.finish()
-    return imported - start, time.perf_counter() - imported, len(look.imports.sources)
+    walk = Descriptions()
+    walk.describe(module.h1, "h1")
+    follow_globals(walk)
+    return imported - start, time.perf_counter() - imported, len(walk.imports.sources)
 
 
 if __name__ == "__main__":

@@ -403,7 +403,7 @@ def test_a_file_by_whose_parameter_it_is_written_is_named_and_does_not_count(use
 
 
 def test_of_a_file_too_large_to_be_read_the_size_counts_and_it_is_named(users, tmp_path, monkeypatch):
-    monkeypatch.setattr("forgetgauge.code.digest.LARGEST_FILE", 3)
+    monkeypatch.setattr("forgetgauge.code.parameters.LARGEST_FILE", 3)
     users("", "1")
     found = []
     for content in ("1.00", "2.00", "1.000"):

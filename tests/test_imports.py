@@ -320,7 +320,7 @@ def test_the_version_of_an_installed_package_counts_and_those_that_are_recorded_
     )
     digests = []
     for name in ("none", "numpy", "torch", "scipy", "sklearn", "rich"):
-        monkeypatch.setattr(imports, "_version", lambda top, name=name: "0.0.changed" if top == name else "1.0")
+        monkeypatch.setattr(imports, "version_of", lambda top, name=name: "0.0.changed" if top == name else "1.0")
         digests.append(code_of(method).digest)
     assert len(set(digests[:-1])) == 1
     assert digests[-1] != digests[0]
@@ -342,11 +342,11 @@ def test_a_package_that_was_installed_from_a_folder_counts_by_its_source(
     tmp_path, monkeypatch, number, told, installer, by_source
 ):
     """Its version stays the same while it is edited and installed again."""
-    from forgetgauge.code import imports
+    from forgetgauge.code import modules
 
     site, name = tmp_path / "site", f"usersdist{number}"
     monkeypatch.syspath_prepend(str(site))
-    monkeypatch.setattr(imports, "_site_folders", lambda: (f"{site}{os.sep}",))
+    monkeypatch.setattr(modules, "_site_folders", lambda: (f"{site}{os.sep}",))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     info = site / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
@@ -359,12 +359,12 @@ def test_a_package_that_was_installed_from_a_folder_counts_by_its_source(
             (info / "direct_url.json").write_text(json.dumps(told).replace("@@", commit))
         sys.modules.pop(name, None)
         importlib.invalidate_caches()
-        imports._distribution.cache_clear()
+        modules._distribution.cache_clear()
         found = code_of(importlib.import_module(name).method)
         assert found.not_covered == ()
         digests.append(found.digest)
     sys.modules.pop(name)
-    imports._distribution.cache_clear()
+    modules._distribution.cache_clear()
     assert digests[0] == digests[1]
     assert (digests[1] != digests[2]) == by_source
     assert (digests[2] != digests[3]) == ("@@" in json.dumps(told))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from forgetgauge.code.digest import code_digest
+from forgetgauge.code import code_digest
 from forgetgauge.data.items import CHANNELS
 from forgetgauge.errors import UserError, needs_extra
 from forgetgauge.probing import has

@@ -21,7 +21,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from forgetgauge.code.source import file_digest
+from forgetgauge.code.files import file_digest
 from forgetgauge.data.folders import data_folder, is_read_only
 from forgetgauge.errors import UserError
 

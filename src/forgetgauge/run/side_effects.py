@@ -23,8 +23,8 @@ from contextlib import contextmanager, suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
-from forgetgauge.code.digest import code_digest
-from forgetgauge.code.imports import kind_of
+from forgetgauge.code import code_digest
+from forgetgauge.code.modules import kind_of
 from forgetgauge.errors import WrongOutput
 from forgetgauge.plan.jobs import Named
 from forgetgauge.probing import attribute

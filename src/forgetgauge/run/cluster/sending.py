@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from forgetgauge.code import files_named
-from forgetgauge.code.imports import Imports, kind_of, source_file
+from forgetgauge.code.imports import Imports
+from forgetgauge.code.modules import kind_of, source_file
 from forgetgauge.plan.jobs import Named
 from forgetgauge.run.algorithms import CATALOGUES, code_of_choice
 from forgetgauge.run.assignments import Assignment, Sources

@@ -1,4 +1,4 @@
-"""What one file of source says: what it imports, which files it reads, and what of that is known only when it runs.
+"""One file of source is read here: what it imports, which files it reads, and what of that is known only when it runs.
 
 It is found by reading, so that imports and calls inside functions count too; a file is read again only when it changed.
 """
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from forgetgauge.code.calls import MAY_CALL, AtImport, Calls, Read
-
-WEIGHTS = r"pt|pth|bin|ckpt|safetensors|npz|npy|pkl|pickle|joblib|h5|hdf5|onnx|gguf|tar|json|yaml|yml|toml"
-"""Endings of files that code reads its weights, arrays and settings from."""
+from forgetgauge.code.files import WEIGHTS
+from forgetgauge.code.reading.at_import import AtImport
+from forgetgauge.code.reading.calls import Calls, Read
+from forgetgauge.code.reading.known_calls import MAY_CALL
 
 _IMPORT = re.compile(
     r"(?:^|[;:])[ \t]*(?:from[ \t]+(?P<base>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n;#]*)"
@@ -68,18 +68,6 @@ def _read_source(path: str, _mtime: int, _size: int) -> Source:
 def files_in(text: str, calls: Calls) -> tuple[str, ...]:
     """String literals that look like the name of a file of weights, unless that is only written."""
     return tuple(name for name in dict.fromkeys(_FILE.findall(text)) if name not in calls.written)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, computed again only when it changed."""
-    facts = path.stat()
-    return _file_digest(str(path.resolve()), facts.st_mtime_ns, facts.st_size)
-
-
-@functools.lru_cache(maxsize=256)
-def _file_digest(path: str, _mtime: int, _size: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _imports(text: str) -> Iterator[tuple[str, list[str]]]:

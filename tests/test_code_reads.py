@@ -11,6 +11,7 @@ import pytest
 
 from forgetgauge import plugins
 from forgetgauge.code import code_of
+from forgetgauge.code.reading.calls import Calls
 from forgetgauge.plugins.catalogue import code_behind
 
 TOP = """
@@ -424,3 +425,9 @@ def test_what_holds_itself_may_be_an_attribute():
     knot: list = []
     knot.append(knot)
     assert by_an_attribute(None, knot).digest
+
+
+def test_a_text_of_a_local_path_is_not_taken_for_that_of_a_file_that_is_written():
+    """Parts of the tree that were replaced lent their addresses to others, in one of some hundred functions."""
+    function = "def method{i}():\n    folder = HERE / 'd'\n    path = folder / 'w{i}.npy'\n    return path, use(folder)\n"
+    assert Calls("".join(function.format(i=i) for i in range(400))).written == frozenset()

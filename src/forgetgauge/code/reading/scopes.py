@@ -14,9 +14,9 @@ _MOST_PARTS = 60
 """Of an expression that a local name stands for."""
 
 
-def parsed(text: str, first_line: int = 1) -> tuple[ast.Module, set[int]] | None:
-    """The tree of a source, with the ids of the parts of expressions that local names stand for, where these are set;
-    None where it is no Python."""
+def parsed(text: str, first_line: int = 1) -> tuple[ast.Module, list[ast.AST]] | None:
+    """The tree of a source, with the parts of expressions that local names stand for, where these are set; None where
+    it is no Python."""
     scopes = _Scopes()
     try:
         tree = scopes.visit(_Plainer().visit(ast.parse(text)))
@@ -56,7 +56,8 @@ class _Scopes(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self._local: dict[str, ast.expr | None] = {}
-        self.stood_for: set[int] = set()
+        self.stood_for: list[ast.AST] = []
+        """Nodes, not their ids alone: those that are replaced would lend their addresses to others."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._within(node, _local_names(node))
@@ -72,7 +73,7 @@ class _Scopes(ast.NodeTransformer):
         if not isinstance(node, ast.Lambda):
             node.decorator_list = [self.visit(part) for part in node.decorator_list]
         around, self._local = self._local, self._local | local
-        self.stood_for |= {id(part) for value in local.values() if value is not None for part in ast.walk(value)}
+        self.stood_for += [part for value in local.values() if value is not None for part in ast.walk(value)]
         if isinstance(node, ast.Lambda):
             node.body = self.visit(node.body)
         else:

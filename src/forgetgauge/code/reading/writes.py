@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from forgetgauge.code.reading.known_calls import SURELY_WRITING
 from forgetgauge.code.reading.paths import may_be_a_path, mode_of
@@ -14,8 +14,8 @@ from forgetgauge.probing import attribute
 class Writes:
     """Paths that calls write to, and the texts and names that these are made of."""
 
-    def __init__(self, nodes: Nodes, stood_for: Collection[int]) -> None:
-        self._of_files = set(stood_for)
+    def __init__(self, nodes: Nodes, stood_for: Iterable[ast.AST]) -> None:
+        self._of_files = {id(part) for part in stood_for}
         """Ids of the nodes that name files which are written, or that stand where a local name is set."""
         self._since: dict[tuple[int, str], tuple[int, int]] = {}
         """(function, path) -> where the call ends that first writes there."""

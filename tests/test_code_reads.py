@@ -429,5 +429,7 @@ def test_what_holds_itself_may_be_an_attribute():
 
 def test_a_text_of_a_local_path_is_not_taken_for_that_of_a_file_that_is_written():
     """Parts of the tree that were replaced lent their addresses to others, in one of some hundred functions."""
-    function = "def method{i}():\n    folder = HERE / 'd'\n    path = folder / 'w{i}.npy'\n    return path, use(folder)\n"
+    function = (
+        "def method{i}():\n    folder = HERE / 'd'\n    path = folder / 'w{i}.npy'\n    return path, use(folder)\n"
+    )
     assert Calls("".join(function.format(i=i) for i in range(400))).written == frozenset()

@@ -447,6 +447,21 @@ def test_a_stale_compiled_file_is_refused(project, tmp_path, monkeypatch):
         code_of(method)
 
 
+def test_a_compiled_file_that_python_leaves_alone_is_not_asked(project, tmp_path, monkeypatch):
+    """With PYTHONDONTWRITEBYTECODE, as in many containers, one from before an edit stays there, and is not used."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    files = {"usermain.py": "from userhelper import rate\ndef method():\n    return rate()\n", "userhelper.py": HELPER}
+    before = code_of(project(files))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "userhelper.py").write_text(HELPER.replace("1.0", "0.25"))
+    for name in ("usermain", "userhelper"):
+        sys.modules.pop(name)
+    importlib.invalidate_caches()
+    method = importlib.import_module("usermain").method
+    assert method() == 0.25
+    assert code_of(method) != before
+
+
 def test_a_script_counts_function_by_function(monkeypatch):
     """The rest of a script or notebook may change: else nothing would be remembered from one cell to the next."""
     main = sys.modules["__main__"]

@@ -35,7 +35,7 @@ def refuse_stale(name: str, origin: str, source: Source) -> None:
     if not _may_be_stale(loaded, origin):
         return
     whole, on_disk = _code_in(source.text, origin)
-    compiled = _compiled(loaded)
+    compiled = _compiled(loaded, origin)
     if compiled is not None and bytecode(compiled) != whole:
         raise UserError(_edited(origin, "what Python compiled"))
     for function in _functions_of(loaded, origin):
@@ -71,10 +71,15 @@ def _edited(origin: str, what: str) -> str:
     )
 
 
-def _compiled(loaded: ModuleType) -> CodeType | None:
-    """The compiled file that Python took the module from, or wrote when it loaded it."""
+def _compiled(loaded: ModuleType, origin: str) -> CodeType | None:
+    """The compiled file that Python took the module from, or wrote when it loaded it; where it writes none, one that is
+    not of this very source was left alone."""
+    facts = os.stat(origin)
+    of_this_source = b"".join((int(n) & 0xFFFFFFFF).to_bytes(4, "little") for n in (0, facts.st_mtime, facts.st_size))
     try:
         content = Path(str(loaded.__cached__)).read_bytes()
+        if sys.dont_write_bytecode and content[4:16] != of_this_source:
+            return None
         code = marshal.loads(content[16:])  # noqa: S302 - Python has loaded this very file already
     except (OSError, AttributeError, ValueError, EOFError, TypeError):
         return None

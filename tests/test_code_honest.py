@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import sys
 
 import numpy as np
@@ -209,3 +211,25 @@ def test_what_is_read_from_memory_is_not_named_and_another_file_is(users, script
     assert code_of(users(keeps.replace("@@", "b"), "f", script=script)).not_covered == ()
     (named,) = code_of(users(keeps.replace("@@", "p"), "f", script=script)).not_covered
     assert "named only then" in named
+
+
+LARGE = """
+from forgetgauge.code import code_of, descriptions
+descriptions._MOST_PARTS = 40
+print(code_of(type("Own", (), {"words": {("word", str(n)) for n in range(60)}})).digest)
+"""
+
+
+def test_what_is_too_large_to_be_looked_through_is_cut_off_at_one_place_in_every_process():
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", LARGE],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(digests) == 1
+    assert len(*digests) > 60

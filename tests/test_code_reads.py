@@ -433,3 +433,12 @@ def test_a_text_of_a_local_path_is_not_taken_for_that_of_a_file_that_is_written(
         "def method{i}():\n    folder = HERE / 'd'\n    path = folder / 'w{i}.npy'\n    return path, use(folder)\n"
     )
     assert Calls("".join(function.format(i=i) for i in range(400))).written == frozenset()
+
+
+def test_a_formula_that_a_program_wrote_may_be_thousands_of_operations_deep(users, tmp_path):
+    formula = "def f(x):\n    return " + " + ".join(["x"] * 2000)
+    digests = []
+    for content in "112":
+        (tmp_path / "r/a.csv").write_text(content)
+        digests.append(code_of(users(formula, "f(float(open('r/a.csv').read()))")).digest)
+    assert digests[0] == digests[1] != digests[2]

@@ -45,8 +45,9 @@ def value(walk: Walk, thing: Any, where: str) -> str:
     if isinstance(thing, Mapping):
         return _mapping(walk, thing, kind, where)
     if isinstance(thing, list | tuple | set | frozenset):
-        each = [walk.describe(item, where) for item in thing]
-        ordered = sorted(each) if isinstance(thing, set | frozenset) else each
+        is_set = isinstance(thing, set | frozenset)  # its own order is another one in every process
+        each = [walk.describe(item, where) for item in (sorted(thing, key=_shown) if is_set else thing)]
+        ordered = sorted(each) if is_set else each
         return f"{kind}({', '.join(ordered)}){_attributes(walk, thing, where)}"
     if (known := _known_kind(walk, thing, kind, where)) is not None:
         return known
@@ -54,6 +55,12 @@ def value(walk: Walk, thing: Any, where: str) -> str:
     if callable(thing) and isinstance(named, str) and walk.is_library(type(thing).__module__):
         return _callable_of_library(walk, thing, named, where)
     return _instance(walk, thing, kind, where)
+
+
+def _shown(item: Any) -> str:
+    """A key of order that is the same in every process, for most of what can be in a set."""
+    of_kind = next((kind for kind in (str, bytes, int, float, complex, tuple) if isinstance(item, kind)), None)
+    return type(item).__qualname__ if of_kind is None else of_kind.__repr__(item)
 
 
 def _array(walk: Walk, thing: Any, array: Any, kind: str, where: str) -> str:

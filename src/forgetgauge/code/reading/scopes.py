@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import ast
 import copy
+import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from forgetgauge.code.reading.paths import may_be_a_path
 from forgetgauge.code.reading.syntax import Function, literal
 
 _MOST_PARTS = 60
 """Of an expression that a local name stands for."""
+_DEEPEST = 50_000
+"""Frames: Python compiles no more than some thousand operations within each other, each of which is visited by a few."""
 
 
 def parsed(text: str, first_line: int = 1) -> tuple[ast.Module, list[ast.AST]] | None:
@@ -19,12 +24,24 @@ def parsed(text: str, first_line: int = 1) -> tuple[ast.Module, list[ast.AST]] |
     it is no Python."""
     scopes = _Scopes()
     try:
-        tree = scopes.visit(_Plainer().visit(ast.parse(text)))
+        with _room_to_visit():
+            tree = scopes.visit(_Plainer().visit(ast.parse(text)))
     except (SyntaxError, ValueError):
         return None
     if first_line > 1:
         ast.increment_lineno(tree, first_line - 1)
     return tree, scopes.stood_for
+
+
+@contextmanager
+def _room_to_visit() -> Iterator[None]:
+    """Formulas that a program wrote are thousands of operations deep; what Python compiles can be visited."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 class _Plainer(ast.NodeTransformer):

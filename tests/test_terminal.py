@@ -78,3 +78,16 @@ def test_every_page_that_is_written_allows_no_script():
     with_points = policy.replace('">', '{{ "; img-src data:" if has_pictures }}">')
     texts = {path.name: path.read_text("utf-8") for path in pages}
     assert all((with_points if name == "report.html.j2" else policy) in text for name, text in texts.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_stop_nothing(tmp_path, closed):
+    (tmp_path / "tiny.toml").write_text(TINY_TOML)
+    line = f'exec "$0" -m forgetgauge run tiny.toml --out run {closed}'
+    shell = ["sh", "-c", line, sys.executable]
+    ended = subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False, timeout=90)
+    assert ended.returncode == 0, ended.stderr
+    assert ("Q" in ended.stdout.decode()) == (" >&-" not in f" {closed}")
+    assert (tmp_path / "run" / "report.html").exists()
+    assert not (tmp_path / "run" / "output.txt").exists()

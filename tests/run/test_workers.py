@@ -110,6 +110,65 @@ def test_no_worker_outlives_its_parent_however_that_ends(tmp_path, how, work):
     assert gone(pids, 10)
 
 
+class BusyWithAProgram:
+    """A message that the worker who receives it does not get through with: it waits for a program that it started."""
+
+    def __init__(self, noted: Path) -> None:
+        self.noted = noted
+
+    def __reduce__(self):
+        program = (
+            f"import os, pathlib, time; pathlib.Path({str(self.noted)!r}).write_text(str(os.getpid())); time.sleep(60)"
+        )
+        return subprocess.run, ([sys.executable, "-c", program],)
+
+
+STARTS_A_PROGRAM = """
+import sys, time
+from pathlib import Path
+
+from forgetgauge.run.assignments import Assignment, Sources
+from forgetgauge.run.executors import Processes
+from tests.run.test_workers import BusyWithAProgram
+
+if __name__ == "__main__":
+    workers = Processes(Path(sys.argv[1]), Sources({}), n_workers=1)
+    [member] = workers._members
+    member.assignment = Assignment((), frozenset())
+    member.pipe.send(BusyWithAProgram(Path(sys.argv[1]) / "program"))
+    while not (Path(sys.argv[1]) / "program").exists() or not (Path(sys.argv[1]) / "program").read_text():
+        time.sleep(0.02)
+    print("ready", flush=True)
+    {"stop": lambda: workers.stop(member.assignment), "close": workers.close, "kill": lambda: None}[sys.argv[2]]()
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="platform: processes are looked up in /proc")
+@pytest.mark.parametrize("how", ["stop", "close", "kill"])
+def test_a_program_that_a_job_waits_for_ends_with_the_worker(tmp_path, how):
+    (tmp_path / "alone.py").write_text(STARTS_A_PROGRAM)
+    parent = subprocess.Popen(
+        [sys.executable, str(tmp_path / "alone.py"), str(tmp_path), how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])},
+    )
+    try:
+        assert parent.stdout.readline() == b"ready\n"
+        program = int((tmp_path / "program").read_text())
+        if how == "kill":
+            parent.kill()
+        ended = gone([program], 10)
+        if not ended:
+            os.kill(program, signal.SIGKILL)
+        assert ended
+    finally:
+        parent.kill()
+        parent.wait(10)
+        parent.stdout.close()
+
+
 def forks_and_dies(pipe):
     """Its child holds whatever it held, and outlives it."""
     if child := os.fork():

@@ -184,3 +184,16 @@ def test_weights_that_are_made_again_keep_the_time_of_the_first_making(path):
     ledger.record_lost(A)
     ledger.record_done({A: Receipt("1" * 64, 10)}, 7.0)  # as if for the first time
     assert Ledger(path).state.done[A].seconds == 7.0
+
+
+@pytest.mark.parametrize("what", ["deleted", "another"])
+def test_a_run_whose_folder_was_deleted_or_begun_anew_adds_nothing_to_it(path, what):
+    ledger = written(path)
+    path.unlink()
+    if what == "another":
+        Ledger(path).record_failed(B, "begun anew")
+    found = path.read_bytes() if path.exists() else None
+    with pytest.raises(UserError, match="deleted, moved or changed"):
+        ledger.record_lost(B)
+    assert (path.read_bytes() if path.exists() else None) == found
+    Ledger(path)

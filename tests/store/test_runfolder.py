@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,11 @@ def test_a_folder_made_for_nothing_goes_again_and_others_stay(tmp_path):
     with pytest.raises(KeyError), RunFolder(tmp_path).locked():
         raise KeyError
     assert tmp_path.exists()
+
+
+def test_an_error_in_a_new_folder_that_was_deleted_meanwhile_is_said(tmp_path):
+    with pytest.raises(ZeroDivisionError), RunFolder(tmp_path / "new").locked():
+        shutil.rmtree(tmp_path / "new") or 1 / 0
 
 
 def test_whether_a_folder_could_be_made_is_said_without_making_it(tmp_path, monkeypatch):

@@ -269,6 +269,7 @@ INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
 
 def main() -> None:
     """Run the command line: a user's mistake is one line on standard error and exit code 2."""
+    _open_closed_streams()
     warnings.simplefilter("ignore", DoubtfulResult)  # they stand under the table
     threads = set(threading.enumerate())
     try:
@@ -301,6 +302,17 @@ def main() -> None:
     code = code if isinstance(code, int) else 0
     _leave_threads(threads, code)
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Lead standard streams that were closed (`>&-`) nowhere: else the next file or pipe that is opened has their
+    number, and is written to in their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it has the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def _leave_threads(known: set[threading.Thread], code: int) -> None:

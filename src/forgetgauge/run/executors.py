@@ -26,6 +26,7 @@ from typing import Any, Protocol, cast, get_args
 from forgetgauge.plan.jobs import USES_TORCH, Kind
 from forgetgauge.run.algorithms import CodeCheck
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
+from forgetgauge.run.descendants import descendants, kill
 from forgetgauge.run.output import Output, drop_if_empty
 from forgetgauge.run.packing import halved
 from forgetgauge.run.worker import Worker
@@ -296,17 +297,21 @@ class Processes:
 
     def _replaced(self, member: _Member) -> _Member:
         member.pipe.close()
+        theirs = descendants(member.process.pid or 0)
         member.process.kill()
         member.process.join()
+        kill(theirs)
         new = self._hire(member.role)
         self._members[self._members.index(member)] = new
         return new
 
     def close(self) -> None:
         """End all workers; one that waits for more to do ends by itself, with the processes that it has."""
+        theirs: list[int] = []
         for member in self._members:
             member.pipe.close()
             if member.assignment is not None or member.begun is None:
+                theirs += descendants(member.process.pid or 0)
                 member.process.terminate()
         for member in self._members:
             if not _has_ended(member.process, within=1):
@@ -315,6 +320,7 @@ class Processes:
             if not _has_ended(member.process, within=5):
                 member.process.kill()
             member.process.join()
+        kill(theirs)
         if (printed := self._arguments[2]) is not None:
             drop_if_empty(printed)
 
@@ -411,6 +417,7 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
+        kill(descendants(os.getpid()))
         _leave()
 
 

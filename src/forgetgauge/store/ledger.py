@@ -193,6 +193,7 @@ class Ledger:
 
     def _append(self, event: dict[str, Any]) -> None:
         line, check = line_of(event, self._check)
+        self._refuse_another()
         with writing(self.path), self.path.open("ab") as journal:
             if self.torn:
                 journal.truncate(self._sound)
@@ -206,3 +207,10 @@ class Ledger:
         self._sound += len(line)
         self._check = check
         self.state.apply(event)
+
+    def _refuse_another(self) -> None:
+        """UserError where the folder was deleted or moved meanwhile, and perhaps begun anew by another run: our next
+        line fits no other journal."""
+        n_bytes = self.path.stat().st_size if self.path.exists() else 0
+        if n_bytes < self._sound or (n_bytes > self._sound and not self.torn):
+            raise UserError(f"{self.path}: was deleted, moved or changed while this run was at work, which ends here")

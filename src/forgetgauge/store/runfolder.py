@@ -86,9 +86,9 @@ class RunFolder:
             try:
                 yield
             except BaseException:
-                if self.path in made and {path.name for path in self.path.iterdir()} <= {"lock"}:
-                    (self.store / "lock").unlink()
-                    with suppress(OSError):  # somebody else put something there
+                with suppress(OSError):  # it is gone already, or somebody else put something there
+                    if self.path in made and {path.name for path in self.path.iterdir()} <= {"lock"}:
+                        (self.store / "lock").unlink()
                         for path in made:
                             path.rmdir()
                 raise

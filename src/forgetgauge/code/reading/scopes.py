@@ -16,7 +16,7 @@ from forgetgauge.code.reading.syntax import Function, literal
 _MOST_PARTS = 60
 """Of an expression that a local name stands for."""
 _DEEPEST = 50_000
-"""Frames: Python compiles no more than some thousand operations within each other, each of which is visited by a few."""
+"""Frames. Python compiles no more than some thousand operations within each other, and a few visit each of them."""
 
 
 def parsed(text: str, first_line: int = 1) -> tuple[ast.Module, list[ast.AST]] | None:

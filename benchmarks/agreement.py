@@ -61,4 +61,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     main()

@@ -132,4 +132,7 @@ def main(n_files: int) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)

@@ -397,4 +397,7 @@ def main(part: str = "", *arguments: str) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     main(*sys.argv[1:])

@@ -267,4 +267,7 @@ def main(path: str = "", *workers: str) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     main(*sys.argv[1:])

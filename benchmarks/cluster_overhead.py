@@ -129,6 +129,9 @@ def driver(n_jobs: int = 10_000) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     if sys.argv[1:2] != ["driver"]:
         scaling()
     if sys.argv[1:2] != ["scaling"]:

@@ -106,6 +106,9 @@ def many_columns(n_games: int) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     n_games = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     verdicts(n_games)
     many_columns(2 * n_games)

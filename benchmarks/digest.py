@@ -51,6 +51,9 @@ def measure(root: Path) -> tuple[float, float, int]:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     if len(sys.argv) > 1:
         print(*measure(Path(sys.argv[1])))
     else:

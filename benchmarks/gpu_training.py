@@ -215,6 +215,9 @@ def accuracy(epochs: int, n_models: int = 16) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     numbers = [int(given) for given in sys.argv[2:]]
     if sys.argv[1:2] == ["accuracy"]:
         accuracy(*numbers or [20])

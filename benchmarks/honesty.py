@@ -324,6 +324,9 @@ def show(rows: Iterator[list[str]]) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     show(epsilon_rows(repetitions))
     show(failure_rows(repetitions))

@@ -212,6 +212,9 @@ def choices(n_draws: int) -> None:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     n_draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     false_alarms(n_draws)
     epsilons_too_high(n_draws)

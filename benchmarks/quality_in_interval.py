@@ -74,4 +74,7 @@ def _of(errors: np.ndarray, what: str) -> float:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

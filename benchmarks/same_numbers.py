@@ -71,6 +71,9 @@ def compare(before: Path, after: Path) -> bool:
 
 
 if __name__ == "__main__":
+    from usage import show_help
+
+    show_help(__doc__)
     if len(sys.argv) == 3:
         sys.exit(0 if compare(Path(sys.argv[1]), Path(sys.argv[2])) else 1)
     play(Path(sys.argv[1]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from importlib import import_module, util
 from pathlib import Path
 
@@ -47,3 +49,23 @@ def test_what_is_gone_is_found(line):
         len(missing(f"import numpy\n{line}\nfrom forgetgauge.streams import Streams\nfrom forgetgauge import game"))
         == 1
     )
+
+
+def answers_help(source: str) -> bool:
+    """Whether a script that may be run says what it is for, where it is asked, before it does anything."""
+    main = next((node for node in ast.parse(source).body if isinstance(node, ast.If) and is_main(node.test)), None)
+    called = [] if main is None else [ast.unparse(node.value) for node in main.body if isinstance(node, ast.Expr)]
+    return main is None or "argparse" in source or called[:1] == ["show_help(__doc__)"]
+
+
+def is_main(test: ast.expr) -> bool:
+    return ast.unparse(test) == "__name__ == '__main__'"
+
+
+def test_every_benchmark_that_is_asked_for_help_gives_it_and_does_nothing(tmp_path):
+    scripts = sorted((ROOT / "benchmarks").glob("*.py"))
+    assert [path.name for path in scripts if not answers_help(path.read_text("utf-8"))] == []
+    asked = [sys.executable, str(ROOT / "benchmarks/same_numbers.py"), "--help"]
+    said = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert said.startswith("Whether a change of the code left all numbers as they were")
+    assert list(tmp_path.iterdir()) == []

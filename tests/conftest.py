@@ -144,6 +144,27 @@ command_of = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture
+def users_method(tmp_path, monkeypatch):
+    """Makes `method` of `usersown`, a module of the user's in the current folder, or of a script, from its text."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file = tmp_path / "usersown.py"
+
+    def write(text: str, *, script: bool = False):
+        file.write_text(text)
+        sys.modules.pop("usersown", None)
+        if not script:
+            return importlib.import_module("usersown").method
+        space: dict[str, Any] = {"__name__": "__main__", "__file__": str(file)}
+        exec(compile(text, str(file), "exec"), space)
+        return space["method"]
+
+    yield write
+    sys.modules.pop("usersown", None)
+
+
+@pytest.fixture
 def call(capsys, monkeypatch):
     """The command line inside this process: (exit code, standard output, standard error)."""
     monkeypatch.setattr(typer.main, "get_command", command_of)

@@ -17,26 +17,13 @@ TOP = "import functools, io, os\nfrom pathlib import Path\nimport numpy as np\ni
 
 
 @pytest.fixture
-def users(tmp_path, monkeypatch):
-    """Makes the method of a module of the user's, or of a script, from what stands before it and what it gives back."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+def users(users_method):
+    """Makes a method of the user's from what stands before it and what it gives back."""
 
     def write(before: str, gives: str, *, script: bool = False):
-        text = f"{TOP}{before}\ndef method():\n    return {gives}\n"
-        (tmp_path / "usershonest.py").write_text(text)
-        sys.modules.pop("usershonest", None)
-        if not script:
-            import usershonest
+        return users_method(f"{TOP}{before}\ndef method():\n    return {gives}\n", script=script)
 
-            return usershonest.method
-        space = {"__name__": "__main__", "__file__": str(tmp_path / "usershonest.py")}
-        exec(compile(text, str(tmp_path / "usershonest.py"), "exec"), space)
-        return space["method"]
-
-    yield write
-    sys.modules.pop("usershonest", None)
+    return write
 
 
 HELD = [

@@ -24,27 +24,14 @@ import torch
 
 
 @pytest.fixture
-def users(tmp_path, monkeypatch):
-    """Makes the method of a module of the user's, or of a script, from what stands before it and what it gives back."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+def users(users_method, tmp_path):
+    """Makes a method of the user's from what stands before it and what it gives back."""
     (tmp_path / "r").mkdir()
 
     def write(before: str, gives: str, *, script: bool = False):
-        text = f"{TOP}{before}\ndef method(path=None):\n    return {gives}\n"
-        (tmp_path / "usersreads.py").write_text(text)
-        sys.modules.pop("usersreads", None)
-        if not script:
-            import usersreads
+        return users_method(f"{TOP}{before}\ndef method(path=None):\n    return {gives}\n", script=script)
 
-            return usersreads.method
-        space = {"__name__": "__main__", "__file__": str(tmp_path / "usersreads.py")}
-        exec(compile(text, str(tmp_path / "usersreads.py"), "exec"), space)
-        return space["method"]
-
-    yield write
-    sys.modules.pop("usersreads", None)
+    return write
 
 
 READS = [
@@ -299,10 +286,10 @@ def test_attributes_of_functions_count_by_value(users, script):
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        ("threading.local()", ["the global usersreads.T, an object without a value of its own (_local)"]),
+        ("threading.local()", ["the global usersown.T, an object without a value of its own (_local)"]),
         (
             "type('Mine', (threading.local,), {})()",
-            ["the global usersreads.T, an object without a value of its own (Mine)"],
+            ["the global usersown.T, an object without a value of its own (Mine)"],
         ),
         ("threading.Lock()", []),
         ("threading.RLock()", []),
@@ -325,11 +312,11 @@ def test_a_module_inside_an_archive_is_named(users, tmp_path, monkeypatch):
 
 
 def given_by_a_run_file(named, path):
-    return code_behind([(plugins.unlearners, "usersreads:method")], {"path": path})
+    return code_behind([(plugins.unlearners, "usersown:method")], {"path": path})
 
 
 def given_in_a_list_of_tables(named, path):
-    return code_behind([(plugins.unlearners, "usersreads:method")], {"sets": [{"path": path}]})
+    return code_behind([(plugins.unlearners, "usersown:method")], {"sets": [{"path": path}]})
 
 
 def by_default(named, path):
@@ -396,7 +383,7 @@ def test_a_file_by_whose_parameter_it_is_written_is_named_and_does_not_count(use
     method, found = users("", "open(path, 'a')"), []
     for content in ("1.0", "2.0"):
         (tmp_path / "r/a.txt").write_text(content)
-        found.append(code_behind([(plugins.unlearners, "usersreads:method")], {"log_to": "r/a.txt"}))
+        found.append(code_behind([(plugins.unlearners, "usersown:method")], {"log_to": "r/a.txt"}))
     assert found[0] == found[1]
     assert [line for line in found[0].not_covered if "the file r/a.txt, which the parameter log_to names" in line], (
         method

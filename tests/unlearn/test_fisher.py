@@ -1,5 +1,6 @@
 import copy
 import math
+import types
 
 import pytest
 import torch
@@ -86,6 +87,14 @@ def test_the_chunks_do_not_matter(monkeypatch):
         monkeypatch.setattr(squared_gradients, "_CHUNK_POINTS", points)
         monkeypatch.setattr(squared_gradients, "_CHUNK_FLOATS", floats)
         assert_close(information(world.original, world.retain.x), whole)
+
+
+@pytest.mark.parametrize(("gib", "floats"), [(0.5, 2**23), (8, 8 * 2**30 // 160), (140, 140 * 2**30 // 160)])
+def test_a_gpu_takes_as_many_gradients_at_once_as_fill_an_eighth_of_its_memory(monkeypatch, gib, floats):
+    facts = types.SimpleNamespace(total_memory=int(gib * 2**30))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: facts)
+    assert squared_gradients._floats_at_once(torch.device("cuda")) == floats
+    assert squared_gradients._floats_at_once(torch.device("cpu")) == 2**23
 
 
 class Branching(nn.Module):

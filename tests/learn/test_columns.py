@@ -1,11 +1,14 @@
 """Answers for altered copies, against copies that are made by hand, one point and one copy at a time."""
 
+import types
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from forgetgauge.data.dataset import Points, Scaling
+from forgetgauge.learn import columns
 from forgetgauge.learn.columns import COLUMNS, N_NOISES, augmented, relearned
 
 
@@ -105,3 +108,34 @@ def test_token_ids_are_refused_in_one_line():
     with pytest.raises(ValueError, match="not of such inputs as token ids") as refused:
         augmented(Linear(7), points, points)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("points", "floats"), [(256, 2**23), (7, 2**23), (256, 400), (256, 1)])
+def test_the_norm_of_a_points_gradient_is_autograds_however_many_are_held_at_once(monkeypatch, points, floats):
+    monkeypatch.setattr(columns, "CHUNK_POINTS", points)
+    monkeypatch.setattr(columns, "CHUNK_FLOATS", floats)
+    asked, model = images(), Linear(60).eval()
+    expected = []
+    for x, y in zip(asked.x, asked.y, strict=True):
+        loss = nn.functional.cross_entropy(model(x[None]), y[None])
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        expected.append(float(torch.cat([g.flatten() for g in gradients]).norm()))
+    np.testing.assert_allclose(columns.gradient_norm(model, asked, asked), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("gib", "weights", "points"),
+    [
+        (140, 270_000, 256),
+        (140, 10_797_317, 87),
+        (8, 10_797_317, 4),
+        (1, 10**7, 1),
+        (8, 10**9, 1),
+        (None, 10_797_317, 1),
+    ],
+)
+def test_a_gpu_holds_as_many_gradients_as_fill_an_eighth_of_its_memory(monkeypatch, gib, weights, points):
+    device = torch.device("cuda" if gib else "cpu")
+    facts = types.SimpleNamespace(total_memory=(gib or 0) * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda asked: facts)
+    assert columns.gradients_at_once(weights, device) == points

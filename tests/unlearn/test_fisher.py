@@ -1,6 +1,5 @@
 import copy
 import math
-import types
 
 import pytest
 import torch
@@ -8,11 +7,12 @@ from torch import nn
 
 from forgetgauge import plugins
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn import columns
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.predict import outputs_of
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn import squared_gradients
-from forgetgauge.unlearn.fisher import Fisher, _draw_labels, noise_variance
+from forgetgauge.tasks.classification import CLASSIFICATION
+from forgetgauge.unlearn.fisher import Fisher, _blurred, _draw_labels, noise_variance
 from forgetgauge.unlearn.memory import streams_of
 from forgetgauge.unlearn.squared_gradients import (
     mean_squares,
@@ -84,17 +84,29 @@ def test_the_chunks_do_not_matter(monkeypatch):
     world = make_world()
     whole = information(world.original, world.retain.x)
     for points, floats in ((5, 2**23), (256, 3000), (256, 1)):  # 37 in chunks of 5, of a few, and point by point
-        monkeypatch.setattr(squared_gradients, "_CHUNK_POINTS", points)
-        monkeypatch.setattr(squared_gradients, "_CHUNK_FLOATS", floats)
+        monkeypatch.setattr(columns, "CHUNK_POINTS", points)
+        monkeypatch.setattr(columns, "CHUNK_FLOATS", floats)
         assert_close(information(world.original, world.retain.x), whole)
 
 
-@pytest.mark.parametrize(("gib", "floats"), [(0.5, 2**23), (8, 8 * 2**30 // 160), (140, 140 * 2**30 // 160)])
-def test_a_gpu_takes_as_many_gradients_at_once_as_fill_an_eighth_of_its_memory(monkeypatch, gib, floats):
-    facts = types.SimpleNamespace(total_memory=int(gib * 2**30))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: facts)
-    assert squared_gradients._floats_at_once(torch.device("cuda")) == floats
-    assert squared_gradients._floats_at_once(torch.device("cpu")) == 2**23
+class WithEmbedding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(50, 8), nn.Linear(8, 4)
+
+    def forward(self, tokens):
+        return self.head(self.embedding(tokens).mean(1))
+
+
+@pytest.mark.parametrize("points", [1, 256])
+def test_what_is_left_out_keeps_no_chunk_in_memory(monkeypatch, points):
+    """The embedding wants gradients too: a sum that hangs on it holds every chunk until the end, 115 GiB of a BERT."""
+    torch.manual_seed(0)
+    model, x = WithEmbedding(), torch.randint(0, 50, (20, 5))
+    monkeypatch.setattr(columns, "CHUNK_POINTS", points)
+    found = mean_squares(model, _blurred(model), x, torch.zeros(20).long(), squared_loss_gradient(CLASSIFICATION))
+    assert set(found) == {"head.weight", "head.bias"}
+    assert not any(square.requires_grad for square in found.values())
 
 
 class Branching(nn.Module):

@@ -26,7 +26,9 @@ from forgetgauge.learn.descent import Steps, batch_positions, descend
 from forgetgauge.learn.predict import BATCH, outputs_of
 from forgetgauge.streams import Streams
 
-CHUNK = 256
+CHUNK_POINTS, CHUNK_FLOATS = 256, 2**23
+"""Gradients of single points that are held at once: so many at most, and so many entries of them (32 MiB of float32;
+vmap holds about twice that besides)."""
 N_SHAKES, SHAKE = 8, 0.1
 """Each shake adds to every weight tensor normal noise of SHAKE times its own standard deviation."""
 RELEARN_LR, RELEARN_BATCH = 0.01, 64
@@ -35,6 +37,16 @@ FARTHEST_SHIFT = 2
 """Pixels, down and right added up: 13 shifts, each also mirrored, the image as it is among them."""
 N_NOISES, LEAST_NOISE, MOST_NOISE = 26, 0.05, 2.0
 """Copies of an input that is no image: the noise grows from copy to copy, in units of each feature's own deviation."""
+
+
+def gradients_at_once(n_weights: int, device: torch.device) -> int:
+    """Of how many points the gradients are held at once. A GPU takes as many as fill an eighth of its memory, whatever
+    else is on it: with other chunks sums would round otherwise."""
+    floats = CHUNK_FLOATS
+    if device.type == "cuda":
+        bytes_each = 4 * (1 + 4)  # of float32, and twice what vmap was seen to hold besides
+        floats = max(floats, torch.cuda.get_device_properties(device).total_memory // 8 // bytes_each)
+    return max(1, min(CHUNK_POINTS, floats // max(1, n_weights)))
 
 
 def gradient_norm(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
@@ -49,7 +61,8 @@ def gradient_norm(model: nn.Module, points: Points, own: Points) -> npt.NDArray[
 
         return torch.stack([g.square().sum() for g in grad(loss)(parameters).values()]).sum().sqrt()
 
-    chunks = zip(torch.split(points.x, CHUNK), torch.split(points.y, CHUNK), strict=True)
+    size = gradients_at_once(sum(p.numel() for p in parameters.values()), points.device)
+    chunks = zip(torch.split(points.x, size), torch.split(points.y, size), strict=True)
     parts = [vmap(norm)(x, y) for x, y in chunks]
     return np.asarray(torch.cat(parts).detach().cpu().numpy(), dtype=np.float32)
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
+from forgetgauge.learn.columns import gradients_at_once
 from forgetgauge.learn.stacked.trainer import StackedDirections
 from forgetgauge.tasks.task import Task
 
@@ -21,11 +22,6 @@ Pull = Callable[[Tensor], Tensors]
 """v ↦ ∂(v · logits)/∂θ for the logits of one point."""
 Directions = Callable[[Tensor, Tensor], Tensor]
 """((K,) logits, () label) ↦ (m, K): the v whose pulled-back squares are summed."""
-
-_CHUNK_FLOATS = 2**23
-"""Gradient entries held at once (32 MiB of float32); vmap's intermediates are about four times that. A GPU takes as
-many as fill an eighth of its memory with both: point by point a BERT of six layers takes half a minute on it."""
-_CHUNK_POINTS = 256
 
 
 def trainable(model: nn.Module) -> Tensors:
@@ -53,6 +49,7 @@ def squared_score_under_the_model(logits: Tensor, label: Tensor) -> Tensor:
     return p.sqrt()[:, None] * (p[None] - torch.eye(len(p), dtype=p.dtype, device=p.device))
 
 
+@torch.no_grad()  # what stays out of `parameters` wants gradients too, and would keep every chunk in memory
 def mean_squares(model: nn.Module, parameters: Tensors, x: Tensor, y: Tensor, directions: Directions) -> Tensors:
     """(1/n) Σ_i Σ_v (∂(v · logits_i)/∂θ_j)² over v in directions(logits_i, y_i), in float64 and the model's mode."""
 
@@ -63,12 +60,13 @@ def mean_squares(model: nn.Module, parameters: Tensors, x: Tensor, y: Tensor, di
     def of_chunk(x: Tensor, y: Tensor) -> Tensors:
         return {name: square.sum(0) for name, square in vmap(of_point, in_dims=(None, 0, 0))(values, x, y).items()}
 
+    @torch.enable_grad()
     def of_point_alone(x: Tensor, y: Tensor) -> Tensors:  # x: (1, …), y: (1,)
         logits = model(x)[0]
         return _sum_of_squares(lambda v: _pull_back(logits, parameters, v), directions(logits.detach(), y[0]))
 
     values = {name: parameter.detach() for name, parameter in parameters.items()}
-    size = max(1, min(_CHUNK_POINTS, _floats_at_once(x.device) // max(1, sum(v.numel() for v in values.values()))))
+    size = gradients_at_once(sum(value.numel() for value in values.values()), x.device)
     whole = size > 1 and _works(of_chunk, x[:2], y[:2])
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in values.items()}
     for start in range(0, len(x), size if whole else 1):
@@ -76,14 +74,6 @@ def mean_squares(model: nn.Module, parameters: Tensors, x: Tensor, y: Tensor, di
         for name, part in (of_chunk if whole else of_point_alone)(x[at], y[at]).items():
             total[name] += part
     return {name: square / len(x) for name, square in total.items()}
-
-
-def _floats_at_once(device: torch.device) -> int:
-    """The same whatever else is on the device: sums of other chunks would round otherwise."""
-    if device.type != "cuda":
-        return _CHUNK_FLOATS
-    per_entry = 4 * (1 + 4)  # bytes of float32, and of the intermediates
-    return max(_CHUNK_FLOATS, torch.cuda.get_device_properties(device).total_memory // 8 // per_entry)
 
 
 def _sum_of_squares(pull: Pull, directions: Tensor) -> Tensors:

@@ -82,7 +82,14 @@ def text_of(error: BaseException) -> str:
         lines = str(error).strip().splitlines()
     except BaseException:
         return "(its text cannot be shown)"
-    return lines[0][:LONGEST] + "…" * (len(lines[0]) > LONGEST) if lines else ""
+    line = about_failure(lines[0]) if lines else ""
+    return line[:LONGEST] + "…" * (len(line) > LONGEST)
+
+
+def about_failure(text: str) -> str:
+    """Of what PyTorch says of full memory, what it is full of; its allocator's figures and advice are left out."""
+    said, *_ = text.partition(" Of the allocated memory ")
+    return said if "out of memory" in said else text
 
 
 def line_of(error: BaseException) -> str:

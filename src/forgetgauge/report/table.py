@@ -48,17 +48,23 @@ def render_table(result: Result) -> str:
 
 
 def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
-    """(job in words, error) of all jobs that failed -> each distinct cause once, with how many jobs it stopped."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for job, error in failed:
-        what = re.split(r"(?:,| of) (?:pair|shadow|reference|confused) \d| \d+$", job)[0]
-        alike.setdefault((what, error), []).append(job)
+    """A line for each kind of failure."""
     return [
         f"failed: {what}: {error} ({len(jobs)} jobs, the first of them: {jobs[0]})"
         if len(jobs) > 1
         else f"failed: {jobs[0]}: {error}"
-        for (what, error), jobs in alike.items()
+        for what, error, jobs in failed_alike(failed)
     ]
+
+
+def failed_alike(failed: Sequence[tuple[str, str]]) -> list[tuple[str, str, list[str]]]:
+    """(job in words, error) of all jobs that failed -> what was done, the first such error, the jobs. Errors are alike
+    that differ in numbers alone, as what is said of full memory does."""
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for job, error in failed:
+        what = re.split(r"(?:,| of) (?:pair|shadow|reference|confused) \d| \d+$", job)[0]
+        alike.setdefault((what, re.sub(r"\d[\d.]*", "", error)), []).append((job, error))
+    return [(what, those[0][1], [job for job, _ in those]) for (what, _), those in alike.items()]
 
 
 def why_no_quality(method: MethodResult) -> str:

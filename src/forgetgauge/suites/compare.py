@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetgauge.errors import UserError, unknown_name
+from forgetgauge.errors import UserError, about_failure, unknown_name
 from forgetgauge.game.comparison import kendall_tau
-from forgetgauge.report.table import align
+from forgetgauge.report.table import align, failed_alike
 from forgetgauge.results.record import GameResult, Result
 from forgetgauge.results.utility import accuracy_below, lost_accuracy, lost_retained
 from forgetgauge.suites.paper import PRINTED, Value, in_column, paper_table, table_name
@@ -290,14 +290,12 @@ ADJACENCY = (
 
 
 def _failed(failures: Sequence[str]) -> list[str]:
-    """A line for each kind of error: `signals of neg-grad, pair 3 side 0: NaN` and 21 others like it are one."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for failure in failures:
-        job, _, error = failure.partition(": ")
-        alike.setdefault((job.partition(",")[0], error), []).append(failure)
+    """A line for each kind of failure: `signals of neg-grad, pair 3 side 0: NaN` and 21 others like it are one."""
+    parts = [failure.partition(": ") for failure in failures]
+    errors = [(job, about_failure(error).removesuffix(".")) for job, _, error in parts]
     return [
-        f"Failed: {those[0]}." if len(those) == 1 else f"Failed: {counted(len(those), 'job')} of {job}: {error}."
-        for (job, error), those in alike.items()
+        f"Failed: {jobs[0]}: {error}." if len(jobs) == 1 else f"Failed: {counted(len(jobs), 'job')} of {what}: {error}."
+        for what, error, jobs in failed_alike(errors)
     ]
 
 

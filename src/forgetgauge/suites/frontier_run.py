@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from forgetgauge.report.strengths import along
+from forgetgauge.report.table import failed_alike
 from forgetgauge.results.record import Result
 from forgetgauge.results.utility import unseen_part
 from forgetgauge.suites.frontier import FILE, NAME, Frontier, Frontiers, measured_at
@@ -60,5 +59,5 @@ def frontiers_of(result: Result, scale: str, invocations: Sequence[Invocation]) 
 
 def _failures(result: Result) -> list[str]:
     """One line for all models of a method that failed alike."""
-    alike = Counter((re.sub(r", pair .*", "", failure.job), failure.error) for failure in result.failures)
-    return [f"{n} × {job}: {error}" for (job, error), n in alike.items()]
+    alike = failed_alike([(failure.job, failure.error) for failure in result.failures])
+    return [f"{len(jobs)} × {what}: {error}" for what, error, jobs in alike]

@@ -70,6 +70,9 @@ class Played:
     def told_apart(self, method, level):
         return self.apart.get(method, [])
 
+    def missed(self, methods):
+        return {}
+
     def diagnostics(self, method, adversary):
         return None
 

@@ -35,7 +35,7 @@ from forgetgauge.report.interactive import Result
 from forgetgauge.results import record
 from forgetgauge.results.assessed import diagnostic_result
 from forgetgauge.results.game import judge, rules_of
-from forgetgauge.results.margin_warnings import MarginEvidence, margin_warnings, told_apart
+from forgetgauge.results.margin_warnings import MarginEvidence, margin_warnings, missed_by, told_apart
 from forgetgauge.results.record import DiagnosticResult, StrongResult
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
 from forgetgauge.results.verdict import reservations
@@ -160,6 +160,10 @@ class _SwapPairAudit:
     def told_apart(self, method: str, level: float) -> list[str]:
         """Whose scores tell F from T, where there are scores."""
         return told_apart(self._evidence(method), level)
+
+    def missed(self, methods: Sequence[str]) -> dict[str, list[str]]:
+        """Whose thresholds miss what their scores tell."""
+        return missed_by({method: self._evidence(method) for method in methods})
 
     def _evidence(self, method: str) -> MarginEvidence:
         rounds, fitted, outcomes = self.rounds[method], self.fitted[method], self.outcomes[method]

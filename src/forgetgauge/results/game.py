@@ -100,6 +100,10 @@ class Played(Protocol):
         """The adversaries whose margins tell F from T beyond chance, whatever they decided."""
         ...
 
+    def missed(self, methods: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Method -> the adversaries whose thresholds miss what their margins tell."""
+        ...
+
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         """AUC and the like of an adversary's margins; None where it has none."""
         ...
@@ -151,10 +155,11 @@ def judge(
     }
     judged = {name: found for name, found in assessed.items() if len(silent[name].dropped) < len(played.adversaries)}
     complete = {name: list(outcomes[name].values()) for name in judged if len(outcomes[name]) == rules.n_pairs}
-    methods = dict[str, MethodResult]()
+    methods, missed = dict[str, MethodResult](), played.missed(list(assessed))
     for number, method in enumerate(outcomes, 1):
         progress(f"adversaries of {method} ({number} of {len(outcomes)})")
-        methods[method] = _method(played, rules, method, assessed.get(method), silent[method], details[method])
+        found = _method(played, rules, method, assessed.get(method), silent[method], details[method])
+        methods[method] = replace(found, missed=list(missed.get(method, ())))
     progress(f"comparing {counted(len(complete), 'method')}")
     result = GameResult(
         value=value,
@@ -170,7 +175,7 @@ def judge(
             *silence({method: found.dropped for method, found in silent.items()}, played.adversaries),
             *silence_warnings(silent, heard.unjudged),
             *_unlike(judged),
-            *played.margin_warnings(list(judged)),
+            *played.margin_warnings(list(assessed)),
         ],
         not_covered=list(not_covered),
         utility_name=utility_name,
@@ -289,6 +294,9 @@ class _StoredGame:
 
     def told_apart(self, method: str, level: float) -> Collection[str]:
         return self._methods[method].decided_nothing  # what margins said of those whose silence could have counted
+
+    def missed(self, methods: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return {method: self._methods[method].missed for method in methods}
 
     def diagnostics(self, method: str, adversary: str) -> DiagnosticResult | None:
         found = self._methods[method].by_adversary.get(adversary)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetgauge.game.advantage import PairOutcome
 from forgetgauge.game.arrays import Floats
@@ -57,7 +58,7 @@ class MarginEvidence:
 
 def margin_warnings(methods: Mapping[str, MarginEvidence]) -> list[str]:
     """One sentence for each warning, by method."""
-    n_tests = 2 * sum(len(evidence.adversaries) for evidence in methods.values())
+    n_tests = _n_tests(methods)
     return [
         line
         for method, evidence in methods.items()
@@ -69,6 +70,10 @@ def margin_warnings(methods: Mapping[str, MarginEvidence]) -> list[str]:
         )
         if line is not None
     ] + _blind(methods)
+
+
+def _n_tests(methods: Mapping[str, MarginEvidence]) -> int:
+    return 2 * sum(len(evidence.adversaries) for evidence in methods.values())
 
 
 def told_apart(evidence: MarginEvidence, level: float) -> list[str]:
@@ -149,8 +154,20 @@ def _pairs_that_contradict(method: str, evidence: MarginEvidence, n_tests: int) 
     return None
 
 
-def _misplaced_thresholds(method: str, evidence: MarginEvidence, n_tests: int) -> str | None:
-    """A score separates F from T, but the thresholds that the shadow models gave do not.
+@dataclass(frozen=True)
+class _Misplaced:
+    """What each adversary's threshold makes of its score, for a method of which some miss it."""
+
+    missed: npt.NDArray[np.bool_]
+    apart: Floats
+    """How far the AUC is from ½, where that is no chance."""
+    advantage: Floats
+    by_itself: npt.NDArray[np.bool_]
+    """Whether unseen points are not answered like those of shadow models, so that another adversary does not count."""
+
+
+def _misplaced(evidence: MarginEvidence, n_tests: int) -> _Misplaced:
+    """Which scores separate F from T, while the thresholds that the shadow models gave do not.
 
     Either the largest advantage of all is far below what a score tells; or, where unseen points are not answered like
     those of shadow models, that of the adversary itself, whatever one finds beside it whose threshold does not depend
@@ -163,15 +180,33 @@ def _misplaced_thresholds(method: str, evidence: MarginEvidence, n_tests: int) -
     by_itself = np.array(evidence.unlike or [False] * len(apart)) & (best <= FOUND * 2 * apart)
     least = np.where(by_itself & np.array(evidence.surely_unlike or [False] * len(apart)), FOUND, MISPLACED)
     missed = (apart >= CONTRADICTION) & (np.where(by_itself, advantage, best) <= least * 2 * apart)
-    if not missed.any():
+    return _Misplaced(missed, apart, advantage, by_itself)
+
+
+def missed_by(methods: Mapping[str, MarginEvidence]) -> dict[str, list[str]]:
+    """Method -> the adversaries whose thresholds miss what their scores tell, where there are any."""
+    n_tests = _n_tests(methods)
+    names = {
+        method: [name for name, is_so in zip(its.adversaries, _misplaced(its, n_tests).missed, strict=True) if is_so]
+        for method, its in methods.items()
+    }
+    return {method: those for method, those in names.items() if those}
+
+
+def _misplaced_thresholds(method: str, evidence: MarginEvidence, n_tests: int) -> str | None:
+    found, separation = _misplaced(evidence, n_tests), _means(evidence.ranked)
+    if not found.missed.any():
         return None
-    most = int(np.where(missed, apart, 0.0).argmax())
-    what = "it" if advantage[most] <= MISPLACED * 2 * apart[most] else "much of it"
+    most = int(np.where(found.missed, found.apart, 0.0).argmax())
+    advantage, best = found.advantage[most], float(found.advantage.max())
+    what = "it" if advantage <= MISPLACED * 2 * found.apart[most] else "much of it"
+    so = "Q is too high" if best else "no Q shows it"
+    asked = ": are their outputs on the same scale?" if found.by_itself[most] else "."
     return (
         f"{method}: the scores of {evidence.adversaries[most]} tell forgotten points from unseen ones (AUC "
         f"{plain(0.5 + separation[most])}), but thresholds fitted on the shadow models miss {what} (advantage "
-        f"{plain(advantage[most])}, the largest of all {plain(best)}), so Q is too high. The shadow models are not "
-        f"like the models that are judged{': are their outputs on the same scale?' if by_itself[most] else '.'}"
+        f"{plain(advantage)}, the largest of all {plain(best)}), so {so}. The shadow models are not like the models "
+        f"that are judged{asked}"
     )
 
 

@@ -182,6 +182,9 @@ class MethodResult(Record):
     silence_counts: list[str] = field(default_factory=list)
     """Adversaries that called every point of every model unseen, where that is an answer: an advantage of 0
     (docs/decisions/0045). Empty in results of earlier versions."""
+    missed: list[str] = field(default_factory=list)
+    """Adversaries whose scores tell F from T beyond chance while the thresholds that shadow models taught make little
+    of it: Q is too high (docs/decisions/0049). Empty in results of earlier versions."""
     bounded_interval: tuple[float, float] | None = None
     """For Q from independent pairs of any distribution: what a certificate is judged by."""
     advantage_floor: float | None = None

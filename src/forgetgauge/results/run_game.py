@@ -19,7 +19,7 @@ from forgetgauge.plan.game import Game, game_to_json
 from forgetgauge.plan.graph import SIDES
 from forgetgauge.results.assessed import diagnostic_result, mean, mean_of_all, mean_of_each, means_by_group
 from forgetgauge.results.game import judge, rules_of
-from forgetgauge.results.margin_warnings import MarginEvidence, margin_warnings, told_apart
+from forgetgauge.results.margin_warnings import MarginEvidence, margin_warnings, missed_by, told_apart
 from forgetgauge.results.record import DiagnosticResult, GameResult, StrongResult
 from forgetgauge.results.rivals import Rivals
 from forgetgauge.results.roc_and_parts import RocResult, roc_result
@@ -80,6 +80,9 @@ class _RunGame:
 
     def told_apart(self, method: str, level: float) -> Collection[str]:
         return told_apart(self._evidence(method), level)
+
+    def missed(self, methods: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return missed_by({method: self._evidence(method) for method in methods})
 
     def _evidence(self, method: str) -> MarginEvidence:
         if method not in self._found:

@@ -54,17 +54,22 @@ def without_resolution(verdict: str) -> str:
 def verdict_on(game: GameResult, name: str) -> str:
     """On one method; a later rule is asked where those before it say nothing.
 
-    Not evaluable: it has no Q, or lacks pairs. Visible: by relabelling F ∪ T its advantage is none of chance, at the
-    level of the game; *not shown to be better than doing nothing* where the paired comparison with None does not settle
-    it for the method, else *still visible*. Inconclusive: it is not visible, but an advantage of ½ might not have been.
+    Not evaluable: it lacks pairs, or it has no Q and its scores say nothing either. Visible: by relabelling F ∪ T its
+    advantage is none of chance, at the level of the game; *not shown to be better than doing nothing* where the paired
+    comparison with None does not settle it for the method, else *still visible*, which it also is where scores tell F
+    from T and thresholds miss it. Inconclusive: it is not visible, but an advantage of ½ might not have been.
     """
     method = game.methods[name]
     seen = resolution_on(game, name)
+    if method.missed and method.quality is None and not lacks_pairs(game, method):
+        return STILL_VISIBLE
     if method.quality is None or method.p_value is None or seen is None or lacks_pairs(game, method):
         return NOT_EVALUABLE
     if method.p_value <= 1 - confidence_of(game) + 1e-12:
         beside = standings(game, name, _none_of(game)) if role_of(game, name) == "tested" else {}
         return NOT_BETTER if beside.get("open") or beside.get("worse") else STILL_VISIBLE
+    if method.missed:
+        return STILL_VISIBLE
     return INCONCLUSIVE if seen > COARSE else LIKE_RETRAIN
 
 
@@ -93,7 +98,10 @@ def _none_of(game: GameResult) -> list[str]:
 
 
 def _beside_none(game: GameResult, name: str) -> str:
-    """That a method which is still visible is better than doing nothing, where that is settled."""
+    """That a method which is still visible is better than doing nothing, where that is settled; Q does not settle it
+    where it is too high."""
+    if missed := game.methods[name].missed:
+        return f" (in the scores of {listed(missed)}, which thresholds miss)"
     return " (but better than doing nothing)" if standings(game, name, _none_of(game))["better"] else ""
 
 
@@ -128,8 +136,10 @@ def verdict(game: GameResult) -> Verdict:
     if not known:
         return Verdict(_no_headline(game), [*_on_missing_pairs(game), *_on_absent(game)])
     retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
-    tested = tested_methods(game, known)
+    every = tested_methods(game, known)
+    tested = [method for method in every if not game.methods[method.name].missed] or every
     remarks = [
+        *_on_missed(game, every),
         *_on_rivals(game, tested),
         *_on_accuracy(game),
         *_on_stability(game),
@@ -142,6 +152,12 @@ def verdict(game: GameResult) -> Verdict:
         *_on_basis(game),
     ]
     return Verdict(_headline(game, tested), remarks)
+
+
+def _on_missed(game: GameResult, tested: Sequence[Known]) -> list[str]:
+    names = [method.name for method in tested if game.methods[method.name].missed]
+    is_own = "its Q is" if len(names) == 1 else "their Q are"
+    return [f"Of {listed(names)} thresholds miss what scores tell, so {is_own} too high."] if names else []
 
 
 def _on_accuracy(game: GameResult) -> list[str]:

@@ -246,5 +246,5 @@ def test_methods_that_cost_accuracy_are_named_under_a_table_of_q():
     }
     found = compare_suite(made, made.columns[:1], result_of({"0.1": methods}), {}, [])
     assert found.lost_accuracy == {"0.1": {"ssd": pytest.approx(0.15)}}
-    line = "by a point or more, so that Q is in part damage: SSD by 15.0 at α = 0.1."
+    line = "the test points leave to chance, so that Q is in part damage: SSD by 15.0 at α = 0.1."
     assert line in text_table(found)

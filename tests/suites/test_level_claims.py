@@ -20,7 +20,7 @@ def test_retrain_is_at_one_where_no_interval_goes_below_the_bar(tmp_path, lowest
     assert found.holds == holds
     n_above = 8 if holds == "yes" else 7
     assert found.finding.startswith(f"{n_above} of 8 intervals contain 1 and lie at 0.95 or above; the lowest is [")
-    assert (found.short == "Q of Retrain is 1 up to chance in all 8 columns") == (holds == "yes")
+    assert (found.short == "Q of Retrain is 1 up to chance in all 8 measurements") == (holds == "yes")
 
 
 def test_columns_at_small_scale_are_counted_apart(tmp_path):
@@ -29,7 +29,7 @@ def test_columns_at_small_scale_are_counted_apart(tmp_path):
     deep = played("table6", {f"ResNet{n}": {**UP, "retrain": 0.991} for n in (44, 56, 110)}, scale="small")
     found = grounding_claim(findings(tmp_path, sizes, deep))
     assert found.finding.startswith("7 of 7 intervals (4 at the paper’s scale) contain 1")
-    assert found.short == "Q of Retrain is 1 up to chance in all 7 columns (4 at the paper’s scale)"
+    assert found.short == "Q of Retrain is 1 up to chance in all 7 measurements (4 at the paper’s scale)"
 
 
 def test_the_same_trainings_in_two_tables_are_one_column(tmp_path):
@@ -111,10 +111,10 @@ def test_accuracy_is_the_papers_where_its_interval_says_so(record, holds):
 
 def test_an_accuracy_is_told_in_short_where_it_is_decided():
     assert accuracy_claim("none", "", trained(0.881, 0.882, 0.883)).short == (
-        "Without augmentation ResNet-20 on all images has 88.2 %, not 85.34 %, if that is the paper’s model"
+        "Without augmentation ResNet-20 has 88.2 ± 0.2 %, not 85.34 % (the paper names no model)"
     )
     assert accuracy_claim("none", "", trained(0.853, 0.854, 0.855)).short == (
-        "Without augmentation ResNet-20 on all images has 85.4 % (the paper: 85.34 %)"
+        "Without augmentation ResNet-20 has 85.4 ± 0.2 % (the paper: 85.34 %)"
     )
 
 
@@ -143,7 +143,7 @@ def test_data_sets_of_different_shares_or_with_borrowed_strengths_decide_nothing
     assert found.holds == "open"
     assert found.finding == (
         "of 6 methods 6 have a higher Q on MNIST than on CIFAR-10, and 6 a lower one on CIFAR-100; but CIFAR-10 had "
-        "all of its data and the others half, which by itself lowers Q, and strengths were chosen for another setting"
+        "all of its data and the others half, which lowers Q by itself on CIFAR-100 and strengths were chosen for another setting"
     )
     assert difficulty_claim(findings(tmp_path, data)).holds == "not run"
     assert difficulty_claim(findings(tmp_path, played("table7", levels(MNIST=0.9), scale="small"), sizes)).holds == (

@@ -92,7 +92,9 @@ def test_published_settings_alone_stand_below_the_table_by_price(found, tmp_path
     findings = read_findings(tmp_path)
     assert not findings.stored["table1", "paper"].comparison.published
     page, title = render_markdown(findings), "## Table 1: Q against the size of the data set"
-    assert page.index(f"{title}, one strength for all columns\n") < page.index(f"{title}, published settings alone\n")
+    assert page.index(f"{title}, strengths not chosen for each column\n") < page.index(
+        f"{title}, published settings alone\n"
+    )
     assert 'id="table1-published"' in render_page(findings)
 
 
@@ -114,7 +116,10 @@ def test_a_table_with_strengths_of_two_sorts_says_which_is_which(tmp_path):
         (tmp_path / folder / "result.json").write_text(result.to_json())
     findings = read_findings(tmp_path)
     page, title = render_markdown(findings), "## Table 1: Q against the size of the data set"
-    one, each = "one strength for all columns", "strengths chosen for each column, at a price of one point of accuracy"
+    one, each = (
+        "strengths not chosen for each column",
+        "strengths chosen for each column, at a price of one point of accuracy",
+    )
     assert page.index(f"{title}, {one}\n") < page.index(f"{title}, {each}\n")
     assert f"| Table 1 | paper scale, 3 of 4 columns, {each} |" in page
     assert {'id="table1"', 'id="table1-by-price"'} <= set(re.findall('id="table1[^"]*"', render_page(findings)))

@@ -201,11 +201,7 @@ def test_ssd_is_best_where_it_beats_all_and_not_where_most_columns_have_a_better
     beaten = best_claim(findings(tmp_path, played("table1", at_sizes(*turned))))
     assert beaten.holds == "no"
     assert "above SSD beyond chance are Retr-final in 3, Ft-final in 3, Fisher in 3 and SalUn in 3" in beaten.finding
-    assert (
-        beaten.short
-        == "SSD, the paper’s best method, is below another one in 3 of 4 columns, with its published setting; the "
-        "paper’s own is unknown"
-    )
+    assert beaten.short == "SSD as published, the paper’s best method, is beaten by another one in 3 of 4 columns"
     half = [{**column, "none": 0.1} for column in (UP, UP, DOWN, DOWN)]
     assert best_claim(findings(tmp_path, played("table1", at_sizes(*half)))).holds == "open"
 
@@ -213,9 +209,7 @@ def test_ssd_is_best_where_it_beats_all_and_not_where_most_columns_have_a_better
 def test_ssd_that_does_nothing_is_called_that_and_none_is_no_rival(tmp_path):
     column = {**DOWN, "none": 0.9}
     found = best_claim(findings(tmp_path, played("table1", at_sizes(*[column] * 4))))
-    assert found.short.startswith(
-        "SSD, the paper’s best method, is above None in no column of 4, with its published setting; the paper"
-    )
+    assert found.short == "SSD as published, the paper’s best method, beats None beyond chance in no column of 4"
     assert "None in 4" not in found.finding.partition("; SSD is not above")[0]
 
 

@@ -26,12 +26,12 @@ RANKINGS = {
     "table2": (
         "Methods rank alike at every α",
         "the relative ranking … remains largely consistent across varying α values",
-        "shares α to be forgotten",
+        "shares to be forgotten",
     ),
     "table3": (
         "Methods rank alike at every ε",
         "maintains a consistent relative ranking … among different ε",
-        "values of ε",
+        "ε",
     ),
     "table6": (
         "Methods rank alike in every architecture",

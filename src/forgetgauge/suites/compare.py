@@ -245,8 +245,8 @@ def remarks(found: TableComparison) -> list[str]:
     ]
     if damaged:
         lines.append(
-            f"Less accurate than Retrain and None beyond chance, by a point or more, so that Q is in part damage: "
-            f"{', '.join(damaged)}."
+            "Less accurate than Retrain and None in the models that were played, by a point or more and beyond what "
+            f"the test points leave to chance, so that Q is in part damage: {', '.join(damaged)}."
         )
     ruined = [
         f"{PRINTED.get(name, name)} by {100 * loss:.1f} points at {in_column(found.variable, column)}"

@@ -63,7 +63,7 @@ class Stored:
         if self.comparison.published:
             return "published settings alone"
         if not self.by_price:
-            return "one strength for all columns"
+            return "strengths not chosen for each column"
         rules = [(game.spec.get("price") or {}).get("rule", 1) for game in self.games.values()]
         return "strengths by price" + (EARLIER if min(rules) < PRICE_RULE else "")
 

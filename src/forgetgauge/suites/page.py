@@ -40,7 +40,7 @@ from forgetgauge.suites.replicates import Replicates
 from forgetgauge.suites.searches import RECIPES, RULE, SEARCHES, search_rows
 from forgetgauge.suites.slips import slips
 from forgetgauge.suites.splits_page import splitting_setting, spread_rows, spread_words
-from forgetgauge.suites.summary import in_a_minute, spent_words
+from forgetgauge.suites.summary import at_a_price, checked, in_a_minute, spent_words
 from forgetgauge.suites.tables import OUTLINES, PUBLISHED_FOLDER
 from forgetgauge.suites.toy import toy_table
 from forgetgauge.suites.tried import tried_lines
@@ -121,6 +121,8 @@ def _context(found: Findings) -> dict[str, object]:
         "inside_published": inside_words(found, published=True),
         "times": _times(found),
         "in_a_minute": in_a_minute(found, all_of(judged)),
+        "at_a_price": at_a_price(found),
+        "checked": checked(found),
         "slips": slips(),
         "splittings": [(splitting_setting(one), spread_rows(one), spread_words(one)) for one in found.splittings],
         "toy": toy_table(found.toy),
@@ -189,7 +191,7 @@ def _strengths(stored: Stored) -> str:
 PUBLISHED_ALONE = "published settings alone"
 STRENGTHS = {
     True: "strengths chosen for each column, at a price of one point of accuracy",
-    False: "one strength for all columns",
+    False: "strengths not chosen for each column",
 }
 VERIFIED = {
     True: "The result carries every decision behind it: `forgetgauge verify` computes it again.",

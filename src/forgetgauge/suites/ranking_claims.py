@@ -72,7 +72,7 @@ def rival_ranking_claim(name: str, words: str, metric: str, stored: Stored | Non
     """The columns of a rival metric do not rank the methods alike."""
     statement = Statement(
         name,
-        f"the {metric.upper()} score",
+        f"{metric.upper()} score",
         words,
         f"yes where the interval of the mean Kendall τ of every two columns, {_FIXED}, lies below {SAME_ORDER} "
         f"{_EXCHANGE}; no where it lies at {SAME_ORDER} or above with all six methods, since the paper’s examples are "
@@ -260,8 +260,9 @@ def best_claim(found: Findings) -> Claim:
         f"{counted(n, 'column')}{aside} above SSD beyond chance are {who}; SSD is not above None beyond chance in "
         f"{n_idle}{_first_at_a_price([game for stored, game in games if stored.by_price])}"
     )
-    place = f"above None in no column of {n}" if n_idle == n else f"below another one in {n_beaten} of {n} columns"
-    short = f"SSD, the paper’s best method, is {place}{aside}, with its published setting; the paper’s own is unknown"
+    place = f"beats None beyond chance in no column of {n}"
+    place = place if n_idle == n else f"is beaten by another one in {n_beaten} of {n} columns"
+    short = f"SSD as published, the paper’s best method, {place}{aside}"
     return statement.judged(holds, finding, "Tables 1 to 3", short)
 
 

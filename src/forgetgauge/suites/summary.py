@@ -9,25 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forgetgauge.suites.claim import ENDS, Claim, at_scale, scale_aside
-from forgetgauge.suites.compare import damage_to, judged_cells
+from forgetgauge.suites.compare import ROUNDING, damage_to, judged_cells
 from forgetgauge.suites.device_time import device_name, duration, totals
 from forgetgauge.suites.findings import Findings
-from forgetgauge.suites.frontier import Frontiers
+from forgetgauge.suites.frontier import Frontiers, joined
 from forgetgauge.suites.frontier_words import PaperCell, paper_cells
-from forgetgauge.suites.paper import KEYS, PRINTED, in_column, table_name, text_values
-from forgetgauge.wording import capital, listed, plain, signed
+from forgetgauge.suites.paper import KEYS, PRINTED, in_column, paper_table, table_name
+from forgetgauge.wording import bracket, capital, counted, listed, plain
 
 
 def in_a_minute(found: Findings, judged: Sequence[Claim]) -> list[str]:
     """Paragraphs in Markdown."""
     every = [
         _what_was_run(found),
-        _decided("What holds here", [claim for claim in judged if claim.holds == "yes"]),
-        _decided("What does not", [claim for claim in judged if claim.holds == "no"]),
+        _decided("Confirmed", [claim for claim in judged if claim.holds == "yes"]),
+        _decided("Not confirmed", [claim for claim in judged if claim.holds == "no"], _inside(found)),
         _why(found),
-        _at_a_price(found),
         _open([claim for claim in judged if claim.holds in ("open", "not run")]),
-        _checked(found),
     ]
     return [paragraph for paragraph in every if paragraph]
 
@@ -58,16 +56,16 @@ def _tables(names: Sequence[str]) -> str:
     return f"Table{'s' * (len(numbers) > 1)} {listed(numbers)}"
 
 
-def _decided(heading: str, those: Sequence[Claim]) -> str:
+def _decided(heading: str, those: Sequence[Claim], more: str = "") -> str:
     rankings = [claim for claim in those if claim.alike]
     alike = listed([claim.alike for claim in rankings])
     harmed = listed(list(dict.fromkeys(method for claim in rankings for method in claim.harmed)))
-    cost = f", though {harmed} damage their models then" if harmed else ""
+    cost = f", though {harmed} lose accuracy then" if harmed else ""
     if all(claim.only_harmed for claim in rankings):
-        cost = f", but beyond chance only as to {harmed}, which damage their models"
-    said = [claim.short or claim.finding for claim in those if not claim.alike]
+        cost = f", but beyond chance only as to {harmed}, which lose accuracy"
+    said = [claim.short or claim.finding for claim in those if not claim.alike] + [more] * bool(more)
     if rankings:
-        said.insert(1, f"with published settings (NegGrad has none) methods rank alike across {alike}{cost}")
+        said.insert(1, f"published settings (NegGrad has none) rank methods alike across {alike}{cost}")
     return f"**{heading}.** {' '.join(f'{capital(text)}.' for text in said)}" if said else ""
 
 
@@ -76,41 +74,47 @@ def _open(those: Sequence[Claim]) -> str:
     across = [topic.removeprefix(ACROSS) for topic in topics if topic.startswith(ACROSS)]
     said = [topic for topic in topics if not topic.startswith(ACROSS)]
     said += [f"{ACROSS}{listed(across)}"] if across else []
-    return f"**What stays open.** {capital('; '.join(said))}." if said else ""
+    n, n_small = len(those), sum("small scale" in claim.source for claim in those)
+    aside = f", {n_small} judged at small scale" if n_small else ""
+    return f"**Open.** {counted(n, 'statement')}{aside}, on {'; '.join(said)}." if said else ""
 
 
 ACROSS = "rankings across "
 
 
 def _why(found: Findings) -> str:
-    """What a choice of strength does, and which of the paper's numbers no strength of ours reaches."""
+    """What a choice of strength does, which of the paper's numbers no strength of ours reaches, and where there is
+    none to choose."""
     curves = found.frontiers
     if curves is None:
         return ""
     cells = [cell for cell in paper_cells(curves) if cell.method in curves.curves]
     reached = [
-        f"{PRINTED[cell.method]} for about {100 * lost:.1f}"
+        f"{PRINTED[cell.method]} ({100 * lost:.1f} points)"
         for cell in cells
         if cell.how != "not met" and (lost := _lost_there(curves, cell)) is not None
     ]
-    not_met = [_not_met(curves, cell) for cell in cells if cell.how == "not met" and cell.ours is not None]
-    said = [f"reached by {listed(reached)} points of accuracy"] if reached else []
-    said += [f"in what we played not by {listed(not_met)}"] if not_met else []
+    missed = [cell for cell in cells if cell.how == "not met" and cell.ours is not None]
+    missed = sorted(missed, key=lambda cell: abs(cell.quality - (cell.ours or 0.0)))
+    names = listed([PRINTED[cell.method] for cell in missed])
+    said = [f"is reached, at a loss of accuracy, by {listed(reached)}"] if reached else []
+    be = "" if reached else "is "
+    said += [f"{be}not by {names} in what we tried ({_not_met(curves, missed[-1])})"] if missed else []
     if not said:
         return ""
     return (
-        "**Why numbers differ.** The paper does not say how strongly its methods were applied, and Q depends on that. "
-        f"On all data (Table 1, η = 1.0) its numbers are {', but '.join(said)}."
-        f"{_without_strength(curves)}{_inside(found)}"
+        "**Why numbers differ.** Q depends on how strongly methods are applied, which the paper does not say. On all "
+        f"data (Table 1) its Q {', but '.join(said)}.{_without_strength(curves)}"
     )
 
 
 def _not_met(curves: Frontiers, cell: PaperCell) -> str:
-    """`SSD (0.928; at most 0.666 for 6.0 points)`: all that was played lies on one side of it."""
+    """`SSD at most 0.666 [0.559, 0.786], not 0.928`: all that was played lies on one side of it."""
     end = "most" if cell.ours is not None and cell.ours < cell.quality else "least"
-    lost = _lost_there(curves, cell)
-    cost = "" if lost is None else f" for {100 * max(lost, 0.0):.1f} points"
-    return f"{PRINTED[cell.method]} ({plain(cell.quality)}; at {end} {plain(cell.ours or 0.0)}{cost})"
+    known = [point.quality for point in joined(curves, cell.method).points if point.quality is not None]
+    ends = next((one.interval for one in known if one.value == cell.ours), None)
+    at = plain(cell.ours or 0.0) + ("" if ends is None else f" {bracket(ends)}")
+    return f"{PRINTED[cell.method]} at {end} {at}, not {plain(cell.quality)}"
 
 
 def _lost_there(curves: Frontiers, cell: PaperCell) -> float | None:
@@ -119,32 +123,31 @@ def _lost_there(curves: Frontiers, cell: PaperCell) -> float | None:
 
 
 def _without_strength(curves: Frontiers) -> str:
-    """The methods of which no choice of a strength explains how far they are from the paper."""
+    """The methods of which no choice of a strength explains how far they are from the paper's Table 1; its Table 2 has
+    them in what we take for the same setting (`slips`), and what is inside its ± there is said to be."""
     cells = [one for one in paper_cells(curves) if one.method in curves.fixed and one.how == "not met"]
     if not cells:
         return ""
     names = listed([PRINTED[cell.method] for cell in cells])
-    apart = listed([signed((cell.ours or 0.0) - cell.quality) for cell in cells])
-    return f" {names}, without a strength, are off by {apart}."
+    theirs = listed(list(dict.fromkeys(plain(cell.quality) for cell in cells)))
+    also = [paper_table("table2").rows[cell.method]["0.1"] for cell in cells]
+    agree = all(abs((c.ours or 0.0) - v.mean) <= (v.spread or 0.0) + ROUNDING for c, v in zip(cells, also, strict=True))
+    second = " but agree with its Table 2" if agree else ""
+    return f" {names} have nothing to set: ours miss its {theirs}{second}."
 
 
 def _inside(found: Findings) -> str:
-    """How many numbers of Table 1 lie inside the paper's ±, by price and as published."""
+    """How many numbers of Table 1 lie inside the paper's ±, with published settings."""
     stored = found.fullest("table1")
     if stored is None or not stored.by_price:
         return ""
-    ours, published = (
-        [bool(cell.inside) for row, cell in judged_cells(stored.comparison, published=which) if row not in ENDS]
-        for which in (False, True)
-    )
+    inside = [bool(cell.inside) for row, cell in judged_cells(stored.comparison, published=True) if row not in ENDS]
     where = table_name("table1") + scale_aside(stored)
-    return (
-        f" At a price of one point {sum(ours)} of our {len(ours)} numbers in {where} lie inside the paper’s ±, with "
-        f"published settings {sum(published)} of {len(published)}."
-    )
+    lie = "lies" if sum(inside) == 1 else "lie"
+    return f"of {len(inside)} numbers of {where} with published settings {sum(inside)} {lie} inside the paper’s ±"
 
 
-def _at_a_price(found: Findings) -> str:
+def at_a_price(found: Findings) -> str:
     """What a reader may take home: what methods do that may cost a point of accuracy, on all data; and where most is to
     be forgotten, so that retraining itself costs accuracy and a price leaves room."""
     said = [words for at in (("table1", "1.0"), ("table2", "0.67")) if (words := _best_at_a_price(found, *at))]
@@ -176,22 +179,13 @@ def _best_at_a_price(found: Findings, name: str, label: str) -> str:
     return f"{what} of Retrain’s {plain(retrain.value - none.value)} ({where})"
 
 
-def _checked(found: Findings) -> str:
-    """How a reader can see for themselves, and what it took."""
-    said = []
-    if found.evidence:
-        n, every = sum(one.carries for one in found.evidence), len(found.evidence)
-        which = "Every result of a game carries its" if n == every else f"{n} of {every} results carry their"
-        said.append(f"{which} decisions, for `forgetgauge verify` to check.")
-    if found.toy and all(row.holds for row in found.toy):
-        said.append("The toy example agrees exactly.")
-    if found.spent:
-        days = sum(text_values()["compute_claims_days_4xA40"].values())
-        said.append(
-            f"What is shown took {spent_words(found)}; the paper states {days} days of four A40s for three of its "
-            "experiments."
-        )
-    return f"**Can this be checked?** {' '.join(said)}" if said else ""
+def checked(found: Findings) -> str:
+    """How a reader can see for themselves."""
+    if not found.evidence:
+        return ""
+    n, every = sum(one.carries for one in found.evidence), len(found.evidence)
+    which = "Every result of a game carries its" if n == every else f"{n} of {every} results carry their"
+    return f"{which} decisions, for `forgetgauge verify` to check."
 
 
 def spent_words(found: Findings) -> str:

@@ -76,7 +76,7 @@ def trend_of(table: TableComparison, without: Container[str] = ()) -> Trend:
 
 FALLING = Statement(
     "Q is lower the larger ε is",
-    "Q against the ε of training",
+    "Q against ε",
     "should negatively correlate with ε. Indeed, empirically, we observe such a trend with high precision",
     "yes where every method that was played, Retrain apart, has a lower Q at the largest ε than at the smallest, "
     "beyond both intervals, and none rises beyond them from one ε to the next, with and without columns whose models "
@@ -103,7 +103,7 @@ def falling_claim(stored: Stored | None, apart: Container[str] = ()) -> Claim:
 
 def rival_claim(name: str, words: str, score: str, stored: Stored | None, apart: Container[str] = ()) -> Claim:
     """A rival metric does not fall as ε grows: it rises somewhere."""
-    statement = Statement(name, f"the {score}", words, RIVAL_RULE)
+    statement = Statement(name, score, words, RIVAL_RULE)
     if stored is None:
         return statement.not_run
     _, holds, finding = _judged(stored, apart, if_rising="yes", if_falling="no")
@@ -163,7 +163,7 @@ def rising_accuracy_claim(tables: Sequence[Stored | None], apart: Container[str]
     missing = [label for trend in trends for label in trend.missing]
     missing += [] if len(there) == len(tables) else ["a half of the table"]
     finding = f"{' and '.join(values)}{lacking(missing)}"
-    short = f"accuracy rises with the ε of training{scale_aside(there[0])}" if holds == "yes" else ""
+    short = f"accuracy rises with ε{scale_aside(there[0])}" if holds == "yes" else ""
     return ACCURACY.judged(holds, finding, listed([source_of(one) for one in there]), short)
 
 

@@ -143,7 +143,8 @@ def test_data_sets_of_different_shares_or_with_borrowed_strengths_decide_nothing
     assert found.holds == "open"
     assert found.finding == (
         "of 6 methods 6 have a higher Q on MNIST than on CIFAR-10, and 6 a lower one on CIFAR-100; but CIFAR-10 had "
-        "all of its data and the others half, which lowers Q by itself on CIFAR-100 and strengths were chosen for another setting"
+        "all of its data and the others half, which lowers Q by itself on CIFAR-100 and strengths were chosen for "
+        "another setting"
     )
     assert difficulty_claim(findings(tmp_path, data)).holds == "not run"
     assert difficulty_claim(findings(tmp_path, played("table7", levels(MNIST=0.9), scale="small"), sizes)).holds == (

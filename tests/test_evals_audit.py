@@ -173,3 +173,15 @@ def test_a_retrained_model_must_have_scored_the_same_samples(tmp_path):
     assert code
     with pytest.raises(UserError, match="not valid JSON"):
         write_from_evals(tmp_path / "nan.json", tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("index", ["07", "1" * 5000, "²"])
+def test_an_index_is_a_whole_number_written_in_one_way(tmp_path, index):
+    """“7” and “07” would be two samples of one person, and Python reads no number of 5,000 digits."""
+    table = evaluation(scores(np.random.default_rng(0)))
+    samples = table["mia_loss"]["forget"]["value_by_index"]
+    samples[index] = samples.pop("7")
+    (tmp_path / "e.json").write_text(json.dumps(table))
+    with pytest.raises(UserError, match="has no whole number for an index") as refused:
+        write_from_evals(tmp_path / "e.json", tmp_path / "out.csv", per_person=1)
+    assert len(str(refused.value)) < 300

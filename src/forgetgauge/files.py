@@ -38,7 +38,7 @@ def read_json(path: Path) -> Any:
 
 def parse_json(text: str | bytes) -> Any:
     """What a text of JSON holds; ValueError also of what no file of ours holds and what no reader could cope with:
-    NaN, infinity, whole numbers beyond 64 bits and tables without end."""
+    NaN, infinity, whole numbers beyond 64 bits, a key that stands twice in one table, and tables without end."""
     odd: list[str] = []
 
     def whole(digits: str) -> Any:
@@ -53,9 +53,17 @@ def parse_json(text: str | bytes) -> Any:
         odd.append(f"{digits[:40]} is no finite number")
         return _ODD
 
+    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):  # the last would win without a word
+            twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+            odd.append(f"the key '{twice[:40]}' stands twice in one table")
+        return found
+
     try:
         text = text if isinstance(text, str) else text.decode("utf-8-sig")
-        value = shallow(json.loads(text, parse_constant=finite, parse_int=whole, parse_float=finite), DEEPEST)
+        read = json.loads(text, parse_constant=finite, parse_int=whole, parse_float=finite, object_pairs_hook=table)
+        value = shallow(read, DEEPEST)
     except RecursionError:
         raise ValueError(f"tables in more than {DEEPEST} tables") from None
     if r"\ud" in text.lower():
@@ -64,7 +72,7 @@ def parse_json(text: str | bytes) -> Any:
         except UnicodeEncodeError:
             raise ValueError("a text in it holds half of a character, which cannot be written down") from None
     if odd:
-        place = _place_of_odd(value) or ""  # none where the same key stands again after it
+        place = _place_of_odd(value) or ""
         raise ValueError(f"{place}: {odd[0]}" if place else odd[0])
     return value
 

@@ -102,8 +102,10 @@ def _persons(scores: Scores, per_person: int, source: str) -> Array:
     persons = []
     for name, each in scores.items():
         for index in each:
-            if not index.isdecimal():
-                raise UserError(f"{source}: sample {index} of {name} has no whole number for an index, so nobody's")
+            if not index.isdecimal() or len(index) > 18 or index != str(int(index)):  # "07" is 7 again
+                raise UserError(
+                    f"{source}: sample {index[:40]} of {name} has no whole number for an index, so nobody's"
+                )
             persons.append(f"{name} {int(index) // per_person}")
     sizes = Counter(persons)
     odd = next((person for person, n in sizes.items() if n != max(sizes.values())), None)

@@ -169,7 +169,7 @@ class Reader:
             outputs,
             shadows,
             self._n_classes(outputs, shadows),
-            weighted="weight" in self.raw,
+            weighted=len(np.unique(outputs.weight)) > 1,  # equal ones are none
             share_retrain=self._share_retrain(),
             references=self._references(outputs),
             features=None if "features" not in self.raw else self._finite("features", np.float64),

@@ -42,15 +42,20 @@ def load_people(
     max_length: int = 0,
     count: Count = "answer",
     vocab: int = 1024,
+    template: str = "{prompt}",
+    separator: str = " ",
+    end: str = "",
 ) -> Dataset:
-    """`people` persons with four records each, one group a person; another `seed` gives other people."""
+    """`people` persons with four records each, one group a person; another `seed` gives other people. The rest says how
+    they become tokens (`Encoding`)."""
     most = len(FIRST) * len(LAST)
     if not isinstance(people, int) or not 2 <= people <= most:
         raise UserError(f"data 'people': people = {people!r} is not a whole number from 2 to {most}")
     if seed < 0:
         raise UserError(f"data 'people': seed = {seed} is below 0")
     records = draw_people(people, np.random.default_rng(seed))
-    return dataset_of_records("people", records, Encoding(tokenizer, max_length, count, vocab))
+    encoding = Encoding(tokenizer, max_length, count, vocab, template, separator, end)
+    return dataset_of_records("people", records, encoding)
 
 
 def draw_people(n: int, rng: np.random.Generator) -> list[Record]:

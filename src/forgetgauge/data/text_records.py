@@ -246,6 +246,9 @@ class Encoding:
     """The token that ends an answer, where the checkpoint allows several."""
 
     def __post_init__(self) -> None:
+        for key in ("tokenizer", "separator", "end"):
+            if not isinstance(value := getattr(self, key), str):
+                raise UserError(f"data.params: {key} = {value!r} is no text")
         if self.count not in ("answer", "all"):
             raise UserError(f"data.params: count = {self.count!r} is neither 'answer' nor 'all'")
         for key, or_0 in (("max_length", ", or 0"), ("vocab", "")):

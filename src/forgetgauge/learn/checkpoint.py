@@ -123,17 +123,18 @@ class Checkpoint:
     def keep(self, n_done: int, state: Callable[[], State]) -> None:
         """Write the state after so many steps, if the last write was long ago.
 
-        A disk that refuses it costs nothing but the checkpoint: what a job makes has to be written in the end, and
-        that says what is wrong.
+        A disk, or a memory, that refuses it costs nothing but the checkpoint: what a job makes has to be written in the
+        end, and that says what is wrong.
         """
         pause, began = EVERY_S * max(1.0, self._took / _QUICK_S), time.monotonic()
         if self._place is None or self.path is None or began - self._written < pause:
             return
         now = state()
         facts = json.dumps({"n_done": n_done, "spent_s": self._place.spent_s, "state": now.facts}).encode()
-        tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in now.tensors.items()}
-        body = save({**tensors, _FACTS: torch.frombuffer(bytearray(facts), dtype=torch.uint8)})
-        with suppress(OSError, UserError):
+        with suppress(OSError, UserError, MemoryError):
+            tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in now.tensors.items()}
+            body = save({**tensors, _FACTS: torch.frombuffer(bytearray(facts), dtype=torch.uint8)})
+            del tensors  # a copy of the state less while it is written
             self.path.parent.mkdir(exist_ok=True)
             with written_whole(self.path) as file:
                 file.write(hashlib.sha256(body).digest())

@@ -39,14 +39,18 @@ N_NOISES, LEAST_NOISE, MOST_NOISE = 26, 0.05, 2.0
 """Copies of an input that is no image: the noise grows from copy to copy, in units of each feature's own deviation."""
 
 
-def gradients_at_once(n_weights: int, device: torch.device) -> int:
+CHUNK_NUMBERS = 2**20
+"""Numbers of the points themselves: 256 images of 3 × 32 × 32, 6 of 3 × 224 × 224."""
+
+
+def gradients_at_once(n_weights: int, device: torch.device, point_size: int = 1) -> int:
     """Of how many points the gradients are held at once. A GPU takes as many as fill an eighth of its memory, whatever
-    else is on it: with other chunks sums would round otherwise."""
+    else is on it: with other chunks sums would round otherwise. What layers make of a large point has to fit too."""
     floats = CHUNK_FLOATS
     if device.type == "cuda":
         bytes_each = 4 * (1 + 4)  # of float32, and twice what vmap was seen to hold besides
         floats = max(floats, torch.cuda.get_device_properties(device).total_memory // 8 // bytes_each)
-    return max(1, min(CHUNK_POINTS, floats // max(1, n_weights)))
+    return max(1, min(CHUNK_POINTS, floats // max(1, n_weights), CHUNK_NUMBERS // max(1, point_size)))
 
 
 def gradient_norm(model: nn.Module, points: Points, own: Points) -> npt.NDArray[np.float32]:
@@ -61,7 +65,7 @@ def gradient_norm(model: nn.Module, points: Points, own: Points) -> npt.NDArray[
 
         return torch.stack([g.square().sum() for g in grad(loss)(parameters).values()]).sum().sqrt()
 
-    size = gradients_at_once(sum(p.numel() for p in parameters.values()), points.device)
+    size = gradients_at_once(sum(p.numel() for p in parameters.values()), points.device, points.whole_inputs[0].numel())
     chunks = zip(torch.split(points.x, size), torch.split(points.y, size), strict=True)
     parts = [vmap(norm)(x, y) for x, y in chunks]
     return np.asarray(torch.cat(parts).detach().cpu().numpy(), dtype=np.float32)

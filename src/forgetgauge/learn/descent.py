@@ -119,3 +119,4 @@ def descend(
             after_step(optimiser)
         if going_on is not None:
             going_on.keep(step + 1)
+    optimiser.zero_grad()  # or a model would keep its last gradients for as long as it lives

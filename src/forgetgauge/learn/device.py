@@ -71,11 +71,20 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether narrower work might succeed: torch tells it in several ways, cuBLAS and the CPU's allocator in words."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    words = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+    words = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "bad_alloc")
     if isinstance(error, RuntimeError) and any(word in str(error) for word in words):
         return True
     while_capturing = isinstance(error, RuntimeError) and "captur" in str(error)  # its end fails in its turn
     return while_capturing and error.__context__ is not None and is_out_of_memory(error.__context__)
+
+
+def others_hold(device: torch.device) -> str:
+    """To stand behind a job that ran out of a GPU's memory: that other programs have much of it, where they do."""
+    free, total = torch.cuda.mem_get_info(device)
+    others = total - free - torch.cuda.memory_reserved(device)
+    if others <= total // 8:
+        return ""
+    return f"; other programs hold {others / 2**30:.0f} GiB of it, so the same command tries again what failed"
 
 
 def is_lost(device: torch.device) -> bool:

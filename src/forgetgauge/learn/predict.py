@@ -17,6 +17,7 @@ from forgetgauge.learn.stacked.trainer import stacked_outputs
 from forgetgauge.models.causal_lm import RecordModel
 
 BATCH = 1024
+"""Points at once, of small images and short texts."""
 
 
 @torch.no_grad()
@@ -27,13 +28,20 @@ def outputs_of(model: nn.Module, points: Points, *, plainly: bool = False) -> np
     ask = model.own_columns if plainly and isinstance(model, RecordModel) else model
     if len(points) == 0:
         return np.zeros((0, points.n_outputs), dtype=np.float32)
-    at_once = len(points) if isinstance(model, RecordModel) else BATCH  # it takes portions of like lengths itself
+    at_once = len(points) if isinstance(model, RecordModel) else points_at_once(points)  # of like lengths, by itself
     parts = [
         ask(points.inputs_at(torch.from_numpy(at)))
         for at in np.split(points.index, range(at_once, len(points), at_once))
     ]
     outputs: npt.NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
     return outputs
+
+
+def points_at_once(points: Points) -> int:
+    """BATCH, and fewer of what is large: images beyond 64 × 64 numbers, and texts beyond 64 tokens, whose attention
+    grows with the square. It hangs on a point's size alone, so that no number depends on how much memory is free."""
+    size = points.whole_inputs[0].numel()
+    return max(1, min(BATCH, 2**22 // max(1, size if points.are_numbers else size**2)))
 
 
 def outputs_of_many(

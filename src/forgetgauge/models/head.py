@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from forgetgauge.errors import UserError
 
+AT_ONCE = 1024
+"""Points: a ResNet-18 on images of 32 × 32 takes 1.3 MiB a point."""
 _USUAL_NAMES = ("head", "fc", "classifier", "linear")
 
 
@@ -28,7 +30,8 @@ def features_of(model: nn.Module, x: Tensor) -> Tensor:
     caught: list[Tensor] = []
     hook = head_of(model).register_forward_pre_hook(lambda _, args: caught.append(args[0]))
     try:
-        model(x)
+        for part in torch.split(x, AT_ONCE):
+            model(part)
     finally:
         hook.remove()
-    return caught[0]
+    return torch.cat(caught)

@@ -128,10 +128,11 @@ def _is_the_bases(base: Base, name: str, tensor: Tensor) -> bool:
     return weight is not None and torch.equal(weight, tensor.to(weight.dtype))
 
 
-def save_adapters(model: LoraModel, folder: Path) -> None:
+def save_adapters(model: LoraModel, folder: Path | str) -> None:
     """Write the adapters so that peft loads them on the same base."""
     from safetensors.torch import save_file
 
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
     for name in model.layers:
@@ -161,10 +162,11 @@ _LEAVE_THE_BASE = (None, True, False, "gaussian", "eva", "orthogonal", "mica")
 """How adapters may begin: by other ways, such as PiSSA's, the base gets other weights as well."""
 
 
-def load_adapters(base: Base, folder: Path) -> LoraModel:
+def load_adapters(base: Base, folder: Path | str) -> LoraModel:
     """Adapters that peft, or `save_adapters`, wrote for this base; what LoRA alone does not do is refused."""
     from safetensors.torch import load_file
 
+    folder = Path(folder)
     try:
         config = parse_json((folder / CONFIG).read_bytes())
         tensors = load_file(folder / WEIGHTS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from forgetgauge.results.record import is_run
 from forgetgauge.results.verdict import (
     INCONCLUSIVE,
     LIKE_RETRAIN,
@@ -59,5 +60,6 @@ def forget_set(spec: Mapping[str, Any]) -> str | None:
             " and tends to be higher for others."
         )
     if spec.get("sensitivity", {}).get("kind", "uniform") != "uniform":
-        found.append("Points are weighed as game.sensitivity states: Q is about those that weigh most.")
+        by = "as game.sensitivity states" if is_run(spec) else "by the file's column weight"
+        found.append(f"Points are weighed {by}: Q is about those that weigh most.")
     return " ".join(found) or None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forgetgauge.report.settings import ACCURACIES
-from forgetgauge.results.record import GameResult, MethodResult, by_quality, role_of
+from forgetgauge.results.record import GameResult, MethodResult, by_quality, lacks_pairs, role_of
 
 PARTS = tuple(part for part in ACCURACIES if part != "forget")
 """Where a price is paid: on F a model should be the worse for it."""
@@ -38,7 +38,7 @@ def perplexity_table(game: GameResult) -> PerplexityTable | None:
     usual = {
         role: found["unseen"]
         for name, found in known.items()
-        if (role := role_of(game, name)) != "tested" and "unseen" in found
+        if (role := role_of(game, name)) != "tested" and "unseen" in found and not lacks_pairs(game, game.methods[name])
     }
     ends = [role for role in ("retrain", "none") if role in usual]
     rows = [
@@ -46,7 +46,7 @@ def perplexity_table(game: GameResult) -> PerplexityTable | None:
             name,
             "–" if method.quality is None else f"{method.quality:.3f}",
             *(_figure(known[name], part) for part in parts),
-            *(_times(known[name], usual[role]) for role in ends),
+            *("–" if lacks_pairs(game, method) else _times(known[name], usual[role]) for role in ends),
         ]
         for name, method in by_quality(game.methods)
     ]

@@ -24,8 +24,8 @@ class Metric:
 
     key: str
     head: str
-    ideal: float
-    """What it gives where nothing is left to see."""
+    ideal: float | None
+    """What it gives where nothing is left to see; None where that is whatever Retrain's models give."""
     misses: str
     """One sentence or two."""
     better: int = 1
@@ -35,7 +35,12 @@ class Metric:
     in_text: bool = True
     """Whether the text table has room for it."""
     constructed: bool = False
-    """Whether Retrain is at the ideal by construction, so that it checks nothing."""
+    """Whether Retrain is at an ideal of its own by construction, so that it checks nothing."""
+
+    @property
+    def by_construction(self) -> bool:
+        """Whether Retrain is at the ideal whatever happens."""
+        return self.constructed or self.ideal is None
 
 
 METRICS = (
@@ -142,7 +147,7 @@ METRICS = (
     Metric(
         "extraction",
         "extraction strength",
-        0.0,
+        None,
         "the largest share of a forgotten answer that greedy decoding completes when it is given the rest. What can be "
         "guessed counts too, so that Retrain is not at 0; what a model knows but does not say first does not count.",
         better=-1,
@@ -150,7 +155,7 @@ METRICS = (
     Metric(
         "verbatim",
         "verbatim match",
-        0.0,
+        None,
         "the share of a forgotten answer that greedy decoding gives before its first wrong token. It misses the same.",
         better=-1,
     ),
@@ -240,7 +245,9 @@ def _check(game: GameResult, metric: Metric) -> Check:
         metric,
         retrain,
         references["none"],
-        grounded=None if interval is None or metric.constructed else is_grounded(interval, metric.ideal),
+        grounded=None
+        if interval is None or metric.constructed or metric.ideal is None
+        else is_grounded(interval, metric.ideal),
         reach=(min(retrain.by_pair), max(retrain.by_pair)) if retrain is not None else None,
         spread=float(np.mean(spreads)) if spreads else None,
         tau=None if metric.key == "quality" else _tau_with_quality(game, metric),
@@ -338,8 +345,11 @@ def on_order(result: Result) -> str:
 
 
 def _check_row(check: Check) -> list[str]:
-    grounded = "by construction" if check.metric.constructed else {True: "yes", False: "no", None: "–"}[check.grounded]
-    ideal, spread = setting(check.metric.ideal).removesuffix(".0"), "–" if check.spread is None else plain(check.spread)
+    grounded = (
+        "by construction" if check.metric.by_construction else {True: "yes", False: "no", None: "–"}[check.grounded]
+    )
+    ideal = "Retrain’s" if check.metric.ideal is None else setting(check.metric.ideal).removesuffix(".0")
+    spread = "–" if check.spread is None else plain(check.spread)
     reach = "–" if check.reach is None else f"{plain(check.reach[0])} … {plain(check.reach[1])}"
     references = [_cell(check.retrain), grounded, reach, _cell(check.none)]
     return [check.metric.head, ideal, *references, spread, tau_text(check.tau)]

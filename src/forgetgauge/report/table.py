@@ -57,13 +57,17 @@ def causes(failed: Sequence[tuple[str, str]]) -> list[str]:
     ]
 
 
+_NUMBERS = re.compile(r"(?<!code )(?<!signal )(?<!Errno )(?<!GPU )\b\d[\d.]*(?: [KMG]iB)?")
+"""In the words of an error, but for those that say which error it is."""
+
+
 def failed_alike(failed: Sequence[tuple[str, str]]) -> list[tuple[str, str, list[str]]]:
     """(job in words, error) of all jobs that failed -> what was done, the first such error, the jobs. Errors are alike
     that differ in numbers alone, as what is said of full memory does."""
     alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for job, error in failed:
         what = re.split(r"(?:,| of) (?:pair|shadow|reference|confused) \d| \d+$", job)[0]
-        alike.setdefault((what, re.sub(r"\d[\d.]*", "", error)), []).append((job, error))
+        alike.setdefault((what, _NUMBERS.sub("", error)), []).append((job, error))
     return [(what, those[0][1], [job for job, _ in those]) for (what, _), those in alike.items()]
 
 

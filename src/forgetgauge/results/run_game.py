@@ -112,7 +112,8 @@ class _RunGame:
         graph, run = self.view.graph, self.view.run
         cells = {cell: graph.cells[cell] for cell in sorted(graph.cells) if cell.method == method}
         seconds = [run.state.done[jobs.unlearn].seconds for jobs in cells.values() if jobs.unlearn in run.state.done]
-        known = {cell: run.facts(jobs.signals) for cell, jobs in cells.items() if run.has(jobs.signals)}
+        whole = self.outcomes.get(method, {})  # of other pairs a side may be missing, so that means would be of others
+        known = {cell: run.facts(jobs.signals) for cell, jobs in cells.items() if cell.pair in whole}
         facts = list(known.values())
         retrained = list(self.outcomes.get(self._rivals.retrain or "", ()))
         return {

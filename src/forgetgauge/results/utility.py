@@ -10,7 +10,7 @@ from collections.abc import Container
 from statistics import fmean, median, stdev
 
 from forgetgauge.results.price import loss_and_reach
-from forgetgauge.results.record import GameResult, MethodResult, role_of
+from forgetgauge.results.record import GameResult, MethodResult, lacks_pairs, role_of
 from forgetgauge.wording import listed, plain
 
 POINT = 0.01
@@ -103,6 +103,8 @@ def loss_interval(game: GameResult, method: str) -> tuple[float, float] | None:
     upper bounds; and by more than so much only if it is by that below both, so it is the smaller of two lower ones.
     Where results do not have it by pair: give or take three standard errors, and nothing beside itself.
     """
+    if lacks_pairs(game, game.methods[method]):  # its mean is of other pairs than those of the references
+        return None
     part = unseen_part(game.methods[method].utility_by_pair)
     ends = []
     for usual in _references(game):
@@ -133,7 +135,11 @@ def utility_below(game: GameResult, method: str) -> dict[str, float]:
 
 def _lost(game: GameResult) -> tuple[dict[str, float], float]:
     """(method -> how far it is below the lower of Retrain and None, standard error of that)."""
-    known = {name: found for name, method in game.methods.items() if (found := unseen_accuracy(method)) is not None}
+    known = {
+        name: found
+        for name, method in game.methods.items()
+        if not lacks_pairs(game, method) and (found := unseen_accuracy(method)) is not None
+    }
     if not _references(game):
         return {}, math.inf
     part, usual_accuracy = min((known[name] for name in _references(game)), key=lambda found: found[1])
@@ -262,8 +268,12 @@ def yardsticks(game: GameResult) -> str:
 
 
 def _references(game: GameResult) -> list[str]:
-    """Retrain and None, as far as they have an accuracy."""
-    named = {role_of(game, name): name for name, method in game.methods.items() if unseen_accuracy(method) is not None}
+    """Retrain and None, as far as they have an accuracy on all pairs."""
+    named = {
+        role_of(game, name): name
+        for name, method in game.methods.items()
+        if unseen_accuracy(method) is not None and not lacks_pairs(game, method)
+    }
     return [named[role] for role in ("retrain", "none") if role in named]
 
 

@@ -8,11 +8,12 @@ is there.
 from __future__ import annotations
 
 import heapq
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from forgetgauge.errors import UserError
+from forgetgauge.errors import UserError, line_of
 from forgetgauge.plan.game import Game
 from forgetgauge.plan.jobs import Job, Kind, Named
 from forgetgauge.store.objects import Receipt
@@ -50,6 +51,19 @@ class Failure:
     """How often a job that ends like this is tried: an exception comes again, a process may die of something else."""
     harmful: bool = False
     """Whether it damaged what others made: then nothing more of the same method is done."""
+
+
+def failure_of(error: BaseException, tries: int = 1) -> Failure:
+    """The exception as a failure, without what its frames hold: a job that failed for want of memory would keep it from
+    those that come after it."""
+    failure = Failure(line_of(error), traceback.format_exc(), error=error, tries=tries)
+    behind: BaseException | None = error
+    seen = set[int]()
+    while behind is not None and id(behind) not in seen:
+        seen.add(id(behind))
+        traceback.clear_frames(behind.__traceback__)
+        behind = behind.__cause__ or behind.__context__
+    return failure
 
 
 N_LIVES = 3

@@ -34,7 +34,7 @@ from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams
-from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner
+from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, one_by_one
 
 
 def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module]:
@@ -163,7 +163,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
                 ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
             else:
                 with settings_kept("unlearn"):  # or a default dtype of its own would hold while its model is looked at
-                    models = [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+                    models = one_by_one(unlearner, requests)
                 ran = _how_it_ran(data, 1)
         except BaseException:  # for want of memory, perhaps: then it is tried again with less
             data.memory.clear()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, TrainJob, UnlearnJob
@@ -203,7 +204,7 @@ def in_parts(
         except Exception as error:
             if len(part) == 1 or not is_out_of_memory(error):
                 raise
-        _forget_unused()  # after `except`: the error's frames held on to all they had allocated
+        forget_unused()  # after `except`: the error's frames held on to all they had allocated
         rest = [member for left in (part, *waiting) for member in left]
         waiting = cut(rest, -(-len(part) // 2))
     return done
@@ -232,10 +233,11 @@ def is_out_of_memory(error: BaseException) -> bool:
         return False
 
 
-def _forget_unused() -> None:
+def forget_unused() -> None:
     """Give cached memory back, so that the next attempt finds it in one piece."""
     import torch
 
     gc.collect()
     if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+        with suppress(RuntimeError):  # after a capture that failed some versions refuse it
+            torch.cuda.empty_cache()

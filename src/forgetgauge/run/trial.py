@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 import io
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -48,7 +47,7 @@ from forgetgauge.plan.jobs import (
 from forgetgauge.plan.subjects import Halves, PointSets, Subject
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import make_learner, make_unlearner, trains_own_models
-from forgetgauge.run.assignments import Failure, Sources
+from forgetgauge.run.assignments import Failure, Sources, failure_of
 from forgetgauge.run.packing import is_out_of_memory
 from forgetgauge.run.point_sets import NOTHING, SubjectPoints, WorkerData
 from forgetgauge.run.side_effects import OwnState, functions_kept, replaced_at_import
@@ -202,7 +201,7 @@ class _Trial:
                     return None
                 self.device_lost = self._is_device_lost()
                 if not few or self.device_lost or isinstance(error, UserError | WrongOutput):
-                    self.failures[what] = Failure(placed_line_of(error), traceback.format_exc(), error=error)
+                    self.failures[what] = replace(failure_of(error), line=placed_line_of(error))
                     return None
         return None
 
@@ -212,7 +211,7 @@ def refusal(failures: Mapping[str, Failure]) -> UserError:
     each = "; ".join(f"{what}: {failure.line}" for what, failure in failures.items())
     error = UserError(
         f"{each}. This was found by trying it on a few points, and nothing was trained; "
-        "--no-trial, or on_failure='record' in Python, goes without"
+        "run --no-trial, or on_failure='record' in Python, goes without"
     )
     error.__cause__ = next(iter(failures.values())).error
     return error

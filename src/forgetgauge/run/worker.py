@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,8 +15,8 @@ from forgetgauge.errors import DiskFull, UserError, WrongOutput, line_of
 from forgetgauge.plan.jobs import DRAW, HEAVY, TRIALS, InitialiseJob, Job, ModelJob, SignalsJob
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck, is_own
-from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources
-from forgetgauge.run.packing import in_parts
+from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources, failure_of
+from forgetgauge.run.packing import forget_unused, in_parts, is_out_of_memory
 from forgetgauge.run.point_sets import WorkerData, initialise
 from forgetgauge.run.surroundings import alone, interruption
 from forgetgauge.store.content import Expected, is_content, refuse_wrong_output
@@ -81,7 +81,7 @@ class Worker:
             return Outcome(failures=dict.fromkeys(assignment.wanted, Failure(str(error), str(error), error=error)))
         receipts, failures, narrower = dict[str, Receipt](), dict[str, Failure](), list[list[str]]()
         units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
-        device_lost = False
+        device_lost, tried = False, set[str]()
         while units:
             unit = units.pop(0)
             files = self.store.stamps([*inputs, *receipts]) if is_own(unit[0]) else {}
@@ -107,14 +107,22 @@ class Worker:
                 if interruption.is_behind(error):
                     raise
                 if self._has_lost_its_device():
-                    failure = Failure(line_of(error), traceback.format_exc(), error=error, tries=N_LIVES)
+                    failure = failure_of(error, tries=N_LIVES)
                     failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
                     device_lost = True
                     break  # what is left of the assignment is no fault of its own, and done in another process
+                failure = failure_of(error)
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
-                failure = Failure(line_of(error), traceback.format_exc(), error=error)
+                if is_out_of_memory(error):  # what earlier jobs left behind may have been too much
+                    self.data.memory.clear()
+                    forget_unused()
+                    if unit[0].key not in tried:
+                        tried.add(unit[0].key)
+                        units.insert(0, unit)
+                        continue
+                    failure = replace(failure, line=failure.line + self._others_hold())
                 failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
             if files != (self.store.stamps(files) if files else {}):
                 failures.update({job.key: HARMFUL for job in unit})
@@ -159,6 +167,13 @@ class Worker:
         from forgetgauge.learn.device import is_lost
 
         return is_lost(self.data.device)
+
+    def _others_hold(self) -> str:
+        if not self.data.is_on_gpu:
+            return ""
+        from forgetgauge.learn.device import others_hold
+
+        return others_hold(self.data.device)
 
     def _units(self, jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
         """Jobs that are done as one: on a GPU the signals of models that are alike, else each alone."""

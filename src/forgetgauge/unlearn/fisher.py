@@ -7,7 +7,7 @@ Weights that R hardly constrains are where F may be remembered; they are blurred
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -119,10 +119,10 @@ class Fisher:
         return stacked_squares(stack, retained, loss_directions(retained[0].task), labels=drawn)
 
 
-def _scores_under_the_models(logits: Tensor, labels: Tensor) -> list[Tensor]:
+def _scores_under_the_models(logits: Tensor, labels: Tensor) -> Iterator[Tensor]:
     """`squared_score_under_the_model` for (K, B, C) logits: sqrt(p_y) · (p − e_y), one (K, B, C) for each class y."""
     p = logits.softmax(-1)
-    return [p[..., y : y + 1].sqrt() * (p - e) for y, e in enumerate(torch.eye(p.shape[-1], device=p.device))]
+    return (p[..., y : y + 1].sqrt() * (p - e) for y, e in enumerate(torch.eye(p.shape[-1], device=p.device)))
 
 
 def _draw_labels(logits: npt.NDArray[np.float32], streams: Streams) -> Tensor:

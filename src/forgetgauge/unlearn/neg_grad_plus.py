@@ -33,7 +33,7 @@ from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.plan.strength import Strength
 from forgetgauge.unlearn.paired import PairedPasses, Step, mean
 from forgetgauge.unlearn.stacked import moved_records
-from forgetgauge.unlearn.unlearner import Context, Request
+from forgetgauge.unlearn.unlearner import Context, Request, one_by_one
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class NegGradPlus:
         if len(requests) > 1 and isinstance(requests[0].model, RecordModel):
             with suppress(NotStackable):
                 return moved_records(requests, self._stacked)
-        return [self.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+        return one_by_one(self, requests)
 
     def _stacked(self, stack: RecordStack, requests: Sequence[Request]) -> list[nn.Module]:
         def objective(step: Step) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
 from forgetgauge.learn.columns import gradients_at_once
+from forgetgauge.learn.device import is_out_of_memory
 from forgetgauge.learn.stacked.trainer import StackedDirections
 from forgetgauge.tasks.task import Task
 
@@ -66,7 +67,7 @@ def mean_squares(model: nn.Module, parameters: Tensors, x: Tensor, y: Tensor, di
         return _sum_of_squares(lambda v: _pull_back(logits, parameters, v), directions(logits.detach(), y[0]))
 
     values = {name: parameter.detach() for name, parameter in parameters.items()}
-    size = gradients_at_once(sum(value.numel() for value in values.values()), x.device)
+    size = gradients_at_once(sum(value.numel() for value in values.values()), x.device, x[0].numel())
     whole = size > 1 and _works(of_chunk, x[:2], y[:2])
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in values.items()}
     for start in range(0, len(x), size if whole else 1):
@@ -96,6 +97,8 @@ def _works(of_chunk: Callable[[Tensor, Tensor], Tensors], x: Tensor, y: Tensor) 
     """Whether vmap can take the model: not those that branch on values, or that draw random numbers in eval mode."""
     try:
         of_chunk(x, y)
-    except (RuntimeError, ValueError):
+    except (RuntimeError, ValueError) as error:
+        if is_out_of_memory(error):
+            raise
         return False
     return True

@@ -27,7 +27,7 @@ from forgetgauge.learn.stacked.traced import Precision, TracedStack
 from forgetgauge.learn.stacked.trainer import AfterStep, Descent, Feed, Stack, batches_of, rectangle
 from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.models.head import head_of
-from forgetgauge.unlearn.unlearner import Context, Request, Unlearner
+from forgetgauge.unlearn.unlearner import Context, Request, Unlearner, one_by_one
 
 DEVICES: tuple[str, ...] = ("cuda",)
 """Where stacks are made: their kernels are for a GPU. On a CPU they work too, which is how they are tested."""
@@ -55,7 +55,7 @@ def unlearn_stacked(
         for request in requests:
             request.context.engine = "traced"
         return done
-    return [unlearner.unlearn(r.model, r.retain, r.forget, r.context) for r in requests]
+    return one_by_one(unlearner, requests)
 
 
 def moved_records(requests: Sequence[Request], stacked: Stacked) -> list[nn.Module]:
@@ -192,6 +192,7 @@ def stacked_gradients(
         outputs, tape = stack.forward(points[0].inputs_at(at), n_valid, keep=True)
         valid = torch.arange(at.shape[1], device=stack.device) < n_valid[:, None]
         stack.backward(tape, points[0].task.loss_gradient(outputs, labels(at)) * valid[..., None])
+        del tape  # or it would stand beside the next
         yield stack.gradient
 
 

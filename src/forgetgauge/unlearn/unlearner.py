@@ -41,6 +41,15 @@ class Context:
     """Where shipped methods keep what their strength does not change, while strengths are tried."""
 
 
+def one_by_one(unlearner: Unlearner, requests: Sequence[Request]) -> list[nn.Module]:
+    """Models one after another, each by points of its own, whose inputs go with them: those of all members of a stack,
+    as floats four times what is stored, would stay until the last is done."""
+    return [
+        unlearner.unlearn(r.model, r.retain.subset(r.retain.index), r.forget.subset(r.forget.index), r.context)
+        for r in requests
+    ]
+
+
 @runtime_checkable
 class Unlearner(Protocol):
     """Unlearn F from a model.

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from forgetgauge.data.dataset import Points
+from forgetgauge.learn.device import is_out_of_memory
 from forgetgauge.learn.stacked.members import NotStackable, check_points, reason_against, unstack
 from forgetgauge.learn.stacked.traced import TracedStack
 from forgetgauge.streams import Streams
@@ -112,6 +113,8 @@ def check_vmap(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> None:
         trial = VmapStack([copy.deepcopy(model), copy.deepcopy(model)])
         trial.loss(loss, torch.stack([x, x]), torch.stack([y, y])).backward()  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError) as error:
+        if is_out_of_memory(error):
+            raise
         raise NotStackable(str(error).splitlines()[0]) from None
     alone = copy.deepcopy(model)
     alone(x)

@@ -329,7 +329,7 @@ def stacked_outputs(
     return [np.ascontiguousarray(outputs[k, : len(p)]) for k, p in enumerate(points)]
 
 
-StackedDirections = Callable[[Tensor, Tensor], list[Tensor]]
+StackedDirections = Callable[[Tensor, Tensor], Iterable[Tensor]]
 """((K, B, C) outputs, (K, B) labels) -> the ∂loss/∂outputs whose gradients are squared and added."""
 
 
@@ -353,6 +353,7 @@ def stacked_squares(
         for direction in directions(outputs, y[:, here]):
             stack.backward(tape, direction * own)
             total += stack.gradient
+        del tape  # or it would stand beside the next
     return total / sizes.clamp(min=1)[:, None]
 
 

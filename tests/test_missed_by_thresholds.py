@@ -11,7 +11,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.report.table import render_table
 from forgetgauge.results.gate import Conditions, check_result, overall
 from forgetgauge.results.record import Result
-from forgetgauge.results.verdict import LIKE_RETRAIN, STILL_VISIBLE, verdict
+from forgetgauge.results.verdict import LIKE_RETRAIN, STILL_VISIBLE, sweep_verdict, verdict
 from forgetgauge.results.verified import verify_result
 from tests.test_audit_warnings import audited, scored
 
@@ -70,6 +70,12 @@ def test_it_does_not_lead_the_table_in_words(tmp_path):
     said = verdict(game)
     assert said.headline.startswith("other ")
     assert "Of model thresholds miss what scores tell, so its Q is too high." in said.remarks
+
+
+def test_nor_does_it_lead_a_sweep(tmp_path):
+    result = judged(tmp_path, memory=0.8, away=6)
+    swept = dataclasses.replace(result, sweep="game.alpha", games=[dataclasses.replace(result.games[0], value=0.5)])
+    assert sweep_verdict(swept).headline.startswith("other has the highest Q")
 
 
 @pytest.mark.parametrize("seed", range(5))

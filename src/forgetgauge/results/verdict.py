@@ -137,7 +137,7 @@ def verdict(game: GameResult) -> Verdict:
         return Verdict(_no_headline(game), [*_on_missing_pairs(game), *_on_absent(game)])
     retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
     every = tested_methods(game, known)
-    tested = [method for method in every if not game.methods[method.name].missed] or every
+    tested = _sound(game, every)
     remarks = [
         *_on_missed(game, every),
         *_on_rivals(game, tested),
@@ -152,6 +152,11 @@ def verdict(game: GameResult) -> Verdict:
         *_on_basis(game),
     ]
     return Verdict(_headline(game, tested), remarks)
+
+
+def _sound(game: GameResult, tested: Sequence[Known]) -> list[Known]:
+    """Those whose Q is not known to be too high, where there are any."""
+    return [method for method in tested if not game.methods[method.name].missed] or list(tested)
 
 
 def _on_missed(game: GameResult, tested: Sequence[Known]) -> list[str]:
@@ -432,7 +437,7 @@ def sweep_verdict(result: Result) -> Verdict:
     astray = []
     for game in result.games:
         known = judged_methods(game)
-        if tested := tested_methods(game, known):
+        if tested := _sound(game, tested_methods(game, known)):
             best.setdefault(tested[0].name, []).append(setting(game.value))
         retrain = known_of(game, known, "retrain")
         if retrain is None or not retrain.holds_one():
@@ -456,7 +461,8 @@ def _sweep_damage(result: Result) -> list[str]:
         for method in lost_accuracy(game):
             where.setdefault(method, []).append(setting(game.value))
     damaged = "; ".join(f"{method} at {listed(values)}" for method, values in where.items())
-    said = "More than a point of accuracy below Retrain and None, so that part of Q is damage and not forgetting"
+    what = f"More than a point of {result.games[0].utility_name}" if result.games else ""
+    said = f"{what} below Retrain and None, so that part of Q is damage and not forgetting"
     return [f"{said}: {damaged}."] if damaged else []
 
 

@@ -11,7 +11,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.report.table import render_table
 from forgetgauge.results.gate import Conditions, check_result, overall
 from forgetgauge.results.record import Result
-from forgetgauge.results.verdict import LIKE_RETRAIN, STILL_VISIBLE, sweep_verdict, verdict
+from forgetgauge.results.verdict import LIKE_RETRAIN, STILL_VISIBLE, controls_that_fail, sweep_verdict, verdict
 from forgetgauge.results.verified import verify_result
 from tests.test_audit_warnings import audited, scored
 
@@ -72,10 +72,43 @@ def test_it_does_not_lead_the_table_in_words(tmp_path):
     assert "Of model thresholds miss what scores tell, so its Q is too high." in said.remarks
 
 
+def with_retrain_that_leaks(tmp_path, others=0.0) -> Result:
+    raw = scored(memory=0.0, methods=("model", "retrain", "none"))
+    rng = np.random.default_rng(7)
+    is_forget = raw["set"] == "forget"
+    for name, gain, away in (("model", others, 6.0 if others else 0.0), ("retrain", 0.8, 6.0), ("none", 1.5, 0.0)):
+        at = raw["method"] == name
+        raw["score"][at] = rng.standard_normal(at.sum()) + gain * is_forget[at] - away
+        if away:
+            raw["score"][np.flatnonzero(at)[0]] = 10
+    return audited(raw, tmp_path)
+
+
+def test_a_retrain_of_which_thresholds_miss_a_leak_is_no_control(tmp_path):
+    result = with_retrain_that_leaks(tmp_path)
+    (game,) = result.games
+    assert game.methods["retrain"].quality > 0.95
+    assert list(controls_that_fail(game)) == ["retrain"]
+    findings = check_result(result, Conditions(min_quality=0.5, methods=["model"]), "scores.npz")
+    assert overall(findings) == "inconclusive"
+    assert any("the scores of own score tell them from unseen ones" in line for line in verdict(game).remarks)
+    swept = dataclasses.replace(result, sweep="game.alpha", games=[dataclasses.replace(game, value=0.5)])
+    assert any("do not rely on these" in line for line in sweep_verdict(swept).remarks)
+
+
+def test_where_thresholds_miss_every_method_none_is_praised(tmp_path):
+    (game,) = with_retrain_that_leaks(tmp_path, others=0.8).games
+    said = verdict(game)
+    assert said.headline.startswith("Of every method tested thresholds miss what scores tell")
+    assert not any("better than None" in line or "found nothing they could rely on" in line for line in said.remarks)
+
+
 def test_nor_does_it_lead_a_sweep(tmp_path):
     result = judged(tmp_path, memory=0.8, away=6)
     swept = dataclasses.replace(result, sweep="game.alpha", games=[dataclasses.replace(result.games[0], value=0.5)])
-    assert sweep_verdict(swept).headline.startswith("other has the highest Q")
+    said = sweep_verdict(swept)
+    assert said.headline.startswith("other has the highest Q")
+    assert "Left out where thresholds miss what scores tell, so that Q is too high: model." in said.remarks
 
 
 @pytest.mark.parametrize("seed", range(5))

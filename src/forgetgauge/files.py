@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
@@ -18,6 +19,7 @@ from typing import IO, Any, TypeVar
 from forgetgauge.errors import DiskFull, UserError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+TWICE = "the key "
 DEEPEST = 100
 """Lists and tables inside one another in a JSON file."""
 NestedT = TypeVar("NestedT")
@@ -56,8 +58,8 @@ def parse_json(text: str | bytes) -> Any:
     def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):  # the last would win without a word
-            twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
-            odd.append(f"the key '{twice[:40]}' stands twice in one table")
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            odd.append(f"{TWICE}'{twice[:40]}' stands twice in one table")
         return found
 
     try:
@@ -72,7 +74,7 @@ def parse_json(text: str | bytes) -> Any:
         except UnicodeEncodeError:
             raise ValueError("a text in it holds half of a character, which cannot be written down") from None
     if odd:
-        place = _place_of_odd(value) or ""
+        place = "" if odd[0].startswith(TWICE) else _place_of_odd(value) or ""
         raise ValueError(f"{place}: {odd[0]}" if place else odd[0])
     return value
 

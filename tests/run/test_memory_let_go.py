@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import types
 import weakref
 
 import numpy as np
@@ -20,7 +21,8 @@ from forgetgauge.models import head
 from forgetgauge.models.head import features_of
 from forgetgauge.report.table import failed_alike
 from forgetgauge.results.utility import loss_interval, lost_accuracy
-from forgetgauge.run.assignments import failure_of
+from forgetgauge.run import worker
+from forgetgauge.run.assignments import Assignment, Sources, failure_of
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn import squared_gradients
 from forgetgauge.unlearn.fine_tune import FineTune
@@ -179,3 +181,41 @@ def test_costs_are_of_pairs_that_are_whole_and_nothing_is_compared_over_other_pa
         assert set(values) <= set(none.utility_by_pair[part])
     assert loss_interval(game, "one_side") is None
     assert "one_side" not in lost_accuracy(game)
+
+
+class Changing:
+    """A store whose one input a job may change."""
+
+    stamp = 1
+
+    def stamps(self, keys):
+        return {"input": self.stamp}
+
+    def read(self, key, sha256):
+        return types.SimpleNamespace(arrays={}, facts={})
+
+    def write(self, *_):
+        return types.SimpleNamespace(sha256="x")
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError])
+def test_a_job_that_damages_what_others_made_is_told_so_though_memory_was_short(monkeypatch, tmp_path, error):
+    """A second try would take the damage for what was there."""
+    monkeypatch.setattr(worker, "is_own", lambda job: True)
+    monkeypatch.setattr(worker, "_refuse_content", lambda jobs, inputs: None)
+    made = worker.Worker(tmp_path, Sources({}))
+    made.store = Changing()
+    job = types.SimpleNamespace(key="job", coupled=False, kind="decide", inputs={"of": "input"})
+    tries = []
+
+    def harms(part, inputs):
+        tries.append(part)
+        made.store.stamp += 1
+        raise error
+
+    monkeypatch.setattr(made, "_do_resumably", harms)
+    monkeypatch.setattr(made, "_units", lambda jobs: [tuple(jobs)])
+    monkeypatch.setattr(made, "warm_up", lambda assignment: None)
+    outcome = made._perform(Assignment((job,), frozenset({"job"})), {"input": "x"})
+    assert outcome.failures == {"job": worker.HARMFUL}
+    assert len(tries) == 1

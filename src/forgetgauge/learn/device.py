@@ -80,7 +80,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def others_hold(device: torch.device) -> str:
     """To stand behind a job that ran out of a GPU's memory: that other programs have much of it, where they do."""
-    free, total = torch.cuda.mem_get_info(device)
+    try:
+        free, total = torch.cuda.mem_get_info(device)
+    except RuntimeError:  # so little is left that not even that can be asked
+        return ""
     others = total - free - torch.cuda.memory_reserved(device)
     if others <= total // 8:
         return ""

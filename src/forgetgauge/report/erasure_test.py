@@ -172,7 +172,11 @@ def _tested_method(result: Result, game: GameResult, name: str, method: MethodRe
         name=name,
         verdict=verdict,
         resolution=seen,
-        numbers=[_quality_in_words(game, method), *_accuracy_in_words(game, name, method)],
+        numbers=[
+            _quality_in_words(game, method),
+            *_missed_in_words(method),
+            *_accuracy_in_words(game, name, method),
+        ],
         checks=checks,
         scope=_scope_of_pairs(game, name, method, data),
         limits=LIMITS_OF_PAIRS,
@@ -234,6 +238,15 @@ def _quality_in_words(game: GameResult, method: MethodResult) -> str:
         f"{pairs_behind(game, method)} swap pairs: 1 is nothing left to see, 0 an attacker who is always right"
         f"{'; ' + listed(references) if references else ''}."
     )
+
+
+def _missed_in_words(method: MethodResult) -> list[str]:
+    if not method.missed:
+        return []
+    but = "so Q is too high" if method.quality is not None else "so no Q says how much"
+    return [
+        f"The scores of {listed(method.missed)} tell forgotten points from unseen ones, and thresholds miss it, {but}."
+    ]
 
 
 def _accuracy_in_words(game: GameResult, name: str, method: MethodResult) -> list[str]:

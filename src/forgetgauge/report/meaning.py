@@ -18,7 +18,7 @@ from forgetgauge.wording import plain
 
 _MEANINGS = {
     STILL_VISIBLE: "Attackers tell the forgotten points from points that were never trained on more often than chance "
-    "allows.",
+    "allows, by their answers or by their scores.",
     NOT_BETTER: "Attackers still tell the forgotten points from points that were never trained on, and it is not shown "
     "that they do so less well than if nothing had been done.",
     LIKE_RETRAIN: "The attackers that were tried tell the forgotten points from points that were never trained on no "
@@ -59,7 +59,8 @@ def forget_set(spec: Mapping[str, Any]) -> str | None:
             f"F and T are drawn from the {100 * share:g} % of the {what} that models memorise most: Q is about these,"
             " and tends to be higher for others."
         )
-    if spec.get("sensitivity", {}).get("kind", "uniform") != "uniform":
-        by = "as game.sensitivity states" if is_run(spec) else "by the file's column weight"
+    if (kind := spec.get("sensitivity", {}).get("kind", "uniform")) != "uniform":
+        of_an_audit = kind == "file" and not is_run(spec)
+        by = "by the file's column weight" if of_an_audit else "as game.sensitivity states"
         found.append(f"Points are weighed {by}: Q is about those that weigh most.")
     return " ".join(found) or None

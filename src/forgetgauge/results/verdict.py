@@ -137,7 +137,7 @@ def verdict(game: GameResult) -> Verdict:
         return Verdict(_no_headline(game), [*_on_missing_pairs(game), *_on_absent(game)])
     retrain, none = known_of(game, known, "retrain"), known_of(game, known, "none")
     every = tested_methods(game, known)
-    tested = _sound(game, every)
+    tested = [method for method in every if not game.methods[method.name].missed]
     remarks = [
         *_on_missed(game, every),
         *_on_rivals(game, tested),
@@ -152,11 +152,6 @@ def verdict(game: GameResult) -> Verdict:
         *_on_basis(game),
     ]
     return Verdict(_headline(game, tested), remarks)
-
-
-def _sound(game: GameResult, tested: Sequence[Known]) -> list[Known]:
-    """Those whose Q is not known to be too high, where there are any."""
-    return [method for method in tested if not game.methods[method.name].missed] or list(tested)
 
 
 def _on_missed(game: GameResult, tested: Sequence[Known]) -> list[str]:
@@ -183,9 +178,18 @@ def controls_that_fail(game: GameResult) -> dict[str, str]:
         for name, method in game.methods.items()
         if role_of(game, name) == "none" and method.quality is None and method.n_pairs > 0
     }
+    found |= {
+        name: (
+            f"Retrain never saw the forgotten points, but the scores of {listed(method.missed)} tell them from unseen "
+            "ones, and thresholds miss it: the points reach its models in some way that they should not. Until that is "
+            "found, do not rely on the other rows."
+        )
+        for name, method in game.methods.items()
+        if role_of(game, name) == "retrain" and method.missed and not lacks_pairs(game, method)
+    }
     for one in judged_methods(game):
         role = role_of(game, one.name)
-        if role == "retrain" and not one.holds_one():
+        if role == "retrain" and not one.holds_one() and one.name not in found:
             found[one.name] = _on_retrain(game, one)[0]
         elif role == "none" and one.holds_one():
             found[one.name] = _on_none(game, one, [])[0]
@@ -289,6 +293,11 @@ def standings(game: GameResult, method: str, others: Sequence[str]) -> dict[str,
 
 
 def _headline(game: GameResult, tested: Sequence[Known]) -> str:
+    if not tested and any(role_of(game, name) == "tested" and one.missed for name, one in game.methods.items()):
+        return (
+            "Of every method tested thresholds miss what scores tell: what it was to forget is still visible, and no Q "
+            "says how much."
+        )
     if not tested:
         return "Only reference methods have a Q: no unlearning method was measured."
     shown = [method for method in tested if verdict_on(game, method.name) != NOT_BETTER]
@@ -313,8 +322,13 @@ def _headline(game: GameResult, tested: Sequence[Known]) -> str:
 def _standing(game: GameResult, tested: Sequence[Known]) -> str:
     best, *others = [method.name for method in tested]
     if len(standings(game, best, others)["better"]) == len(others):
-        return f"leaves less to see than {'the other method' if len(others) == 1 else 'every other method'} tested"
-    return f"has the highest Q of the {len(tested)} methods tested"
+        whose = " whose Q is not too high" if len(tested_methods(game, judged_methods(game))) > len(tested) else ""
+        return (
+            f"leaves less to see than {'the other method' if len(others) == 1 else 'every other method'} tested{whose}"
+        )
+    left_out = len(tested_methods(game, judged_methods(game))) > len(tested)
+    which = "methods tested whose Q is not too high" if left_out else "methods tested"
+    return f"has the highest Q of the {len(tested)} {which}"
 
 
 def level_of(game: GameResult) -> str:
@@ -362,6 +376,8 @@ def _on_retrain(game: GameResult, retrain: Known | None) -> list[str]:
         return [
             "Both sides of a pair share one retrained model, so Retrain’s Q is 1 by construction and checks nothing."
         ]
+    if game.methods[retrain.name].missed:
+        return [controls_that_fail(game)[retrain.name]]
     if retrain.holds_one():
         interval = bracket((retrain.low, retrain.high))
         return [f"Retrain never saw the forgotten points, so its Q should be 1: its interval {interval} contains 1."]
@@ -404,8 +420,11 @@ def _on_missing_pairs(game: GameResult) -> list[str]:
 def _on_absent(game: GameResult) -> list[str]:
     absent = {name: method for name, method in game.methods.items() if method.quality is None}
     without = [name for name, method in absent.items() if method.n_pairs == 0]
-    silent = [name for name, method in absent.items() if method.n_pairs > 0]
+    missed = [name for name, method in absent.items() if method.missed]
+    silent = [name for name, method in absent.items() if method.n_pairs > 0 and name not in missed]
+    said = "every answer was the same, but scores tell forgotten points from unseen ones"
     return [
+        *([f"Of {listed(missed)} {said}."] if missed else []),
         *([f"No pair was completed for {listed(without)}."] if without else []),
         *([f"Nothing was measured of {listed(silent)}: no adversary told any two points apart."] if silent else []),
     ]
@@ -437,12 +456,13 @@ def sweep_verdict(result: Result) -> Verdict:
     astray = []
     for game in result.games:
         known = judged_methods(game)
-        if tested := _sound(game, tested_methods(game, known)):
+        if tested := [one for one in tested_methods(game, known) if not game.methods[one.name].missed]:
             best.setdefault(tested[0].name, []).append(setting(game.value))
         retrain = known_of(game, known, "retrain")
-        if retrain is None or not retrain.holds_one():
+        if retrain is None or not retrain.holds_one() or game.methods[retrain.name].missed:
             astray.append(setting(game.value))
-    return Verdict(_sweep_headline(result, best), [*_sweep_damage(result), _sweep_grounding(result, astray)])
+    remarks = [*_sweep_missed(result), *_sweep_damage(result), _sweep_grounding(result, astray)]
+    return Verdict(_sweep_headline(result, best), remarks)
 
 
 def _sweep_headline(result: Result, best: Mapping[str, Sequence[str]]) -> str:
@@ -453,6 +473,17 @@ def _sweep_headline(result: Result, best: Mapping[str, Sequence[str]]) -> str:
         return f"{next(iter(best))} has the highest Q of the methods tested at every value of {result.sweep}."
     where = "; ".join(f"{name} at {listed(values)}" for name, values in best.items())
     return f"Which method has the highest Q changes with {result.sweep}: {where}."
+
+
+def _sweep_missed(result: Result) -> list[str]:
+    every = [
+        method.name
+        for game in result.games
+        for method in tested_methods(game, judged_methods(game))
+        if game.methods[method.name].missed
+    ]
+    names = listed(list(dict.fromkeys(every)))
+    return [f"Left out where thresholds miss what scores tell, so that Q is too high: {names}."] if names else []
 
 
 def _sweep_damage(result: Result) -> list[str]:

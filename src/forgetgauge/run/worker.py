@@ -118,11 +118,13 @@ class Worker:
                 if is_out_of_memory(error):  # what earlier jobs left behind may have been too much
                     self.data.memory.clear()
                     forget_unused()
-                    if unit[0].key not in tried:
+                    unharmed = files == (self.store.stamps(files) if files else {})
+                    if unharmed and unit[0].key not in tried:
                         tried.add(unit[0].key)
                         units.insert(0, unit)
                         continue
-                    failure = replace(failure, line=failure.line + self._others_hold())
+                    if "CUDA" in failure.line:
+                        failure = replace(failure, line=failure.line + self._others_hold())
                 failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
             if files != (self.store.stamps(files) if files else {}):
                 failures.update({job.key: HARMFUL for job in unit})

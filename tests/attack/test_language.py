@@ -161,3 +161,12 @@ def test_they_are_refused_by_name_for_classes(name):
     with pytest.raises(UserError, match=f"adversaries.{name}: it reads the signal") as refused:
         resolve({"adversaries": [name]}, "run.toml")
     assert "those that can be used are correctness" in str(refused.value)
+    assert "label-only" in str(refused.value)
+
+
+def test_what_nobody_can_alter_is_no_reason_to_name_an_attack_on_altered_copies():
+    language = {"data": {"name": "people"}, "learner": {"model": "causal-lm"}, "adversaries": ["entropy"]}
+    with pytest.raises(UserError, match=r"adversaries\.entropy: it reads the signal") as refused:
+        resolve(language, "run.toml")
+    assert "loss" in str(refused.value)
+    assert "label-only" not in str(refused.value)

@@ -252,7 +252,7 @@ def _check_task(
                 f"adversaries.{name}: altered copies can be made of images and of real numbers, not of the inputs of "
                 f"data '{dataset.name}'"
             )
-        check_reads(f"adversaries.{name}", adversary, task, of_task)
+        check_reads(f"adversaries.{name}", adversary, task, of_task, can_alter=dataset.points.are_numbers)
         if (
             "paraphrased-loss" in _reads(make_adversary(adversary.adversary))
             and len(dataset.points.whole_inputs[0]) < 3
@@ -316,12 +316,14 @@ def _check_shadows(n_shadows: int, adversaries: Mapping[str, PlannedAdversary]) 
             )
 
 
-def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str) -> None:
-    """Refuse an adversary that reads a signal which the task does not have."""
+def check_reads(place: str, adversary: PlannedAdversary, task: Task, of_task: str, *, can_alter: bool = True) -> None:
+    """Refuse an adversary that reads a signal which the task does not have; `can_alter` says whether altered copies can
+    be made of the inputs."""
     lacking = sorted(_reads(make_adversary(adversary.adversary)) - set(task.signals))
     if lacking:
         shipped = {one: plugins.adversaries.load(one) for one in plugins.adversaries.entries}
         able = [one for one, thing in shipped.items() if _reads(thing) <= set(task.signals)]
+        able = able if can_alter else [one for one in able if Need.AUGMENTED not in shipped[one].needs]
         raise UserError(
             f"{place}: it reads the signal '{lacking[0]}', which {of_task}, does not have; "
             f"those that can be used are {listed(able)}"

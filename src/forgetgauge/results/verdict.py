@@ -321,14 +321,11 @@ def _headline(game: GameResult, tested: Sequence[Known]) -> str:
 
 def _standing(game: GameResult, tested: Sequence[Known]) -> str:
     best, *others = [method.name for method in tested]
-    if len(standings(game, best, others)["better"]) == len(others):
-        whose = " whose Q is not too high" if len(tested_methods(game, judged_methods(game))) > len(tested) else ""
-        return (
-            f"leaves less to see than {'the other method' if len(others) == 1 else 'every other method'} tested{whose}"
-        )
     left_out = len(tested_methods(game, judged_methods(game))) > len(tested)
-    which = "methods tested whose Q is not too high" if left_out else "methods tested"
-    return f"has the highest Q of the {len(tested)} {which}"
+    which = "tested whose Q is not too high" if left_out else "tested"
+    if len(standings(game, best, others)["better"]) == len(others):
+        return f"leaves less to see than {'the other method' if len(others) == 1 else 'every other method'} {which}"
+    return f"has the highest Q of the {len(tested)} methods {which}"
 
 
 def level_of(game: GameResult) -> str:

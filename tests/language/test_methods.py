@@ -195,6 +195,25 @@ def test_many_requests_at_once_are_answered_like_each_alone_and_nothing_else_is_
         np.testing.assert_allclose(found, wanted, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "neg-grad", "neg-grad-plus", "fine-tune"])
+def test_members_of_one_stack_may_have_strengths_of_their_own(name):
+    method = dataclasses.replace(plugins.unlearners.load(name)(), optimiser="adamw", lr=1e-3, epochs=2, batch_size=5)
+    parameter = type(method).strength.parameter
+    asked = request(key="one")
+    values = {"lr": (1e-4, 1e-3, 1e9), "scale": (0.5, 5.0, 1e30)}[parameter]  # the last ruins its model, and no other
+    requests = [
+        dataclasses.replace(asked, context=request(key=f"at {value}").context, strength=value) for value in values
+    ]
+    together = method.unlearn_many(requests)
+    for r, model in zip(requests[:2], together, strict=False):
+        at = dataclasses.replace(method, **{parameter: r.strength})
+        (alone,) = at.unlearn_many([dataclasses.replace(r, context=request(key=f"at {r.strength}").context)])
+        found, wanted = (outputs_of(one, people().points)[:, :2] for one in (model, alone))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    before, after = (outputs_of(one, people().points)[:, :2] for one in (asked.model, together[1]))
+    assert not np.allclose(before, after, rtol=1e-4)
+
+
 def test_the_first_step_of_npo_is_that_of_ascent():
     """At the original the ratio is 1, and the gradient of −(2/β) log σ(−β log 1) is that of log π."""
     asked = request()

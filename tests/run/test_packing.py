@@ -7,8 +7,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from forgetgauge.plan.game import Method
 from forgetgauge.plan.graph import build_graph
-from forgetgauge.plan.jobs import HEAVY, Job
+from forgetgauge.plan.jobs import HEAVY, Job, Named
 from forgetgauge.run.assignments import Sources
 from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.run.worker import Worker
@@ -91,6 +92,19 @@ def test_models_on_different_data_are_never_one_stack():
     both = {**build_graph(GAME).jobs, **build_graph(replace(GAME, data_digest="another")).jobs}
     for stack in form_stacks(both, list(both), LedgerState(), 64):
         assert len({both[key].params["data"] for key in stack}) == 1
+
+
+def test_models_that_one_method_unlearns_at_several_strengths_are_one_stack():
+    """Where all else is alike; a method whose members must be alike has a stack for each strength."""
+    salun = Method(Named("salun", {"lr": 1e-3, "fraction": 0.5}), stacked=True)
+    others = {"lr": {"lr": 1e-2, "fraction": 0.5}, "fraction": {"lr": 1e-2, "fraction": 0.1}}
+    own = {f"own {n}": Method(Named("mine:Mine", {"lr": n}, "c0de"), stacked=True) for n in (1, 2)}
+    methods = {"salun": salun, **{k: replace(salun, unlearner=Named("salun", p)) for k, p in others.items()}, **own}
+    graph = build_graph(replace(GAME, methods=methods))
+    method_of = {jobs.unlearn: cell.method for cell, jobs in graph.cells.items()}
+    stacks = form_stacks(graph.jobs, list(graph.jobs), LedgerState(), 64)
+    together = sorted(sorted({method_of[key] for key in stack}) for stack in stacks if stack[0] in method_of)
+    assert together == [["fraction"], ["lr", "salun"], ["own 1"], ["own 2"]]
 
 
 def test_the_tasks_do_each_job_exactly_once():

@@ -84,7 +84,7 @@ def test_a_run_that_is_stopped_again_and_again_chooses_the_same(finished, tmp_pa
     class Stop(Exception):
         pass
 
-    stops = iter(range(2, 400, 4))
+    stops = iter(range(2, 400, 3))
 
     def stopper():
         n_left = next(stops)
@@ -178,13 +178,17 @@ def test_a_strength_that_could_not_be_tried_is_named_beside_the_choice(tmp_path,
     strongest = planned().graphs[0].game.methods["neg-grad"].tuning.tried[-1]
 
     def fail_at_the_strongest(jobs, *rest):
-        if jobs[0].unlearner.params.get("lr") == strongest:
+        if any(job.unlearner.params.get("lr") == strongest for job in jobs):  # of the stack of all strengths, too
             raise RuntimeError("no such strength")
         return unlearn(jobs, *rest)
 
     monkeypatch.setattr(model_jobs, "unlearn", fail_at_the_strongest)
     ending, result = play(planned(), RunFolder(tmp_path / "run"), RunOptions("inline", "cpu"))
     assert len(ending.failed) == 3
+    state = RunFolder(tmp_path / "run").open_ledger().state
+    jobs = {key: job for graph in planned().graphs for key, job in graph.jobs.items() if job.kind == "unlearn"}
+    for key in set(ending.failed) | {key for key in state.done if key in jobs}:  # each strength is a stack of its own
+        assert len({jobs[member].unlearner.params.get("lr") for member in state.stack_of.get(key, (key,))}) == 1
     (said,) = [warning for warning in result.games[0].warnings if "neg-grad" in warning and "chosen" in warning]
     assert f"lr = {strongest:g}" in said
     assert "failed" in said

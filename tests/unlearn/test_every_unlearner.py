@@ -206,6 +206,13 @@ def test_many_requests_at_once_are_answered_like_each_alone(name, norm):
         assert request.context.n_gradients == COST[name](unlearner, world)
 
 
+def test_the_entries_name_the_strength_of_every_shipped_method_that_treats_many_models_at_once():
+    for name, entry in plugins.unlearners.entries.items():
+        thing = plugins.unlearners.load(name)
+        strength = getattr(thing, "strength", None) if hasattr(thing, "unlearn_many") else None
+        assert entry.differs_in == ("" if strength is None else strength.parameter)
+
+
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("bad", [{"lr": -1.0}, {"epochs": -1}, {"batch_size": 0}])
 def test_settings_that_make_no_sense_are_refused(name, bad):

@@ -14,6 +14,7 @@ from forgetgauge.data.dataset import Points
 from forgetgauge.learn.minibatch import Minibatch
 from forgetgauge.learn.stacked import trainer
 from forgetgauge.learn.stacked.members import reason_against
+from forgetgauge.learn.stacked.trainer import stacked_squares
 from forgetgauge.models.resnet import BasicBlock, PadShortcut, ResNet
 from forgetgauge.models.small_cnn import SmallCNN
 from forgetgauge.streams import Streams
@@ -157,6 +158,59 @@ def test_a_stack_of_one_is_a_stack(method, monkeypatch):
     requests = requests_on("resnet")[1:2]
     expected, _ = alone(METHODS[method], requests)
     assert farthest(in_a_stack(METHODS[method], requests, monkeypatch)[0], expected) < TOLERANCE
+
+
+STRENGTHS = {"lr": [0.0, 3e-4, 0.02], "alpha": [1e-6, 1.1, 3.0]}
+
+
+@pytest.mark.usefixtures("stacks_on_cpu")
+@pytest.mark.parametrize("method", [name for name in METHODS if not name.startswith(("ft-final", "retrain-final"))])
+@pytest.mark.parametrize("model", ["batch norm", "no norm"])
+def test_members_of_one_stack_may_have_strengths_of_their_own(method, model, monkeypatch):
+    """Each model at each strength is as if alone at that strength; those that are given twice are left untouched."""
+    unlearner = METHODS[method]
+    parameter = type(unlearner).strength.parameter
+    requests = [
+        dataclasses.replace(r, strength=value, context=Context(r.context.learner, Streams(f"{k} at {value}")))
+        for k, r in enumerate(requests_on(model))
+        for value in STRENGTHS[parameter]
+    ]
+    before = [state(r.model) for r in requests]
+    expected, cost = [], []
+    for r in requests:
+        made, spent = alone(dataclasses.replace(unlearner, **{parameter: r.strength}), [r])
+        expected, cost = expected + made, cost + spent
+    found, spent = in_a_stack(unlearner, requests, monkeypatch)
+    assert farthest(found, expected) < TOLERANCE
+    assert spent == cost
+    assert len({id(one) for one in found}) == len(requests)
+    for request, tensors in zip(requests, before, strict=True):
+        assert all(torch.equal(tensor, tensors[name]) for name, tensor in request.model.state_dict().items())
+    n = len(STRENGTHS[parameter])
+    assert farthest(found[:1], found[n - 1 : n]) > 10 * TOLERANCE, "the strength does nothing here"
+
+
+def test_methods_without_a_stack_heed_the_strengths_of_their_requests_too():
+    requests = [dataclasses.replace(r, strength=0.01 * k) for k, r in enumerate(requests_on("dropout"))]
+    found = FineTune(epochs=1).unlearn_many(requests)
+    for model, r in zip(found, requests_on("dropout"), strict=True):
+        (wanted,), _ = alone(FineTune(epochs=1, lr=0.01 * found.index(model)), [r])
+        assert not changed(model, wanted)
+
+
+def test_importances_are_computed_once_for_a_model_at_many_strengths(monkeypatch):
+    monkeypatch.setattr(stacked, "DEVICES", ("cuda", "cpu"))
+    widths = []
+    squares = stacked_squares
+    for module in ("fisher", "ssd"):
+        monkeypatch.setattr(
+            f"forgetgauge.unlearn.{module}.stacked_squares",
+            lambda stack, parts, *rest, **how: widths.append(len(parts)) or squares(stack, parts, *rest, **how),
+        )
+    for unlearner in (Fisher(), SSD(importance="per-sample")):
+        requests = [dataclasses.replace(r, strength=s) for r in requests_on("resnet") for s in (1e-6, 1e-5, 2.0)]
+        unlearner.unlearn_many(requests)
+    assert widths == [3, 3, 3]  # of SSD on F, and on R and F
 
 
 def taught_otherwise(request, k):

@@ -36,6 +36,8 @@ class Entry:
     """Where it was published."""
     embedded: bool = False
     """Of data: a package that is installed anyway brings it, so that nothing is downloaded."""
+    differs_in: str = ""
+    """Of methods: the strength, where models that are unlearned at several values of it can be members of one stack."""
 
 
 @dataclass

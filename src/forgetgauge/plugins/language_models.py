@@ -122,6 +122,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs=_NEEDS,
         cost=f"{_PAIRED}; as many predictions of the original",
         cites="Zhang et al. 2024",
+        differs_in="lr",
     ),
     "sim-npo": Entry(
         "forgetgauge.unlearn.sim_npo:SimNPO",
@@ -129,6 +130,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs=_NEEDS,
         cost=_PAIRED,
         cites="Fan et al. 2024 (SimNPO)",
+        differs_in="lr",
     ),
     "i-dont-know": Entry(
         "forgetgauge.unlearn.i_dont_know:IDontKnow",
@@ -136,6 +138,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs=_NEEDS,
         cost=_PAIRED,
         cites="Maini et al. 2024 (TOFU)",
+        differs_in="lr",
     ),
     "rmu": Entry(
         "forgetgauge.unlearn.rmu:RMU",
@@ -143,6 +146,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs=_NEEDS,
         cost=f"{_PAIRED}, of the first blocks; as many predictions of the original",
         cites="Li et al. 2024 (WMDP)",
+        differs_in="lr",
     ),
     "task-vector": Entry(
         "forgetgauge.unlearn.task_vector:TaskVector",
@@ -150,5 +154,6 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model of the task causal-lm, forget set",
         cost="epochs × |F| gradients",
         cites="Ilharco et al. 2023",
+        differs_in="scale",
     ),
 }

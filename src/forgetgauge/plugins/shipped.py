@@ -29,6 +29,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, forget set",
         cost="epochs × |F| gradients",
         cites="Golatkar et al. 2020",
+        differs_in="lr",
     ),
     "ft-final": Entry(
         "forgetgauge.unlearn.final_layer:FineTuneFinal",
@@ -50,6 +51,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, retain set",
         cost="classes × |R| gradients (|R| with sampled labels)",
         cites="Golatkar et al. 2020",
+        differs_in="alpha",
     ),
     "salun": Entry(
         "forgetgauge.unlearn.salun:SalUn",
@@ -57,6 +59,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, retain set, forget set",
         cost="|F| + epochs × (|F| + |R|) gradients",
         cites="Fan et al. 2024",
+        differs_in="lr",
     ),
     "ssd": Entry(
         "forgetgauge.unlearn.ssd:SSD",
@@ -64,6 +67,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, retain set, forget set",
         cost="|F| + |R ∪ F| gradients",
         cites="Foster et al. 2024",
+        differs_in="alpha",
     ),
     "fine-tune": Entry(
         "forgetgauge.unlearn.fine_tune:FineTune",
@@ -71,6 +75,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, retain set",
         cost="epochs × |R| gradients",
         cites="Golatkar et al. 2020; Warnecke et al. 2023",
+        differs_in="lr",
     ),
     "neg-grad-plus": Entry(
         "forgetgauge.unlearn.neg_grad_plus:NegGradPlus",
@@ -78,6 +83,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, retain set, forget set",
         cost="epochs × |R| gradients, and a batch of F for each batch of R",
         cites="Kurmanji et al. 2023",
+        differs_in="lr",
     ),
     "random-relabel": Entry(
         "forgetgauge.unlearn.random_relabel:RandomRelabel",
@@ -85,6 +91,7 @@ UNLEARNERS: dict[str, Entry] = {
         needs="original model, retain set, forget set",
         cost="epochs × |R ∪ F| gradients",
         cites="Graves et al. 2021 (Amnesiac)",
+        differs_in="lr",
     ),
     "l1-sparse": Entry(
         "forgetgauge.unlearn.l1_sparse:L1Sparse",

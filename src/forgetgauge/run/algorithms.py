@@ -36,6 +36,12 @@ def make_unlearner(chosen: Named) -> Any:
     return as_unlearner(plugins.unlearners.load(chosen.name), dict(chosen.params))
 
 
+def strength_in_stack(chosen: Named) -> str:
+    """The parameter in which members of a stack of the method may differ, which its entry names; empty without one."""
+    entry = plugins.unlearners.entries.get(chosen.name)
+    return entry.differs_in if entry is not None and entry.differs_in in chosen.params else ""
+
+
 def make_adversary(chosen: Named) -> Adversary:
     """The adversary of this name, with its parameters."""
     thing = plugins.adversaries.load(chosen.name)

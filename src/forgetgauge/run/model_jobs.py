@@ -29,7 +29,7 @@ from forgetgauge.plan.graph import CONFUSED, PAIR, PLAINLY
 from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Shadow, Target
 from forgetgauge.probing import attribute
-from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models
+from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models, strength_in_stack
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
@@ -56,8 +56,18 @@ def mould(learner: Learner, points: Points) -> nn.Module:
 
 
 def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
-    """All of a model's state as arrays."""
-    return {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
+    """All of a model's state as arrays; from a GPU they come in one piece of each type, not one by one."""
+    state = {name: tensor.detach() for name, tensor in model.state_dict().items()}
+    if all(tensor.device.type == "cpu" for tensor in state.values()):
+        return {name: tensor.numpy() for name, tensor in state.items()}
+    arrays = {}
+    for kind in {(tensor.dtype, tensor.device) for tensor in state.values()}:
+        alike = {name: tensor for name, tensor in state.items() if (tensor.dtype, tensor.device) == kind}
+        flat = torch.cat([tensor.flatten() for tensor in alike.values()]).cpu().numpy()
+        ends = np.cumsum([tensor.numel() for tensor in alike.values()])[:-1]
+        for (name, tensor), part in zip(alike.items(), np.split(flat, ends), strict=True):
+            arrays[name] = part.reshape(tensor.shape)
+    return {name: arrays[name] for name in state}
 
 
 def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[Any]]:
@@ -153,9 +163,9 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
     """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
     learner, unlearner = make_learner(jobs[0].learner), make_unlearner(jobs[0].unlearner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
-        models = untrained(learner, whole, len(jobs))
+        originals = _originals(jobs, given, learner, whole)
         point_sets = [data.points_of(job.subject, whole, its) for job, its in zip(jobs, given, strict=True)]
-        each = zip(jobs, given, models, point_sets, strict=True)
+        each = zip(jobs, originals, point_sets, strict=True)
         requests = [_request(*one, learner, data) for one in each]
         try:
             if isinstance(unlearner, StackedUnlearner):
@@ -191,20 +201,31 @@ def _refuse_what_is_not_kept(
         refuse_what_is_not_kept(model, fresh, whole.inputs_at(torch.from_numpy(asked)))
 
 
+def _originals(
+    jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]], learner: Learner, whole: Points
+) -> list[nn.Module]:
+    """The model that each job is about, untrained where it reads none; one that is unlearned at several strengths is
+    there once."""
+    about = [
+        (job.subject, job.inputs["model"]) if strength_in_stack(job.unlearner) and "model" in its else job.key
+        for job, its in zip(jobs, given, strict=True)
+    ]
+    weights = dict(zip(about, given, strict=True))
+    found = dict(zip(weights, untrained(learner, whole, len(weights)), strict=True))
+    for which, model in found.items():
+        if "model" in weights[which]:
+            pour_weights(model, weights[which]["model"])
+    return [found[which] for which in about]
+
+
 def _request(
-    job: UnlearnJob,
-    inputs: Mapping[str, Artefact],
-    model: nn.Module,
-    point_sets: SubjectPoints,
-    learner: Learner,
-    data: WorkerData,
+    job: UnlearnJob, model: nn.Module, point_sets: SubjectPoints, learner: Learner, data: WorkerData
 ) -> Request:
-    if "model" in inputs:
-        pour_weights(model, inputs["model"])
     context = Context(learner, Streams(job.key), point_sets.elsewhere)
     if isinstance(job.subject, Shadow) and not is_own(job):  # of a target the seconds shown would be too few
         context.memory = data.memory
-    return Request(model, point_sets.retain, point_sets.forget, context)
+    strength = job.unlearner.params.get(strength_in_stack(job.unlearner))
+    return Request(model, point_sets.retain, point_sets.forget, context, strength)
 
 
 def _how_it_ran(data: WorkerData, width: int, engine: str = "") -> dict[str, Any]:

@@ -15,9 +15,11 @@ import gc
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, TrainJob, UnlearnJob
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, Named, TrainJob, UnlearnJob
+from forgetgauge.run.algorithms import strength_in_stack
 from forgetgauge.run.assignments import Assignment
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
@@ -37,18 +39,22 @@ WIDTH: dict[Kind, int] = {
 decisions as signals: they begin when one assignment of signals is done."""
 
 STACK_ON_GPU = 64
-"""Most models in one stack on a GPU: it has one worker, and small models leave it idle otherwise."""
+"""Most models in one stack on a GPU, which small models leave idle otherwise."""
+LANGUAGE_MODELS_ON_GPU = 32
+"""The same of language models: sixteen fill a GPU, and their activations its memory soon after."""
 
 
-def stack_width(device: str, *, deterministic: bool = False) -> int:
-    """The width of new stacks; those in the ledger stay as they are, wherever the run goes on.
+def stack_width(device: str, *, deterministic: bool = False, of_records: bool = False) -> int:
+    """The width of new stacks, which may be of language models; those in the ledger stay as they are, wherever the run
+    goes on.
 
     A member's last bits depend on how wide its stack is (float additions in another order). Deterministic is every
     model alone: its bits are then its own, whatever else is in the run.
     """
     if deterministic:
         return 1
-    return STACK_ON_GPU if device.startswith("cuda") else WIDTH["train"]
+    on_gpu = LANGUAGE_MODELS_ON_GPU if of_records else STACK_ON_GPU
+    return on_gpu if device.startswith("cuda") else WIDTH["train"]
 
 
 def jobs_to_do(
@@ -131,14 +137,21 @@ def stack_kind(job: Job) -> str:
 
     Originals, shadows and references of one learner on one data set are made alike, whatever they are for and on
     however many points (a learner that cannot stack sets of different sizes splits them itself). So are models that
-    were taught labels of their own, each its own; but those keep to themselves, so that asking for them leaves the
-    stacks of the game, and with them its bits, as they were.
+    one method unlearns at several strengths, where it can; and models that were taught labels of their own, each its
+    own, but those keep to themselves, so that asking for them leaves the stacks of the game, and with them its bits, as
+    they were.
     """
     if not isinstance(job, TrainJob | UnlearnJob):
         return job.group
-    alike = {what: named.identity for what, named in job.choices}
+    alike = {what: _but_for_strength(what, named).identity for what, named in job.choices}
     own_labels = job.subject.exchanged is not None
     return identity_key({"kind": job.kind, **alike, "data": job.halves.data, "own labels": own_labels})
+
+
+def _but_for_strength(what: str, named: Named) -> Named:
+    """A choice without the parameter in which members of a stack may differ."""
+    apart = strength_in_stack(named) if what == "unlearner" else ""
+    return replace(named, params={key: value for key, value in named.params.items() if key != apart})
 
 
 def pack(
@@ -213,6 +226,14 @@ def in_parts(
 def cut(members: list[Member], width: int) -> list[tuple[Member, ...]]:
     """Parts of at most so many, in their order."""
     return [tuple(members[start : start + width]) for start in range(0, len(members), width)]
+
+
+def by_strength(stack: tuple[Job, ...]) -> list[tuple[Job, ...]]:
+    """The members at each strength, where there are several: one that fails is not to take the others with it."""
+    found: dict[str, list[Job]] = {}
+    for job in stack:
+        found.setdefault(identity_key({what: named.identity for what, named in job.choices}), []).append(job)
+    return [tuple(members) for members in found.values()]
 
 
 def halved(assignment: Assignment) -> list[list[str]]:

@@ -14,7 +14,7 @@ from forgetgauge.progress import Progress
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Waiting
 from forgetgauge.run.durations import Estimate, Limits, Pace
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.packing import WIDTH, cut, form_stacks, jobs_to_do, pack, stack_kind
+from forgetgauge.run.packing import WIDTH, by_strength, cut, form_stacks, jobs_to_do, pack, stack_kind
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
@@ -267,8 +267,11 @@ class _Scheduler:
                     self._give_up(other, failure)
         if not again:
             return []
-        if assignment.jobs[0].coupled:
-            return [Assignment(assignment.jobs, frozenset(again))]
+        if assignment.jobs[0].coupled:  # one strength is not to take the others with it again
+            parts = by_strength(assignment.jobs)
+            self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])
+            wanted = [frozenset(again) & {job.key for job in part} for part in parts]
+            return [Assignment(part, of_it) for part, of_it in zip(parts, wanted, strict=True) if of_it]
         jobs = tuple(job for job in assignment.jobs if job.key in again)
         if any(failure.tries > 1 for failure in outcome.failures.values()):
             # its process died, or its GPU: one of them was the cause, and the others are not to die of it again

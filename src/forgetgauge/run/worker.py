@@ -16,7 +16,7 @@ from forgetgauge.plan.jobs import DRAW, HEAVY, TRIALS, InitialiseJob, Job, Model
 from forgetgauge.run.adversary import decide, fit
 from forgetgauge.run.algorithms import CodeCheck, is_own
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Sources, failure_of
-from forgetgauge.run.packing import forget_unused, in_parts, is_out_of_memory
+from forgetgauge.run.packing import by_strength, forget_unused, in_parts, is_out_of_memory
 from forgetgauge.run.point_sets import WorkerData, initialise
 from forgetgauge.run.surroundings import alone, interruption
 from forgetgauge.store.content import Expected, is_content, refuse_wrong_output
@@ -67,7 +67,12 @@ class Worker:
         with interruption.watched():
             if assignment.jobs[0].kind in TRIALS:
                 return self._try(assignment.jobs[0])
-            return self._perform(assignment, digests)
+            outcome = self._perform(assignment, digests)
+            if self.data.is_on_gpu and not outcome.device_lost:
+                from forgetgauge.learn.device import leave_room
+
+                leave_room(self.data.device)
+            return outcome
 
     def _perform(self, assignment: Assignment, digests: Mapping[str, str]) -> Outcome:
         self.warm_up(assignment)
@@ -87,7 +92,7 @@ class Worker:
             files = self.store.stamps([*inputs, *receipts]) if is_own(unit[0]) else {}
             try:
                 parts = in_parts(unit, lambda part: self._do_resumably(part, inputs))
-                if len(parts) > 1:
+                if len(parts) > 1 or _is_part(unit, assignment):
                     narrower += [[job.key for job in part] for part, _ in parts]
                 for part, made in parts:
                     for job, artefact in zip(part, made, strict=True):
@@ -115,6 +120,9 @@ class Worker:
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
+                if unit[0].coupled and not is_out_of_memory(error) and len(strengths := by_strength(unit)) > 1:
+                    units = strengths + units
+                    continue
                 if is_out_of_memory(error):  # what earlier jobs left behind may have been too much
                     self.data.memory.clear()
                     forget_unused()
@@ -126,6 +134,7 @@ class Worker:
                     if "CUDA" in failure.line:
                         failure = replace(failure, line=failure.line + self._others_hold())
                 failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
+                narrower += [[job.key for job in unit]] if _is_part(unit, assignment) else []
             if files != (self.store.stamps(files) if files else {}):
                 failures.update({job.key: HARMFUL for job in unit})
                 receipts = {key: receipt for key, receipt in receipts.items() if key not in failures}
@@ -225,6 +234,11 @@ class Worker:
         given = [{role: inputs[key] for role, key in job.inputs.items()} for job in jobs]
         with alone(jobs[0]):
             return [_checked(jobs[0].makes, one) for one in _made(jobs, given, self.data)]
+
+
+def _is_part(unit: Sequence[Job], assignment: Assignment) -> bool:
+    """Whether it is a part of a stack, which the ledger is to know as a stack of its own."""
+    return unit[0].coupled and len(unit) < len(assignment.jobs)
 
 
 def _checked(what: str, made: Artefact | ValueError) -> Artefact | Exception:

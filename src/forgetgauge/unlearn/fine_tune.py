@@ -59,7 +59,7 @@ class FineTune:
 
     def _stacked(self, stack: Stack, requests: Sequence[Request]) -> list[nn.Module]:
         retained = [r.retain for r in requests]
-        return self._passes.stacked(stack, requests, retained, train=self.batch_norm == "train")
+        return self._passes.stacked(stack, requests, retained, train=self.batch_norm == "train", by_rate=True)
 
     @property
     def _passes(self) -> Passes:

@@ -32,7 +32,7 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_score_under_the_model,
     trainable,
 )
-from forgetgauge.unlearn.stacked import unlearn_stacked
+from forgetgauge.unlearn.stacked import originals_of, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 # The published code's numbers.
@@ -73,12 +73,12 @@ class Fisher:
         model = copy.deepcopy(model).eval()
         information = self._found([request], lambda: self._information(model, _blurred(model), retain))
         context.n_gradients += self._cost(retain)
-        self._blur(model, information, context.streams)
+        self._blur(model, information, context.streams, self.alpha)
         return model
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
         """All of them in one stack, where their models can be one."""
-        return unlearn_stacked(requests, self, self._stacked)
+        return unlearn_stacked(requests, self, self._stacked, of_originals=True)
 
     def _information(self, model: nn.Module, parameters: Tensors, retain: Points) -> Tensors:
         if self.labels == "all":
@@ -89,21 +89,23 @@ class Fisher:
     def _cost(self, retain: Points) -> int:
         return (retain.n_classes if self.labels == "all" else 1) * len(retain)
 
-    def _blur(self, model: nn.Module, information: Tensors, streams: Streams) -> None:
+    def _blur(self, model: nn.Module, information: Tensors, streams: Streams, alpha: float) -> None:
         in_head = {id(parameter) for parameter in head_of(model).parameters()}
         generator = torch.Generator().manual_seed(streams.seed("noise"))
         with torch.no_grad():
             for name, parameter in _blurred(model).items():
-                variance = noise_variance(information[name], self.alpha, self.power, id(parameter) in in_head)
+                variance = noise_variance(information[name], alpha, self.power, id(parameter) in in_head)
                 noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device)
                 parameter += variance.sqrt().to(parameter.dtype) * noise
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
-        squares = self._found(requests, lambda: self._squares(stack, requests), stack.precision)
-        for model, information, r in zip(stack.models, stack.tables_of(squares), requests, strict=True):
-            self._blur(model, information, r.context.streams)
+        originals, place = originals_of(requests)
+        squares = self._found(originals, lambda: self._squares(stack, originals), stack.precision)
+        information, models = stack.tables_of(squares), [copy.deepcopy(stack.models[at]) for at in place]
+        for model, at, r in zip(models, place, requests, strict=True):
+            self._blur(model, information[at], r.context.streams, r.strength_or(self.alpha))
             r.context.n_gradients += self._cost(r.retain)
-        return stack.models
+        return models
 
     def _found(self, requests: Sequence[Request], compute: Callable[[], Found], precision: str = "alone") -> Found:
         """Alpha does not change it, nor the labels that are drawn."""

@@ -53,8 +53,8 @@ class NegGrad:
         return unlearn_stacked(requests, self, self._stacked, of_records=True)
 
     def _stacked(self, stack: Stack, requests: Sequence[Request]) -> list[nn.Module]:
-        forgotten = [r.forget for r in requests]
-        return self._passes.stacked(stack, requests, forgotten, train=self.batch_norm == "train", sign=-1.0)
+        forgotten, train = [r.forget for r in requests], self.batch_norm == "train"
+        return self._passes.stacked(stack, requests, forgotten, train=train, sign=-1.0, by_rate=True)
 
     @property
     def _passes(self) -> Passes:

@@ -70,7 +70,8 @@ class PairedPasses:
     def descended(
         self, stack: RecordStack, requests: Sequence[Request], objective: Callable[[Step], Tensor]
     ) -> list[nn.Module]:
-        """The members after minimising (K,) `objective(step)`."""
+        """The members after minimising (K,) `objective(step)`; the rate is the method's strength, of which each request
+        may have its own."""
         whole = requests[0].retain
 
         def of_step(index: Tensor, labels: Tensor, there: Tensor) -> Tensor:
@@ -78,7 +79,7 @@ class PairedPasses:
             step = Step(codes, there & (labels == FORGET), there & (labels == KEEP))
             return objective(step)
 
-        feeds = [Feed(self._batches(request), self._n_steps(request)) for request in requests]
+        feeds = [Feed(self._batches(one), self._n_steps(one), lr=one.strength) for one in requests]
         Descent(stack, whole, feeds, self.steps, batch_size=2 * self.batch_size, objective=of_step).run()
         return stack.members()
 

@@ -61,6 +61,7 @@ class RandomRelabel:
             [both for both, _ in parts],
             train=self.batch_norm == "train",
             labels=[labels.cpu().numpy() for _, labels in parts],
+            by_rate=True,
         )
 
     @property

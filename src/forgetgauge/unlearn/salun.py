@@ -115,7 +115,7 @@ class SalUn:
             weights.copy_(torch.where(frozen, began, weights))
             velocity.masked_fill_(frozen, 0.0)
 
-        feeds = [Feed(self._batches(r), self._n_steps(r.retain, r.forget)) for r in requests]
+        feeds = [Feed(self._batches(r), self._n_steps(r.retain, r.forget), lr=r.strength) for r in requests]
         models = descended(
             stack, parts, feeds, self._steps, batch_size=self.batch_size, train=train, after_step=restore
         )

@@ -32,7 +32,7 @@ from forgetgauge.unlearn.squared_gradients import (
     squared_loss_gradient,
     trainable,
 )
-from forgetgauge.unlearn.stacked import stacked_gradients, unlearn_stacked
+from forgetgauge.unlearn.stacked import originals_of, stacked_gradients, unlearn_stacked
 from forgetgauge.unlearn.unlearner import Context, Request
 
 
@@ -87,7 +87,7 @@ class SSD:
 
     def unlearn_many(self, requests: Sequence[Request]) -> list[nn.Module]:
         """All of them in one stack, where their models can be one."""
-        return unlearn_stacked(requests, self, self._stacked)
+        return unlearn_stacked(requests, self, self._stacked, of_originals=True)
 
     def _what(self, precision: str) -> str:
         """All that decides the importances besides models and points: neither alpha nor the dampening does."""
@@ -102,17 +102,21 @@ class SSD:
         return len(part) if self.importance == "per-sample" else sum(map(len, self._batches(len(part), n_forget)))
 
     def _stacked(self, stack: TracedStack, requests: Sequence[Request]) -> list[nn.Module]:
-        whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in requests]
+        originals, place = originals_of(requests)
+        forgotten = [r.forget for r in originals]
+        whole = [r.forget.subset(np.concatenate([r.retain.index, r.forget.index])) for r in originals]
         on_forget, on_all = recalled(
             self._what(stack.precision),
-            requests,
-            lambda: [self._importances(stack, requests, parts) for parts in ([r.forget for r in requests], whole)],
+            originals,
+            lambda: [self._importances(stack, originals, parts) for parts in (forgotten, whole)],
         )
-        for r, both in zip(requests, whole, strict=True):
-            r.context.n_gradients += sum(self._cost(part, len(r.forget)) for part in (r.forget, both))
-        factor = dampening_factor(on_forget, on_all, self.alpha, self.dampening, self.exponent)  # 1 in the rows' gaps
-        stack.weights.mul_(factor.to(stack.weights.dtype))
-        return stack.members()
+        rows = []
+        for r, at in zip(requests, place, strict=True):
+            r.context.n_gradients += sum(self._cost(part, len(r.forget)) for part in (r.forget, whole[at]))
+            alpha = r.strength_or(self.alpha)
+            factor = dampening_factor(on_forget[at], on_all[at], alpha, self.dampening, self.exponent)  # 1 in gaps
+            rows.append(stack.weights[at] * factor.to(stack.weights.dtype))
+        return stack.copies(torch.stack(rows), place)
 
     def _importances(self, stack: TracedStack, requests: Sequence[Request], parts: Sequence[Points]) -> Tensor:
         """(K, P) float64, like `_importance`."""

@@ -45,17 +45,35 @@ def unlearn_stacked(
     precision: Precision | None = None,
     *,
     of_records: bool = False,
+    of_originals: bool = False,
 ) -> list[nn.Module]:
-    """By `stacked` where the models can be one stack, else one after another; `of_records` where it moves stacks of
-    language models too."""
+    """By `stacked` where the models can be one stack, else one after another, on a GPU with TF32's products where the
+    learner's precision is less than float32; `of_records` where it moves stacks of language models too, `of_originals`
+    where it wants each model that is asked about once."""
     with suppress(NotStackable):
         if of_records and len(requests) > 1 and isinstance(requests[0].model, RecordModel):
             return moved_records(requests, stacked)
-        done = [model.eval() for model in stacked(stack_of(requests, precision), requests)]
+        stack = stack_of(originals_of(requests)[0] if of_originals else requests, precision)
+        done = [model.eval() for model in stacked(stack, requests)]
         for request in requests:
             request.context.engine = "traced"
         return done
-    return one_by_one(unlearner, requests)
+    with products_in(tf32=bool(requests) and (precision or _precision_of(requests[0])) != "float32"):
+        return one_by_one(unlearner, requests)
+
+
+def originals_of(requests: Sequence[Request]) -> tuple[list[Request], list[int]]:
+    """(A request for each model that is asked about with the same points, which of these each request is like):
+    requests that differ in strength alone are about one model."""
+    found: dict[tuple[int, bytes, bytes], int] = {}
+    firsts, place = list[Request](), list[int]()
+    for request in requests:
+        about = id(request.model), request.retain.index.tobytes(), request.forget.index.tobytes()
+        if about not in found:
+            found[about] = len(firsts)
+            firsts.append(request)
+        place.append(found[about])
+    return firsts, place
 
 
 def moved_records(requests: Sequence[Request], stacked: Stacked) -> list[nn.Module]:
@@ -155,15 +173,17 @@ class Passes:
         train: bool,
         sign: float = 1.0,
         labels: Sequence[Positions] | None = None,
+        by_rate: bool = False,
     ) -> list[nn.Module]:
         """Minimise sign · (mean loss of a batch), each member over its own part; the members come back.
 
-        `labels` are (n,) for each part, where others are to be learnt than the part's own.
+        `labels` are (n,) for each part, where others are to be learnt than the part's own. With `by_rate` the rate is
+        the method's strength, of which each request may have its own.
         """
         feeds = []
         for k, (request, part) in enumerate(zip(requests, parts, strict=True)):
             batches = batches_of(part, self._order(part, request.context), None if labels is None else labels[k])
-            feeds.append(Feed(batches, self._n_steps(part)))
+            feeds.append(Feed(batches, self._n_steps(part), lr=request.strength if by_rate else None))
             request.context.n_gradients += self.epochs * len(part)
         return descended(stack, parts, feeds, self.steps, batch_size=self.batch_size, train=train, sign=sign)
 

@@ -54,6 +54,7 @@ class TaskVector:
         original = stack.weights.detach().clone()
         passes = Passes(self.epochs, self.batch_size, Steps(self.lr, optimiser=self.optimiser))
         passes.stacked(stack, requests, [r.forget for r in requests], train=False)
+        scale = torch.tensor([r.strength_or(self.scale) for r in requests], device=stack.device)[:, None]
         with torch.no_grad():
-            stack.weights.copy_(original - self.scale * (stack.weights - original))
+            stack.weights.copy_(original - scale * (stack.weights - original))
         return stack.members()

@@ -8,7 +8,7 @@ weights and buffers are kept (its `state_dict`), poured into the learner's archi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 from torch import nn
@@ -16,6 +16,7 @@ from torch import nn
 from forgetgauge.data.dataset import Points
 from forgetgauge.learn.learner import Learner
 from forgetgauge.models.outputs import answering_like, as_written
+from forgetgauge.plan.strength import Value
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.memory import Memory
 from forgetgauge.unlearn.signatures import call
@@ -45,9 +46,17 @@ def one_by_one(unlearner: Unlearner, requests: Sequence[Request]) -> list[nn.Mod
     """Models one after another, each by points of its own, whose inputs go with them: those of all members of a stack,
     as floats four times what is stored, would stay until the last is done."""
     return [
-        unlearner.unlearn(r.model, r.retain.subset(r.retain.index), r.forget.subset(r.forget.index), r.context)
+        _with_strength_of(r, unlearner).unlearn(
+            r.model, r.retain.subset(r.retain.index), r.forget.subset(r.forget.index), r.context
+        )
         for r in requests
     ]
+
+
+def _with_strength_of(request: Request, unlearner: Any) -> Unlearner:
+    named = {} if request.strength is None else {unlearner.strength.parameter: request.strength}
+    found: Unlearner = replace(unlearner, **named) if named else unlearner
+    return found
 
 
 @runtime_checkable
@@ -75,6 +84,12 @@ class Request:
     retain: Points
     forget: Points
     context: Context
+    strength: Value | None = None
+    """The method's strength for this model, where each member of a stack has its own; the method's without it."""
+
+    def strength_or(self, own: Value) -> Value:
+        """Its own strength, or the method's."""
+        return own if self.strength is None else self.strength
 
 
 @dataclass(frozen=True)

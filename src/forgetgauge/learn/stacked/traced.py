@@ -113,6 +113,12 @@ class TracedStack:
                 model.get_buffer(f"{name}.num_batches_tracked").add_(more)
         return unstack(self.models, stacked)
 
+    @torch.no_grad()
+    def copies(self, rows: Tensor, of: Sequence[int]) -> list[nn.Module]:
+        """Copies of these members as they came, each with the weights of its row."""
+        models = [copy.deepcopy(self.models[member]) for member in of]
+        return unstack(models, {name: slot.to_model(rows) for name, slot in self.slots.items()})
+
     # -- computing -----------------------------------------------------------------------------------------------
 
     def parameter(self, slot: Slot) -> Tensor:
@@ -145,8 +151,13 @@ class TracedStack:
     def _compile(self, point: torch.Size) -> None:
         """The folded kernels for points of this shape; without them training is slower, and nothing else."""
         assert self.machine is not None
+        known = self.machine, str(self.models[0]), point
+        if known in _COMPILED:
+            self._compiled = True
+            return
         try:
             folded.compile_all(self.machine, convolutions_of(self.models[0], point))
+            _COMPILED.add(known)
         except RuntimeError as error:
             warnings.warn(f"models are trained by slower kernels: {error}", stacklevel=2)
             self.machine = None
@@ -158,6 +169,10 @@ class TracedStack:
         d_values: Gradients = {self.output: d_outputs}
         for step in reversed(self.steps):
             step.backward(self, tape, d_values)
+
+
+_COMPILED: set[tuple[Machine, str, torch.Size]] = set()
+"""Architectures, each as it prints, whose kernels for points of a shape are ready in this process."""
 
 
 def convolutions_of(model: nn.Module, point: torch.Size) -> list[folded.Shape]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ class Feed:
     n_steps: int
     moves: np.random.Generator | None = None
     """Where the augmentation draws from."""
+    lr: float | None = None
+    """The member's own rate, in place of the descent's."""
 
 
 def batches_of(part: Points, order: Iterable[Positions], labels: Labels | None = None) -> Iterator[Batch]:
@@ -192,9 +194,10 @@ class Descent:
         index, labels, n_valid, rate, moves = (tensor.numpy() for tensor in vars(self.host).values())
         n_valid.fill(0)
         rate.fill(0)
-        for n_steps in {feed.n_steps for feed in self.feeds}:
-            here = [k for k, feed in enumerate(self.feeds) if feed.n_steps == n_steps]
-            rates = [self.steps.rate(step, n_steps) for step in range(first, min(stop, n_steps))]
+        for n_steps, lr in {(feed.n_steps, feed.lr) for feed in self.feeds}:
+            here = [k for k, feed in enumerate(self.feeds) if (feed.n_steps, feed.lr) == (n_steps, lr)]
+            steps = self.steps if lr is None else replace(self.steps, lr=lr)
+            rates = [steps.rate(step, n_steps) for step in range(first, min(stop, n_steps))]
             rate[: len(rates), here] = np.array(rates)[:, None]
         for k, feed in enumerate(self.feeds):
             for place, batch in enumerate(itertools.islice(feed.batches, max(0, min(stop, feed.n_steps) - first))):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import types
 
+import pytest
+import torch
+
+from forgetgauge.learn import device
 from forgetgauge.plan.jobs import USES_TORCH
 from forgetgauge.run import executors
+from forgetgauge.run.assignments import Sources
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.executors import KINDS, worker_roles
 from forgetgauge.run.options import RunOptions
@@ -25,6 +30,24 @@ def test_each_gpu_has_a_worker_and_another_fits_and_decides(cores):
     light = roles[3:]
     assert len(light) == max(cores - 3, 1)
     assert all(role.device == "cpu" and role.kinds == frozenset(KINDS) - USES_TORCH for role in light)
+
+
+def test_where_a_gpu_has_room_two_workers_share_it_and_stacks_are_as_wide_as_for_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "_processes_on", lambda device: 2)
+    monkeypatch.setattr(executors.Processes, "_hire", lambda self, role: role)
+    hired = executors.Processes(tmp_path, Sources({}), "cuda:0,cuda:1", 16)
+    owners = [role.device for role in hired._members if role.kinds == USES_TORCH]
+    assert owners == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]  # the first two assignments go to different GPUs
+    assert len(hired._members) == 16
+    assert hired.n_gpus == 2
+
+
+@pytest.mark.parametrize(("gib", "n"), [(140, 2), (80, 2), (48, 1), (8, 1)])
+def test_how_many_workers_share_a_gpu_hangs_on_its_memory(gib, n, monkeypatch):
+    each = {"cuda:0": 140, "cuda:1": gib}
+    seen = lambda name: types.SimpleNamespace(total_memory=each[name] * 2**30)  # noqa: E731
+    monkeypatch.setattr(torch.cuda, "get_device_properties", seen)
+    assert device.processes_on("cuda:0,cuda:1") == n
 
 
 def stacks_of(n_pairs, n_gpus, width=STACK_ON_GPU):
@@ -65,7 +88,7 @@ def test_no_stack_is_wider_than_memory_and_pace_advise():
 def test_a_run_on_two_devices_uses_both(tmp_path, monkeypatch):
     light = frozenset(KINDS) - USES_TORCH
     roles = [executors._Role("cpu", USES_TORCH)] * 2 + [executors._Role("cpu", light)]
-    monkeypatch.setattr(executors, "worker_roles", lambda device, n_workers: roles)
+    monkeypatch.setattr(executors, "worker_roles", lambda device, n_workers, per_gpu: roles)
     at_work = []
     start = executors.Processes.start
 

@@ -90,6 +90,29 @@ def others_hold(device: torch.device) -> str:
     return f"; other programs hold {others / 2**30:.0f} GiB of it, so the same command tries again what failed"
 
 
+SHARED_FROM = 60 * 2**30
+"""Bytes of a GPU's memory from which two processes have room on it."""
+WORTH_KEEPING = 8
+"""A process keeps at most this part of a GPU's memory for what it may need again."""
+
+
+def processes_on(name: str) -> int:
+    """How many processes should share each of these GPUs (`cuda:0,cuda:1`): two where there is room, so that one
+    computes while the other reads, writes or prepares what comes next."""
+    try:
+        each = [torch.cuda.get_device_properties(part).total_memory for part in name.split(",")]
+    except (RuntimeError, AssertionError):  # torch sees no such GPU
+        return 1
+    return 2 if min(each) >= SHARED_FROM else 1
+
+
+def leave_room(device: torch.device) -> None:
+    """Give memory back that is kept for what may come, where it is much: another process may share the GPU."""
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if kept > torch.cuda.get_device_properties(device).total_memory // WORTH_KEEPING:
+        torch.cuda.empty_cache()
+
+
 def is_lost(device: torch.device) -> bool:
     """Whether a GPU answers this process no more, as after an illegal access or an assertion that failed in a kernel:
     then whatever is asked of it fails, whoever asks."""

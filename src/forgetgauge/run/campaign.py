@@ -16,7 +16,7 @@ from forgetgauge.errors import UserError, require_torch
 from forgetgauge.files import free_name
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
 from forgetgauge.plan.graph import Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Named
+from forgetgauge.plan.jobs import HEAVY, RECORDS, USES_TORCH, Job, Named
 from forgetgauge.progress import Progress
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble
@@ -56,6 +56,11 @@ class Campaign:
     def keep_weights(self) -> bool:
         """Whether weights stay on disk."""
         return self.resolved.keep_weights
+
+    def stack_width(self, device: str, *, deterministic: bool = False) -> int:
+        """Most models in one stack on this device."""
+        of_records = any(game.task == RECORDS for game in self.resolved.games)
+        return stack_width(device, deterministic=deterministic, of_records=of_records)
 
     def to_json(self) -> dict[str, Any]:
         """What `run.json` keeps: enough to score, assemble and report again."""
@@ -121,7 +126,7 @@ def play(
                     folder,
                     workers,
                     keep_weights=campaign.keep_weights,
-                    stack_width=stack_width(device, deterministic=options.deterministic),
+                    stack_width=campaign.stack_width(device, deterministic=options.deterministic),
                     n_gpus=getattr(workers, "n_gpus", 1),
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,

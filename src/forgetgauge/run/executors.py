@@ -138,13 +138,21 @@ class _Member:
     """How many processes the system had killed for memory by then."""
 
 
-def worker_roles(device: str, n_workers: int) -> list[_Role]:
-    """One for each core, all alike; with GPUs one that owns each, and the other cores for what needs no torch."""
+def worker_roles(device: str, n_workers: int, per_gpu: int = 1) -> list[_Role]:
+    """One for each core, all alike; with GPUs so many on each, and the other cores for what needs no torch."""
     if device.startswith("cuda"):
-        owners = [_Role(gpu, USES_TORCH) for gpu in device.split(",")]
+        owners = [_Role(gpu, USES_TORCH) for _ in range(per_gpu) for gpu in device.split(",")]
         light = frozenset(KINDS) - USES_TORCH
         return [*owners, *[_Role("cpu", light)] * max(n_workers - len(owners), 1)]
     return [_Role(device, frozenset(KINDS))] * n_workers
+
+
+def _processes_on(device: str) -> int:
+    if not device.startswith("cuda"):
+        return 1
+    from forgetgauge.learn.device import processes_on
+
+    return processes_on(device)
 
 
 LOOK_EVERY = 2.0
@@ -189,7 +197,8 @@ _AHEAD: list[Started] = []
 
 
 class Processes:
-    """Worker processes, each with one thread: as many assignments at once as there are cores."""
+    """Worker processes, each with one thread: as many assignments at once as there are cores, and one or two on each
+    GPU."""
 
     @staticmethod
     @contextmanager
@@ -219,8 +228,9 @@ class Processes:
     ) -> None:
         """`output` is where what the workers print is kept; without it they print where this process does."""
         self._arguments = (objects.absolute(), sources, None if output is None else output.absolute())
-        roles = worker_roles(device, n_workers or usable_cores())
-        self.n_gpus = sum(role.kinds == USES_TORCH for role in roles) or 1
+        per_gpu = _processes_on(device)
+        roles = worker_roles(device, n_workers or usable_cores(), per_gpu)
+        self.n_gpus = sum(role.kinds == USES_TORCH for role in roles) // per_gpu or 1
         self._members = [self._hire(role) for role in roles]
 
     def has_room(self, assignment: Assignment) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from forgetgauge.unlearn.memory import Memory
 
 
+Key = TypeVar("Key")
+Held = TypeVar("Held")
+
+
 @dataclass(frozen=True)
 class SubjectPoints:
     """The point sets of one subject, on the device; points and labels as the model meets them."""
@@ -56,12 +60,18 @@ class SubjectPoints:
 
     @staticmethod
     def of(
-        subject: Subject, points: Points, target_index: Ints, shadow_index: Ints, hardest: Hardest | None = None
+        subject: Subject,
+        points: Points,
+        target_index: Ints,
+        shadow_index: Ints,
+        hardest: Hardest | None = None,
+        sets: PointSets | None = None,
     ) -> SubjectPoints:
-        """Of a data set and its two halves, and the hardest points of these where what is forgotten is of them."""
+        """Of a data set and its two halves, and the hardest points of these where what is forgotten is of them; the
+        sets may be known already."""
         halves, groups = (target_index, shadow_index), points.whole_groups
-        sets = subject.point_sets(*halves, points.host_labels, groups, hardest)
-        return SubjectPoints(subject, points, *halves, sets, points.subset(target_index).groups, hardest)
+        found = sets or subject.point_sets(*halves, points.host_labels, groups, hardest)
+        return SubjectPoints(subject, points, *halves, found, points.subset(target_index).groups, hardest)
 
     @property
     def elsewhere(self) -> Points:
@@ -139,6 +149,8 @@ def hardest_in(inputs: Mapping[str, Artefact]) -> Hardest | None:
 
 N_DATASETS = 2
 """How many data sets are kept in memory, for sweeps over data sets."""
+N_SUBJECTS = 64
+"""Of how many subjects the drawn sets are: as many as a stack has members."""
 
 
 class WorkerData:
@@ -150,6 +162,8 @@ class WorkerData:
         self._read: dict[str, Dataset] = {}
         self._on_device: dict[str, Dataset] = {}
         self._lent: dict[str, tuple[Points, dict[str, int]]] = {}
+        self._drawn: dict[Halves, tuple[Ints, Ints]] = {}
+        self._sets: dict[Subject, PointSets] = {}
 
     @cached_property
     def memory(self) -> Memory:
@@ -226,9 +240,11 @@ class WorkerData:
             )
 
     def drawn(self, halves: Halves) -> tuple[Ints, Ints]:
-        """The target half and the shadow half."""
-        points = self.dataset(halves).points
-        return halves.draw(len(points), points.whole_groups)
+        """The target half and the shadow half; who reads them leaves them as they are."""
+        if halves not in self._drawn:
+            points = self.dataset(halves).points
+            _keep(self._drawn, halves, halves.draw(len(points), points.whole_groups))
+        return self._drawn[halves]
 
     def points_of(
         self, subject: Subject, points: Points | None = None, inputs: Mapping[str, Artefact] = NOTHING
@@ -237,15 +253,21 @@ class WorkerData:
 
         `inputs` are the job's, among which are the hardest points where its sets hang on them.
         """
-        whole = points or self.on_device(subject.halves).points
-        return SubjectPoints.of(subject, whole, *self.drawn(subject.halves), hardest_in(inputs))
+        here, halves, hardest = self.on_device(subject.halves).points, self.drawn(subject.halves), hardest_in(inputs)
+        if points is not None and points is not here:  # for the user's own code, which may change what it is given
+            return SubjectPoints.of(subject, points, halves[0].copy(), halves[1].copy(), hardest)
+        known = None if hardest is not None else self._sets.get(subject)
+        found = SubjectPoints.of(subject, here, *halves, hardest, known)
+        if hardest is None and known is None:
+            _keep(self._sets, subject, found.sets, N_SUBJECTS)
+        return found
 
 
-def _keep(held: dict[str, Dataset], digest: str, dataset: Dataset) -> None:
-    """Beside one other at most, the one held last."""
-    while len(held) >= N_DATASETS:
+def _keep(held: dict[Key, Held], key: Key, new: Held, most: int = N_DATASETS) -> None:
+    """Beside the others that were held last."""
+    while len(held) >= most:
         del held[next(iter(held))]
-    held[digest] = dataset
+    held[key] = new
 
 
 # -- the first job of a game -------------------------------------------------------------------------------------------

@@ -87,10 +87,9 @@ def fit_alike(
 @torch.no_grad()
 def unstack(models: Sequence[nn.Module], stacked: Mapping[str, Tensor]) -> list[nn.Module]:
     """The models, each with its slice of the parameters and buffers that are stacked, (K, *shape) by name."""
-    for member, model in enumerate(models):
-        for name, tensor in itertools.chain(model.named_parameters(), model.named_buffers()):
-            if name in stacked:
-                tensor.copy_(stacked[name][member])
+    own = [dict(itertools.chain(model.named_parameters(), model.named_buffers())) for model in models]
+    for name, tensor in stacked.items():
+        torch._foreach_copy_([named[name] for named in own], list(tensor.unbind()))  # one call for all members
     return list(models)
 
 

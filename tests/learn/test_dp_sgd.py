@@ -25,9 +25,8 @@ from forgetgauge.learn.stacked.ghost import GhostStack, check_ghost
 from forgetgauge.learn.stacked.members import reason_against
 from forgetgauge.models.building import build_model
 from forgetgauge.models.head import head_of
+from forgetgauge.models.transfer import pour_weights, weights_of
 from forgetgauge.plan.runfile import complete_params
-from forgetgauge.run.model_jobs import pour_weights, weights_of
-from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams
 from forgetgauge.unlearn.neg_grad import NegGrad
 from forgetgauge.unlearn.unlearner import Context
@@ -304,7 +303,7 @@ def test_the_budget_survives_storing_and_an_unlearner(digits):
     points = _sets(digits, [150])[0]
     model = RECIPE.fit_many([points], [Streams("a")])[0]
     again = RECIPE.build(points, 0)
-    pour_weights(again, Artefact(weights_of(model), {}))
+    pour_weights(again, weights_of(model))
     assert RECIPE.facts_of(again) == RECIPE.facts_of(model)
     forget, retain = points.subset(points.index[:50]), points.subset(points.index[50:])
     unlearned = NegGrad(epochs=1).unlearn(model, retain, forget, Context(RECIPE, Streams("u")))

@@ -24,6 +24,7 @@ from forgetgauge.learn.stacked.trainer import Descent, Feed, batches_of
 from forgetgauge.models.building import torch_seeded
 from forgetgauge.models.causal_lm import base_of
 from forgetgauge.models.lora import PROJECTIONS, LoraModel
+from forgetgauge.models.transfer import sent
 from forgetgauge.plugins.catalogue import call_by_name
 from forgetgauge.streams import Streams
 from forgetgauge.tasks.causal_lm import CAUSAL_LM
@@ -66,7 +67,8 @@ class Lora:
             raise UserError(f"learner 'lora' is for data of the task {CAUSAL_LM.name}, not {points.task.name}")
         base = call_by_name(base_of, dict(self.model_params))
         with torch_seeded(seed):
-            model = LoraModel(base, self.targets, self.rank, self.alpha).to(points.device)
+            model = LoraModel(base, self.targets, self.rank, self.alpha)
+        model = model if points.device.type == "cpu" else sent(model, points.device)
         if seed == 0:  # a mould, of which there is one before anything is trained
             model.refuse(points.whole_inputs)
         return model

@@ -24,16 +24,17 @@ from forgetgauge.learn.predict import outputs_of_many, utility_of
 from forgetgauge.models.building import few_of, torch_seeded
 from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.models.outputs import answering_like, with_plain_outputs
+from forgetgauge.models.transfer import pour_weights, weights_of
 from forgetgauge.plan.draws import GROUP
 from forgetgauge.plan.graph import CONFUSED, PAIR, PLAINLY
-from forgetgauge.plan.jobs import UTILITY, SignalsJob, TrainJob, UnlearnJob
+from forgetgauge.plan.jobs import UTILITY, ModelJob, SignalsJob, TrainJob, UnlearnJob
 from forgetgauge.plan.subjects import Helper, Shadow, Target
 from forgetgauge.probing import attribute
 from forgetgauge.run.algorithms import is_own, make_learner, make_unlearner, makes_own_models, strength_in_stack
 from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
-from forgetgauge.streams import Streams
+from forgetgauge.streams import Streams, identity_key
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, one_by_one
 
 
@@ -41,6 +42,14 @@ def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module
     """Models to pour weights into: drawn once and copied, for 11 million random numbers take a tenth of a second."""
     first = mould(learner, points)
     return [first, *(copy.deepcopy(first) for _ in range(n_models - 1))]
+
+
+def _to_pour_into(job: ModelJob, learner: Learner, points: Points, n_models: int, data: WorkerData) -> list[nn.Module]:
+    """Models to pour weights into: copies of one that the worker keeps, unless the user's code has a hand in it."""
+    if makes_own_models(job):
+        return untrained(learner, points, n_models)
+    kept = data.mould(identity_key({"learner": job.learner.identity, "data": job.halves.data}), learner, points)
+    return [copy.deepcopy(kept) for _ in range(n_models)]
 
 
 def mould(learner: Learner, points: Points) -> nn.Module:
@@ -55,36 +64,20 @@ def mould(learner: Learner, points: Points) -> nn.Module:
         return with_plain_outputs(type(model).__name__, model, few_of(points), points.task, points.n_outputs)
 
 
-def weights_of(model: nn.Module) -> dict[str, npt.NDArray[Any]]:
-    """All of a model's state as arrays; from a GPU they come in one piece of each type, not one by one."""
-    state = {name: tensor.detach() for name, tensor in model.state_dict().items()}
-    if all(tensor.device.type == "cpu" for tensor in state.values()):
-        return {name: tensor.numpy() for name, tensor in state.items()}
-    arrays = {}
-    for kind in {(tensor.dtype, tensor.device) for tensor in state.values()}:
-        alike = {name: tensor for name, tensor in state.items() if (tensor.dtype, tensor.device) == kind}
-        flat = torch.cat([tensor.flatten() for tensor in alike.values()]).cpu().numpy()
-        ends = np.cumsum([tensor.numel() for tensor in alike.values()])[:-1]
-        for (name, tensor), part in zip(alike.items(), np.split(flat, ends), strict=True):
-            arrays[name] = part.reshape(tensor.shape)
-    return {name: arrays[name] for name in state}
-
-
 def checked_weights(model: Any, original: nn.Module) -> dict[str, npt.NDArray[Any]]:
     """The weights of what an unlearner gave back, which must be a model of the same architecture."""
     if not isinstance(model, nn.Module):
         raise WrongOutput(f"the unlearner gave back a {type(model).__name__}, not a model")
     if "forward" in vars(model):
         raise WrongOutput("the unlearner replaced the model's forward: only its weights and buffers are kept")
-    weights = weights_of(model)
-    if _shapes(weights) != _shapes(weights_of(original)):
+    if _shapes(model.state_dict()) != _shapes(original.state_dict()):
         raise WrongOutput("the unlearner gave back a model of another architecture")
-    return weights
+    return weights_of(model)
 
 
-def _shapes(weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, tuple[int, ...]]:
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     """What a model writes of its own accord, beside weights and buffers, may be of any length (a tree may grow)."""
-    return {name: () if name.endswith("_extra_state") else array.shape for name, array in weights.items()}
+    return {name: () if name.endswith("_extra_state") else tuple(tensor.shape) for name, tensor in state.items()}
 
 
 @torch.no_grad()
@@ -122,12 +115,6 @@ def refuse_what_is_not_kept(model: nn.Module, fresh: nn.Module, x: Tensor) -> No
         )
 
 
-def pour_weights(model: nn.Module, weights: Artefact) -> None:
-    """Stored weights into a model of the same architecture."""
-    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.arrays.items()})
-    model.eval()
-
-
 N_ASKED = 16
 """Points of each set on which a model of the user's is compared with what is kept of it."""
 
@@ -163,7 +150,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
     """One model for each job, all by the unlearner of the first: together where it can, else one after another."""
     learner, unlearner = make_learner(jobs[0].learner), make_unlearner(jobs[0].unlearner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
-        originals = _originals(jobs, given, learner, whole)
+        originals = _originals(jobs, given, learner, whole, data)
         point_sets = [data.points_of(job.subject, whole, its) for job, its in zip(jobs, given, strict=True)]
         each = zip(jobs, originals, point_sets, strict=True)
         requests = [_request(*one, learner, data) for one in each]
@@ -202,19 +189,24 @@ def _refuse_what_is_not_kept(
 
 
 def _originals(
-    jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]], learner: Learner, whole: Points
+    jobs: Sequence[UnlearnJob],
+    given: Sequence[Mapping[str, Artefact]],
+    learner: Learner,
+    whole: Points,
+    data: WorkerData,
 ) -> list[nn.Module]:
     """The model that each job is about, untrained where it reads none; one that is unlearned at several strengths is
     there once."""
     about = [
-        (job.subject, job.inputs["model"]) if strength_in_stack(job.unlearner) and "model" in its else job.key
-        for job, its in zip(jobs, given, strict=True)
+        (job.subject, job.inputs["model"]) if strength_in_stack(job.unlearner) and "model" in job.inputs else job.key
+        for job in jobs
     ]
     weights = dict(zip(about, given, strict=True))
-    found = dict(zip(weights, untrained(learner, whole, len(weights)), strict=True))
+    models = _to_pour_into(jobs[0], learner, whole, len(weights), data)
+    found = dict(zip(weights, models, strict=True))
     for which, model in found.items():
         if "model" in weights[which]:
-            pour_weights(model, weights[which]["model"])
+            pour_weights(model, weights[which]["model"].arrays)
     return [found[which] for which in about]
 
 
@@ -254,9 +246,9 @@ def take_signals(
     """What models say, all of them in one pass where they are alike; an error in the place of one that diverged."""
     learner = make_learner(jobs[0].learner)
     with data.points_for(jobs[0].halves, own=is_own(jobs[0])) as whole:
-        models = untrained(learner, whole, len(jobs))
+        models = _to_pour_into(jobs[0], learner, whole, len(jobs), data)
     for model, inputs in zip(models, given, strict=True):
-        pour_weights(model, inputs["model"])
+        pour_weights(model, inputs["model"].arrays)
     asked = [_asked(job, its, data) for job, its in zip(jobs, given, strict=True)]
     said: list[dict[str, npt.NDArray[np.float32]]] = [{} for _ in jobs]
     for name in asked[0]:

@@ -35,8 +35,10 @@ from forgetgauge.store.objects import Artefact
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
     from forgetgauge.data.dataset import Dataset, Points
+    from forgetgauge.learn.learner import Learner
     from forgetgauge.unlearn.memory import Memory
 
 
@@ -164,6 +166,7 @@ class WorkerData:
         self._lent: dict[str, tuple[Points, dict[str, int]]] = {}
         self._drawn: dict[Halves, tuple[Ints, Ints]] = {}
         self._sets: dict[Subject, PointSets] = {}
+        self._moulds: dict[str, nn.Module] = {}
 
     @cached_property
     def memory(self) -> Memory:
@@ -188,6 +191,14 @@ class WorkerData:
     def is_on_gpu(self) -> bool:
         """False too where no assignment has asked for a device yet."""
         return "device" in vars(self) and self.device.type == "cuda"
+
+    def mould(self, key: str, learner: Learner, points: Points) -> nn.Module:
+        """A model to be copied, into whose copies weights are poured; `key` names what decides its architecture."""
+        from forgetgauge.run.model_jobs import mould
+
+        if key not in self._moulds:
+            _keep(self._moulds, key, mould(learner, points))
+        return self._moulds[key]
 
     def dataset(self, halves: Halves) -> Dataset:
         """The data set itself, as it was when the run was planned; read before the user's methods can harm it."""
@@ -231,6 +242,7 @@ class WorkerData:
                 yield points
             changed = [name for name, found in points.fingerprints.items() if found != before[name]]
         finally:
+            self._moulds.clear()  # it may have changed what they hold in common with its models
             if changed:
                 del self._lent[digest]
         if changed:

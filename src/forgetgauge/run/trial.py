@@ -251,7 +251,8 @@ class _Models:
         self._some = functools.cache(lambda few: _Some(data, job.unlearn.subject, few))
 
     def untrained(self, few: bool) -> Artefact:
-        from forgetgauge.run.model_jobs import untrained, weights_of
+        from forgetgauge.models.transfer import weights_of
+        from forgetgauge.run.model_jobs import untrained
 
         points = self._some(few).on_device(self.subject.halves).points
         return Artefact(weights_of(untrained(make_learner(self.job.unlearn.learner), points, 1)[0]), {})

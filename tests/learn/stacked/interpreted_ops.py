@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from forgetgauge.learn.stacked import ops
+from forgetgauge.learn.stacked import convolution, ops
 from forgetgauge.learn.stacked.patches import Window
 from forgetgauge.learn.stacked.traced import TracedStack
 
@@ -193,3 +193,18 @@ def test_a_whole_stack_by_kernels_is_one_by_plain_torch():
         seen.append([logits[0], logits[1, :1], gradient, *statistics])
     for one, other in zip(*seen, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["small-cnn, batch norm", "resnet20"])
+def test_what_a_stack_says_of_many_points_is_by_kernels_what_it_says_of_few_by_plain_torch(name, monkeypatch):
+    models, (x, _) = build(name, 2), batch(name, 2, 1)
+    called = []
+    monkeypatch.setattr(kernels, "convolve", lambda *given, own=kernels.convolve: called.append(1) or own(*given))
+    seen = []
+    for n_looks in (convolution.MANY_LOOKS, convolution.MANY_LOOKS - 1):
+        stack = TracedStack(models, n_looks=n_looks)
+        stack.ops = kernels
+        seen.append(stack.forward(x)[0])
+        assert bool(called) == (n_looks == convolution.MANY_LOOKS)
+        called.clear()
+    torch.testing.assert_close(*seen, rtol=1e-4, atol=1e-5)

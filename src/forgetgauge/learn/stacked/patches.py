@@ -6,10 +6,10 @@ Not F.unfold, which on a GPU goes image by image. Patches are cut here in plain 
 
 Products are for convolutions without a batch norm, whose moments the kernels of `kernels/convolution.py` take on the
 way: measured for ResNet-18 with group norms, 64 to 512 channels, a library's products outrun those kernels ten times.
-And for all passes that are not a step of a descent (logits, squares of single examples' gradients): for a ResNet-20
-those kernels are 1.4 to 2.6 times as fast, but take longer to compile than such passes last. Patches take nine times
-the memory of what they are made of: they are made anew for the weight's gradient, and for so many examples at a time as
-there is room for.
+And for passes that are not a step of a descent, squares of single examples' gradients and looks at few points: for a
+ResNet-20 those kernels are 1.4 to 2.6 times as fast, but take longer to compile than such passes last. Patches take
+nine times the memory of what they are made of: they are made anew for the weight's gradient, and for so many examples
+at a time as there is room for.
 """
 
 from __future__ import annotations

@@ -36,6 +36,17 @@ class Record:
         return with_seal(text + "\n") if sealed else text + "\n"
 
 
+def as_stored(value: Any) -> Any:
+    """A record with its tables in the order of their keys, as they are when it is read from its file: what is shown of
+    it is then the same before and after."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: as_stored(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return dataclasses.replace(value, **fields)
+    if isinstance(value, dict):
+        return {key: as_stored(value[key]) for key in sorted(value)}
+    return type(value)(map(as_stored, value)) if isinstance(value, list | tuple) else value
+
+
 def read_record(path: Path, kind: type[RecordT], *, sealed: bool = True) -> RecordT:
     """A record of this kind, of the `schema` that this version writes, or one line on what is wrong with the file."""
     record, known = read_json(path), kind.schema  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from forgetgauge.plan.jobs import TrainJob
 from forgetgauge.plan.runfile import value_set
 from forgetgauge.plan.strength import Strength
 from forgetgauge.progress import Progress
+from forgetgauge.report.html import render_report
 from forgetgauge.report.strengths import along, frontier_rows, gap_lines
 from forgetgauge.results.record import read_result
 from forgetgauge.run.assignments import N_LIVES, Failure, Outcome
@@ -390,6 +391,32 @@ def test_its_rows_are_those_of_its_methods(played):
             lost = 100 * (game.methods["retrain"].utility["unseen"] - own.utility["unseen"])
             assert float(row[5].replace("−", "-")) == pytest.approx(lost, abs=0.051)
     assert head[0] == "method"
+
+
+def test_what_is_read_from_its_file_is_shown_as_it_was_before(played, tmp_path):
+    """A file has its tables in the order of their names, in which 0.001 stands before 1e-06, and 20 before 3."""
+    _, _, result = played
+    result.save(tmp_path / "result.json")
+    read = read_result(tmp_path / "result.json")
+    assert list(read.methods) != list(result.methods)
+    curves, again = along(result.games[0]), along(read.games[0])
+    assert {name: [at.value for at in curve] for name, curve in again.items()} == {
+        name: [at.value for at in curve] for name, curve in curves.items()
+    }
+    assert frontier_rows(read.games[0]) == frontier_rows(result.games[0])
+    assert gap_lines(read.games[0]) == gap_lines(result.games[0])
+    assert render_report(read) == render_report(result)
+
+
+def test_a_curve_begins_at_its_weak_end_whatever_its_points_are_called(played):
+    _, _, result = played
+    game = result.games[0]
+    for order in (sorted(game.methods), sorted(game.methods, reverse=True)):
+        shuffled = replace(game, methods={name: game.methods[name] for name in order})
+        assert [at.value for at in along(shuffled)["ssd"]] == sorted(
+            (at.value for at in along(game)["ssd"]), reverse=True
+        )
+        assert [at.value for at in along(shuffled)["neg-grad"]] == sorted(at.value for at in along(game)["neg-grad"])
 
 
 def test_the_commands_know_it(finished, tmp_path, call):

@@ -15,6 +15,7 @@ from types import MappingProxyType
 import jinja2
 
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.records import as_stored
 from forgetgauge.report.certificates import FACTS_EXPLAINED, HEADS, certificates, claimed_delta, facts_table, legend
 from forgetgauge.report.downloads import downloads_of
 from forgetgauge.report.leaks import PartView, RocView, StrongView, part_views, played_by_all, roc_view, strong_view
@@ -82,6 +83,7 @@ def render_report(result: Result, points: Mapping[int, list[ShownPoints]] = Mapp
 
     `points` are those that each game's models show most, by its number: private data, on the page only if given.
     """
+    result = as_stored(result)
     frontier, whole = _frontier(result), result
     result = without_variants(result) if frontier is not None else result
     page = template("report.html.j2").render(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -151,11 +152,15 @@ def along(game: GameResult) -> dict[str, list[AtStrength]]:
     for name, curve in found.items():
         own = _own(game, name, curve) if name in game.methods else None
         others = [at for at in curve if own is None or at.value != own.value]
-        plain_ones = [at.value for at in curve if not at.remark]
-        falls = len(plain_ones) > 1 and plain_ones[0] > plain_ones[-1]
-        ordered = sorted([*others, *([own] if own else [])], key=lambda at: at.value, reverse=falls)
-        found[name] = _with_gaps(ordered)
-    return {name: found[name] for name in game.methods if name in found}
+        every = [*others, *([own] if own else [])]
+        found[name] = _with_gaps(sorted(every, key=lambda at: at.value, reverse=_falls(curve, own)))
+    return {name: found[name] for name in sorted(found)}
+
+
+def _falls(curve: Sequence[AtStrength], own: AtStrength | None) -> bool:
+    """Whether smaller values are stronger, as the search for the strength had it, which tried the weakest first."""
+    tuning = next((at.method.tuning for at in (*curve, own) if at is not None and at.method.tuning is not None), None)
+    return tuning is not None and tuning.tried[0].value > tuning.tried[-1].value
 
 
 def _with_gaps(curve: list[AtStrength]) -> list[AtStrength]:
@@ -214,8 +219,8 @@ def _how_chosen(tuning: TuningResult) -> str:
 
 def frontier_rows(game: GameResult) -> list[list[str]]:
     """Head, Retrain and None, then each method along its strength, the weakest first; last those that have none."""
-    ends = {role_of(game, name): name for name in game.methods if role_of(game, name) != "tested"}
-    usual = {role: unseen_accuracy(game.methods[name]) for role, name in ends.items()}
+    ends = _ends_of(game)
+    usual = {role_of(game, name): unseen_accuracy(game.methods[name]) for name in reversed(ends)}
     part = next((found[0] for found in usual.values() if found), "unseen")
     accuracy = f"{game.utility_name} ({NAMES[part]})"
     rows = [["method", "strength", "Q", "interval", accuracy, "points below Retrain", "below None", ""]]
@@ -227,11 +232,16 @@ def frontier_rows(game: GameResult) -> list[list[str]]:
         interval = "–" if method.interval is None else bracket(method.interval)
         return [name, strength, quality, interval, "–" if own is None else plain(own[1]), *below, remark]
 
-    rows += [row(name, "–", game.methods[name], "") for name in ends.values()]
+    rows += [row(name, "–", game.methods[name], "") for name in ends]
     for name, curve in along(game).items():
         rows += [row(name, f"{at.parameter} = {at.value:g}", at.method, at.remark) for at in curve]
     rows += [row(name, "–", method, "no strength") for name, method in without_strength(game).items()]
     return rows
+
+
+def _ends_of(game: GameResult) -> list[str]:
+    """Retrain and None, by the names they have, in this order, as far as they are there."""
+    return [name for role in ("retrain", "none") for name in sorted(game.methods) if role_of(game, name) == role]
 
 
 def _below(own: tuple[str, float] | None, usual: tuple[str, float] | None) -> str:
@@ -240,7 +250,7 @@ def _below(own: tuple[str, float] | None, usual: tuple[str, float] | None) -> st
 
 def map_of(game: GameResult) -> tuple[Overview, int] | None:
     """(Q against accuracy: a curve for each method, Retrain and None as points; how many models are left of it)."""
-    ends = {name: game.methods[name] for name in game.methods if role_of(game, name) != "tested"}
+    ends = {name: game.methods[name] for name in _ends_of(game)}
     alone = {name: [AtStrength("", 0.0, method)] for name, method in (ends | without_strength(game)).items()}
     curves = alone | along(game)
     known = {name: placed(curve) for name, curve in curves.items()}

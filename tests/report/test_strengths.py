@@ -37,7 +37,7 @@ def test_a_choice_by_an_earlier_rule_is_said_to_be_one():
     game = game_of(one=replace(tuned(0.2), tried=[*TRIED, TriedStrength(0.8, None, None, diverged=True)]))
     for spec in ({**game.spec, "price": {"rule": 1}}, {k: v for k, v in game.spec.items() if k != "price"}):
         said = price_line(replace(game, spec=spec))
-        assert "is the strongest of all that were tried that cost 8 shadow models" in said
+        assert "is the strongest that was tried and is shown, on 8 shadow models" in said
         assert said.endswith("(an earlier rule, decision 0043).")
 
 

@@ -345,3 +345,42 @@ def test_the_command_says_it_by_its_exit_code_and_where_pipelines_look(
     assert ("::error" in out, "::warning" in out) == (code == 1, code == 3)
     assert "| mine | Q ≥ 0.95 |" in (tmp_path / "summary.md").read_text()
     assert "<testsuite" in (tmp_path / "junit.xml").read_text()
+
+
+def test_of_a_named_method_what_speaks_against_others_alone_is_not_told():
+    found = {"retrain": method(0.995), "none": method(0.85)}
+    found |= {name: method(0.9) for name in ("npo", "npo@1e-06", "npo@1e-05", "my.npo")}
+    about = {
+        "general": "Q may be shown too high by up to 0.06: of 4 adversaries the best is often not the one chosen",
+        "retrain": "retrain: shadow gives the same answer for all points",
+        "npo": "npo: its outputs hold NaN.",
+        "npo@1e-06": "npo@1e-06: loss points in the opposite direction",
+        "my.npo": "Less accurate than Retrain and None: my.npo by 2 points.",
+        "both": "Less accurate than Retrain and None: npo by 2 points, npo@1e-05 by 3 points.",
+    }
+    stored = result(replace(game(found), warnings=list(about.values())))
+
+    def told(*methods):
+        lines = warnings_in(stored, methods)
+        return {name for name, line in about.items() if line in lines}
+
+    assert told() == set(about)
+    assert told("npo") == {"general", "retrain", "npo", "both"}
+    assert told("npo@1e-06") == {"general", "retrain", "npo@1e-06"}
+    assert told("my.npo") == {"general", "retrain", "my.npo"}
+    assert told("retrain") == {"general", "retrain"}
+    assert told("npo", "npo@1e-06") == {"general", "retrain", "npo", "npo@1e-06", "both"}
+
+
+def test_a_point_of_a_frontier_is_found_by_its_number_however_that_is_written():
+    made = game({"retrain": method(0.995), "none": method(0.85), "salun@0.000193": method(0.9)})
+
+    def judged(name):
+        return check_result(result(made), Conditions(min_quality=0.5, methods=(name,)), "r")
+
+    assert {finding.method for name in ("salun@1.93e-4", "salun@0.000193") for finding in judged(name)} == {
+        "salun@0.000193"
+    }
+    for unknown in ("salun@0.0002", "ssd@0.000193", "salun@strong", "@"):
+        with pytest.raises(UserError, match="unknown method"):
+            judged(unknown)

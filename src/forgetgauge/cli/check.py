@@ -60,7 +60,7 @@ def check(
             findings = gate.check_result(stored, asked, str(path))
         else:
             findings = gate.check_evidence(stored, asked, str(path))
-        warned = gate.warnings_in(stored)
+        warned = gate.warnings_in(stored, asked.methods)
         findings += [gate.Finding("", "nothing speaks against it", "inconclusive", line) for line in warned if strict]
         verdict, on = gate.overall(findings), gate.basis(stored)
     if junit is not None:

@@ -15,6 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 Value = int | float
+AT = "@"
+"""Between the name of a method and a strength that it is played at."""
 AUTO, PUBLISHED = "auto", "published"
 """What a run file may say of a strength: chosen in the run by what it costs, or as the method's authors set it."""
 ROUNDS = 2

@@ -53,10 +53,11 @@ def price_line(game: GameResult) -> str | None:
     lines = [f"Q at a price of {_points(first.price)}:"]
     if holding:
         chosen = listed([f"{_base(game, name)} ({_found(game, name, one)})" for name, one in holding.items()])
-        which = "of all that were tried that" if is_early else "up to which every value that was tried"
+        which = "that was tried and" if is_early else "up to which every value that was tried"
+        models = counted(first.n_models, "shadow model")
         lines.append(
-            f"the strength of {chosen} is the strongest {which} cost {counted(first.n_models, 'shadow model')} no more "
-            f"than that, counted from the lower of Retrain and None{' (an earlier rule, decision 0043)' * is_early}."
+            f"the strength of {chosen} is the strongest {which} is shown, on {models}, to cost no more than that, "
+            f"counted from the lower of Retrain and None{' (an earlier rule, decision 0043)' * is_early}."
         )
     if not is_early and (back := [_base(game, name) for name, one in holding.items() if stepped_back(one)]):
         lines.append(f"Of {listed(back)} it is the value before that, since at the next one a model gave no numbers.")

@@ -10,6 +10,7 @@ result that cannot be judged at all (failed jobs, too few pairs, adversaries mis
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.game.intervals import MIN_PAIRS
+from forgetgauge.plan.strength import AT
 from forgetgauge.results.one_model import (
     CONTROL_SEEN,
     OneModelResult,
@@ -143,7 +145,8 @@ def _check_game(game: GameResult, sweep: str | None, asked: Conditions, source: 
     absent = [name for name in asked.adversaries if name not in game.spec.get("adversaries", {})]
     if absent:
         raise UserError(f"{where}: {listed(absent)} did not take part, so every Q may be too high; run it with them")
-    names = list(asked.methods) or [name for name in game.methods if role_of(game, name) == "tested"]
+    tested = [name for name in game.methods if role_of(game, name) == "tested"]
+    names = [_called(game, name) for name in asked.methods] or tested
     for name in names:
         if name not in game.methods:
             raise UserError(f"{where}: {unknown_name('method', name, game.methods)}")
@@ -222,13 +225,42 @@ def overall(findings: Sequence[Finding]) -> State:
 EXIT_CODES: dict[State, int] = {"holds": 0, "does not hold": 1, "inconclusive": 3}
 
 
-def warnings_in(result: Result | OneModelResult) -> list[str]:
+def warnings_in(result: Result | OneModelResult, methods: Sequence[str] = ()) -> list[str]:
     """What speaks against a result, whatever it says: its warnings, who lost accuracy, a control that is not there, and
-    of one model what nobody has stated."""
+    of one model what nobody has stated. Where `methods` are named, what is about other tested methods alone is not
+    among it."""
     if isinstance(result, OneModelResult):
         lacking = [line] if (line := no_control(result)) else []
         return [*warnings_on(result), *lacking, *(f"nobody has stated: {sentence}" for sentence in unstated(result))]
-    return [line for game in result.games for line in (*reservations(game), *no_controls(game))]
+    return [
+        line
+        for game in result.games
+        for line in (*reservations(game), *no_controls(game))
+        if not methods or _concerns(line, game, [_called(game, name) for name in methods])
+    ]
+
+
+def _concerns(line: str, game: GameResult, methods: Sequence[str]) -> bool:
+    """Whether a warning says something of these methods, of a reference, or of no method in particular."""
+    named = [name for name in game.methods if re.search(rf"(?<![\w@.-]){re.escape(name)}(?![\w@-]|\.\w)", line)]
+    others = [name for name in named if role_of(game, name) == "tested" and name not in methods]
+    return len(others) < len(named) or not named
+
+
+def _called(game: GameResult, name: str) -> str:
+    """A method's own name; a point of a frontier may be named by its number, however that is written."""
+    of, at, value = name.rpartition(AT)
+    if name in game.methods or not at:
+        return name
+    points = {other: other.rpartition(AT) for other in game.methods}
+    return next((other for other, (own, _, its) in points.items() if own == of and _is_number(its, value)), name)
+
+
+def _is_number(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
 
 
 def basis(result: Result | OneModelResult) -> str:

@@ -17,11 +17,10 @@ from typing import Any
 from forgetgauge import plugins
 from forgetgauge.errors import UserError, unknown_name
 from forgetgauge.plan.runfile import value_set
-from forgetgauge.plan.strength import AUTO, PUBLISHED, Published, Strength, Value, Variant
+from forgetgauge.plan.strength import AT, AUTO, PUBLISHED, Published, Strength, Value, Variant
 from forgetgauge.run.assignments import Resolved
 from forgetgauge.run.choices import strength_of
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.stages import AT
 
 FOLDER = "frontier"
 """Inside a run folder."""

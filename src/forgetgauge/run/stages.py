@@ -9,14 +9,11 @@ from dataclasses import replace
 
 from forgetgauge.plan.game import Game, Method
 from forgetgauge.plan.graph import Graph
-from forgetgauge.plan.strength import Variant, between_each
+from forgetgauge.plan.strength import AT, Variant, between_each
 from forgetgauge.results.assembly import pairs_wanted
 from forgetgauge.results.tuning import next_tuning, worth_playing
 from forgetgauge.results.views import GameView, RunView
 from forgetgauge.store.runfolder import RunFolder
-
-AT = "@"
-"""Between the name of a method and a strength that it is played at."""
 
 
 def is_open(game: Game) -> bool:

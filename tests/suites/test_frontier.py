@@ -12,7 +12,7 @@ from forgetgauge.errors import UserError
 from forgetgauge.plan.game import PRICE_RULE
 from forgetgauge.plan.runfile import parse_spec
 from forgetgauge.results.made import FailureResult
-from forgetgauge.results.record import TuningResult
+from forgetgauge.results.record import TriedStrength, TuningResult
 from forgetgauge.suites.findings import read_findings
 from forgetgauge.suites.frontier import Frontier, Measured, joined, read_frontiers, with_table
 from forgetgauge.suites.frontier_run import frontiers_of
@@ -80,7 +80,8 @@ def curves():
     """Q rises and accuracy falls along every strength; NegGrad's last value ruined all its models."""
     methods = {"retrain": method(1.0, (0.9, 1.0)), "none": method(0.5, (0.45, 0.55), utility={"test": 0.8})}
     for name, (parameter, chosen, values) in VALUES.items():
-        tuning = TuningResult(parameter, chosen, 0.01, True, "retrained", 4, [])
+        tried = [TriedStrength(value, 0.0, 0.005) for value in values]
+        tuning = TuningResult(parameter, chosen, 0.01, True, "retrained", 4, tried)
         for i, value in enumerate(values):
             quality = 0.5 + 0.1 * i
             made = method(quality, (quality - 0.05, quality + 0.05), utility={"test": 0.8 - 0.1 * i})

@@ -161,7 +161,7 @@ def along(game: GameResult) -> dict[str, list[AtStrength]]:
 def _falls(curve: Sequence[AtStrength], own: AtStrength | None) -> bool:
     """Whether smaller values are stronger, as the search for the strength had it, which tried the weakest first."""
     tuning = next((at.method.tuning for at in (*curve, own) if at is not None and at.method.tuning is not None), None)
-    return tuning is not None and tuning.tried[0].value > tuning.tried[-1].value
+    return tuning is not None and bool(tuning.tried) and tuning.tried[0].value > tuning.tried[-1].value
 
 
 def _with_gaps(curve: list[AtStrength]) -> list[AtStrength]:

@@ -11,7 +11,7 @@ from forgetgauge.plan.game import Method
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job, Named
 from forgetgauge.run.assignments import Sources
-from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack, stack_kind
+from forgetgauge.run.packing import WIDTH, form_stacks, jobs_to_do, pack, stack_kind, stack_members
 from forgetgauge.run.worker import Worker
 from forgetgauge.store.ledger import LedgerState
 from forgetgauge.streams import identity_key
@@ -59,6 +59,43 @@ def test_a_lost_artefact_brings_back_only_what_is_needed_to_make_it():
     train, unlearn, signals, decide = jobs
     assert jobs_to_do(jobs, finished(train, unlearn, decide)) == [signals]
     assert jobs_to_do(jobs, finished(signals, decide)) == []
+
+
+def stacked_chains(n: int) -> tuple[dict[str, Job], LedgerState]:
+    """n chains train -> unlearn -> signals, one after another in the plan; the unlearned models are one stack."""
+    jobs = []
+    for i in range(n):
+        train = MadeUp("train", {"i": i}, group="train")
+        unlearn = MadeUp("unlearn", {"i": i}, inputs={"model": train.key}, group="unlearn", coupled=True)
+        jobs += [train, unlearn, MadeUp("signals", {"i": i}, inputs={"model": unlearn.key})]
+    state = LedgerState()
+    state.apply({"event": "stacks", "stacks": [[job.key for job in jobs if job.kind == "unlearn"]]})
+    return {job.key: job for job in jobs}, state
+
+
+def test_what_another_member_of_a_stack_reads_is_made_too_wherever_it_stands_in_the_plan():
+    """Else the stack would wait for it for ever."""
+    jobs, state = stacked_chains(2)
+    first, unlearned, signals, second, _, _ = jobs
+    record = {"sha256": "", "bytes": 0, "seconds": 0.0}
+    state.apply({"event": "done", "jobs": [{"key": key, **record} for key in jobs if key != signals]})
+    state.apply({"event": "dropped", "keys": [key for key, job in jobs.items() if job.kind != "signals"]})
+    assert jobs_to_do(jobs, state) == [first, unlearned, signals, second]
+
+
+@given(st.data())
+def test_all_that_a_job_to_be_done_reads_is_there_or_to_be_done(data):
+    jobs, state = stacked_chains(4)
+    record = {"sha256": "", "bytes": 0, "seconds": 0.0}
+    done = data.draw(st.lists(st.sampled_from(list(jobs)), unique=True))
+    state.apply({"event": "done", "jobs": [{"key": key, **record} for key in done]})
+    heavy = [key for key in done if jobs[key].kind in HEAVY]
+    state.apply({"event": "dropped", "keys": data.draw(st.lists(st.sampled_from(heavy), unique=True)) if heavy else []})
+    to_do = jobs_to_do(jobs, state)
+    assert to_do == [key for key in jobs if key in to_do]
+    for key in to_do:
+        for member in stack_members(jobs, state, key):
+            assert all(state.is_available(read) or read in to_do for read in jobs[member].inputs.values())
 
 
 def test_what_hangs_on_a_hopeless_job_is_not_tried():

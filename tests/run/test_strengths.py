@@ -21,16 +21,13 @@ from forgetgauge.progress import Progress
 from forgetgauge.report.html import render_report
 from forgetgauge.report.strengths import along, frontier_rows, gap_lines
 from forgetgauge.results.record import read_result
-from forgetgauge.run.assignments import N_LIVES, Failure, Outcome
 from forgetgauge.run.campaign import Campaign, play
 from forgetgauge.run.frontier import _by_price, _on_command_line, resolve_frontier
 from forgetgauge.run.options import RunOptions
 from forgetgauge.run.resolve import resolve
-from forgetgauge.run.scheduler import execute
 from forgetgauge.store.runfolder import RunFolder
 from tests.conftest import TINY
 from tests.run.test_campaign import same
-from tests.run.test_scheduler import StandIn
 
 ROOT = Path(__file__).parents[2]
 AUTO = {
@@ -196,31 +193,6 @@ def test_a_strength_that_could_not_be_tried_is_named_beside_the_choice(tmp_path,
     (said,) = [warning for warning in result.games[0].warnings if "neg-grad" in warning and "chosen" in warning]
     assert f"lr = {strongest:g}" in said
     assert "failed" in said
-
-
-class DiesAtTheStrongest(StandIn):
-    """Its process dies of any assignment with that strength, and of no other."""
-
-    def next(self, timeout=None):
-        assignment, outcome = super().next(timeout)
-        strongest = planned().graphs[0].game.methods["neg-grad"].tuning.tried[-1]
-        if any(job.kind == "unlearn" and job.unlearner.params.get("lr") == strongest for job in assignment.jobs):
-            died = Failure("the worker process died", "", tries=N_LIVES)
-            outcome = Outcome(failures=dict.fromkeys(assignment.wanted, died))
-        return assignment, outcome
-
-
-def test_a_strength_that_ends_its_process_does_not_take_the_others_with_it(tmp_path):
-    folder, jobs = RunFolder(tmp_path / "run"), planned().graphs[0].jobs
-    folder.create()
-    ending = execute(jobs, folder, DiesAtTheStrongest(folder))
-    n_values = len(planned().graphs[0].game.methods["neg-grad"].tuning.tried)
-    searched = [job for job in jobs.values() if job.label.startswith("neg-grad at ")]
-    failed = {jobs[key].unlearner.params["lr"] for key in ending.failed}
-    assert len(failed) == 1
-    assert len(ending.failed) == len(searched) // n_values
-    done = folder.open_ledger().state.done
-    assert {job.key for job in searched} - set(ending.failed) <= set(done)
 
 
 def test_published_settings_are_one_flag_away():

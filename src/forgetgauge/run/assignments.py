@@ -83,6 +83,8 @@ class Outcome:
     """An input that turned out missing or damaged: nothing was done."""
     stacks: Sequence[Sequence[str]] = ()
     """Keys of the narrower stacks that ran in place of the assignment's own, where memory was too small for that."""
+    apart: Sequence[Sequence[str]] = ()
+    """Keys of the stacks, one for each strength, that ran in place of the assignment's own, where that failed."""
     full_disk: str | None = None
     """The disk filled up: nothing more can be done."""
     seconds: float = 0.0

@@ -45,8 +45,9 @@ def untrained(learner: Learner, points: Points, n_models: int) -> list[nn.Module
 
 
 def _to_pour_into(job: ModelJob, learner: Learner, points: Points, n_models: int, data: WorkerData) -> list[nn.Module]:
-    """Models to pour weights into: copies of one that the worker keeps, unless the user's code has a hand in it."""
-    if makes_own_models(job):
+    """Models to pour weights into: on a GPU copies of one that the worker keeps, unless the user's code has a hand in
+    it."""
+    if makes_own_models(job) or not data.is_on_gpu:
         return untrained(learner, points, n_models)
     kept = data.mould(identity_key({"learner": job.learner.identity, "data": job.halves.data}), learner, points)
     return [copy.deepcopy(kept) for _ in range(n_models)]
@@ -163,7 +164,7 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
                     models = one_by_one(unlearner, requests)
                 ran = _how_it_ran(data, 1)
         except BaseException:  # for want of memory, perhaps: then it is tried again with less
-            data.memory.clear()
+            data.let_go()
             raise
         weights = [checked_weights(model, r.model) for model, r in zip(models, requests, strict=True)]
         if makes_own_models(jobs[0]):

@@ -69,14 +69,16 @@ def jobs_to_do(
     needed: set[str] = {
         key for key, job in jobs.items() if job.kind not in HEAVY or (keep_weights and key not in state.done)
     }
-    to_do: list[str] = []
-    for key in reversed(jobs):
-        if key in needed and not state.is_available(key):
-            to_do.append(key)
+    wanted: set[str] = set()
+    open_ones = list(needed)
+    while open_ones:  # not in one pass: what a member of a stack reads may stand behind another member in the plan
+        key = open_ones.pop()
+        if key not in wanted and not state.is_available(key):
+            wanted.add(key)
             members = [jobs[member] for member in stack_members(jobs, state, key)]
-            needed.update(read for job in members for read in job.inputs.values())
-    blocked = _blocked(jobs, state, set(to_do), hopeless) if hopeless else set()
-    return [key for key in reversed(to_do) if key not in blocked]
+            open_ones += [read for job in members for read in job.inputs.values()]
+    blocked = _blocked(jobs, state, wanted, hopeless) if hopeless else set()
+    return [key for key in jobs if key in wanted and key not in blocked]
 
 
 def _blocked(

@@ -175,6 +175,11 @@ class WorkerData:
 
         return Memory()
 
+    def let_go(self) -> None:
+        """Give up what can be made again: memory is short."""
+        self.memory.clear()
+        self._moulds.clear()
+
     @cached_property
     def device(self) -> torch.device:
         """Where models and data are; looked for when the first assignment needs torch."""

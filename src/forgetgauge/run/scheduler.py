@@ -14,7 +14,7 @@ from forgetgauge.progress import Progress
 from forgetgauge.run.assignments import N_LIVES, Assignment, Failure, Outcome, Waiting
 from forgetgauge.run.durations import Estimate, Limits, Pace
 from forgetgauge.run.executors import Executor
-from forgetgauge.run.packing import WIDTH, by_strength, cut, form_stacks, jobs_to_do, pack, stack_kind
+from forgetgauge.run.packing import WIDTH, by_strength, cut, form_stacks, jobs_to_do, pack, stack_kind, stack_members
 from forgetgauge.store.ledger import Ledger
 from forgetgauge.store.runfolder import RunFolder
 from forgetgauge.version import versions
@@ -119,6 +119,7 @@ class _Scheduler:
         """Rounds of work: a further one only where an artefact turned out damaged on the way."""
         self.folder.sweep_up()
         self._check_artefacts()
+        self._part_suspects()
         self._leave_out_deadly()
         while (to_do := self._to_do(self.hopeless)) and not self.out_of_time:
             self.ledger.record_stacks(form_stacks(self.jobs, to_do, self.ledger.state, self.stack_width, self.n_gpus))
@@ -150,6 +151,22 @@ class _Scheduler:
             if done and not done.dropped and not self.folder.objects.is_sound(key, done.receipt.sha256):
                 self.ledger.record_lost(key)
                 self._unfinish(key)
+
+    def _part_suspects(self) -> None:
+        """Stacks of several strengths in which this process has died, all but once too often, go on by strength."""
+        state = self.ledger.state
+        suspects = [key for key, times in state.begun.items() if key in self.jobs and times == N_LIVES - 1]
+        for members in dict.fromkeys(stack_members(self.jobs, state, key) for key in suspects):
+            self._apart(tuple(self.jobs[member] for member in members), frozenset(members))
+
+    def _apart(self, stack: tuple[Job, ...], wanted: frozenset[str]) -> list[Assignment]:
+        """A stack of several strengths, of which nothing was made yet, as one stack for each; else nothing."""
+        parts, done = by_strength(stack), self.ledger.state.done
+        if len(parts) == 1 or any(job.key in done for job in stack):
+            return []
+        self.ledger.record_stacks([[job.key for job in part] for part in parts])
+        each = [Assignment(part, wanted & {job.key for job in part}) for part in parts]
+        return [assignment for assignment in each if assignment.wanted]
 
     def _leave_out_deadly(self) -> None:
         """Give up, this time, jobs that the process which did them did not survive again and again."""
@@ -212,6 +229,9 @@ class _Scheduler:
         for assignment in self.limits.overdue(self.busy, self.executor):
             self.executor.stop(assignment)
             self.busy.remove(assignment)
+            if parts := self._apart(assignment.jobs, assignment.wanted):
+                self.waiting.put_first(parts)
+                continue
             self._settle(
                 assignment, Outcome(failures=dict.fromkeys(assignment.wanted, self.limits.failure(assignment)))
             )
@@ -238,7 +258,8 @@ class _Scheduler:
         if outcome.lost:
             self._settle_loss(outcome.lost)
             return []
-        self.ledger.record_stacks(outcome.stacks)
+        done = self.ledger.state.done
+        self.ledger.record_stacks([*outcome.stacks, *(part for part in outcome.apart if done.keys().isdisjoint(part))])
         if outcome.receipts:
             seconds = outcome.seconds * len(outcome.receipts) / len(assignment.jobs)
             self.ledger.record_done(dict(outcome.receipts), seconds, versions())
@@ -267,11 +288,10 @@ class _Scheduler:
                     self._give_up(other, failure)
         if not again:
             return []
-        if assignment.jobs[0].coupled:  # one strength is not to take the others with it again
-            parts = by_strength(assignment.jobs)
-            self.ledger.record_stacks([[job.key for job in part] for part in parts] if len(parts) > 1 else [])
-            wanted = [frozenset(again) & {job.key for job in part} for part in parts]
-            return [Assignment(part, of_it) for part, of_it in zip(parts, wanted, strict=True) if of_it]
+        if assignment.jobs[0].coupled:  # as it was, since a narrower stack has other last bits, but for the last time
+            is_last = max(self.tries[key] for key in again) == N_LIVES - 1
+            by_itself = self._apart(assignment.jobs, frozenset(again)) if is_last else []
+            return by_itself or [Assignment(assignment.jobs, frozenset(again))]
         jobs = tuple(job for job in assignment.jobs if job.key in again)
         if any(failure.tries > 1 for failure in outcome.failures.values()):
             # its process died, or its GPU: one of them was the cause, and the others are not to die of it again

@@ -84,16 +84,20 @@ class Worker:
             return Outcome(lost=error.key)
         except UserError as error:  # the disk, say
             return Outcome(failures=dict.fromkeys(assignment.wanted, Failure(str(error), str(error), error=error)))
-        receipts, failures, narrower = dict[str, Receipt](), dict[str, Failure](), list[list[str]]()
+        receipts, failures = dict[str, Receipt](), dict[str, Failure]()
+        narrower, apart = list[list[str]](), list[list[str]]()
         units = [assignment.jobs] if assignment.jobs[0].coupled else self._units(assignment.jobs)
-        device_lost, tried = False, set[str]()
+        device_lost, tried = False, set[tuple[str, ...]]()
         while units:
             unit = units.pop(0)
             files = self.store.stamps([*inputs, *receipts]) if is_own(unit[0]) else {}
             try:
                 parts = in_parts(unit, lambda part: self._do_resumably(part, inputs))
-                if len(parts) > 1 or _is_part(unit, assignment):
-                    narrower += [[job.key for job in part] for part, _ in parts]
+                ran = [[job.key for job in part] for part, _ in parts]
+                if len(ran) > 1:
+                    narrower += ran
+                elif _is_part(unit, assignment):
+                    apart += ran
                 for part, made in parts:
                     for job, artefact in zip(part, made, strict=True):
                         if job.key not in assignment.wanted:
@@ -107,7 +111,7 @@ class Worker:
                         kept.drop()
             except DiskFull as error:
                 seconds = self._earlier_s + time.perf_counter() - start
-                return Outcome(receipts, stacks=narrower, full_disk=str(error), seconds=seconds)
+                return Outcome(receipts, stacks=narrower, apart=apart, full_disk=str(error), seconds=seconds)
             except BaseException as error:  # whatever the user's code raises is that job's failure alone
                 if interruption.is_behind(error):
                     raise
@@ -120,27 +124,27 @@ class Worker:
                 if not unit[0].coupled and len(unit) > 1:  # find out whose fault it is
                     units = [(job,) for job in unit] + units
                     continue
-                if unit[0].coupled and not is_out_of_memory(error) and len(strengths := by_strength(unit)) > 1:
-                    units = strengths + units
-                    continue
                 if is_out_of_memory(error):  # what earlier jobs left behind may have been too much
-                    self.data.memory.clear()
+                    self.data.let_go()
                     forget_unused()
                     unharmed = files == (self.store.stamps(files) if files else {})
-                    if unharmed and unit[0].key not in tried:
-                        tried.add(unit[0].key)
+                    if unharmed and (keys := tuple(job.key for job in unit)) not in tried:
+                        tried.add(keys)
                         units.insert(0, unit)
                         continue
                     if "CUDA" in failure.line:
                         failure = replace(failure, line=failure.line + self._others_hold())
+                if unit[0].coupled and len(strengths := by_strength(unit)) > 1:
+                    units = strengths + units
+                    continue
                 failures.update(dict.fromkeys(self._open(unit, assignment, receipts), failure))
-                narrower += [[job.key for job in unit]] if _is_part(unit, assignment) else []
+                apart += [[job.key for job in unit]] if _is_part(unit, assignment) else []
             if files != (self.store.stamps(files) if files else {}):
                 failures.update({job.key: HARMFUL for job in unit})
                 receipts = {key: receipt for key, receipt in receipts.items() if key not in failures}
                 break  # what is left of the assignment is done when its inputs are there again
         seconds = self._earlier_s + time.perf_counter() - start
-        return Outcome(receipts, failures, stacks=narrower, seconds=seconds, device_lost=device_lost)
+        return Outcome(receipts, failures, stacks=narrower, apart=apart, seconds=seconds, device_lost=device_lost)
 
     @staticmethod
     def _open(unit: Sequence[Job], assignment: Assignment, receipts: Mapping[str, Receipt]) -> list[str]:

@@ -37,9 +37,9 @@ def models_of(name: str, n_models: int, device: torch.device) -> list[nn.Module]
     return models
 
 
-def in_a_stack(models: list[nn.Module], x: Tensor, n_looks: int) -> Tensor:
+def in_a_stack(models: list[nn.Module], x: Tensor, looks_at: int) -> Tensor:
     """All models at once, as `learn/predict.py` asks them."""
-    stack = TracedStack(models, "float32", n_looks=n_looks)
+    stack = TracedStack(models, "float32", looks_at=looks_at)
     parts = [stack.forward(part.expand(len(models), *part.shape))[0] for part in torch.split(x, BATCH)]
     return torch.cat(parts, dim=1)
 
@@ -72,14 +72,14 @@ def main() -> None:
 
     ways: dict[str, Callable[[], Tensor]] = {
         "in a stack, products with patches": lambda: in_a_stack(models, x, 0),
-        "in a stack, by kernels": lambda: in_a_stack(models, x, k * n),
+        "in a stack, by kernels": lambda: in_a_stack(models, x, n),
         "one by one": lambda: one_by_one(models, x),
         "one by one, TF32": in_tf32,
     }
     print(f"{k} × {name}, {n} images each, on {device}\n")
     print("| way | first, s | then, s | images/s | logits differ by |\n|---|---|---|---|---|")
     wanted: Tensor | None = None
-    with patch.object(convolution, "MANY_LOOKS", 1), products_in(tf32=False):
+    with patch.object(convolution, "MANY", 1), products_in(tf32=False):
         for way, ask in ways.items():
             first, made = seconds(ask, device)
             then = min(seconds(ask, device)[0] for _ in range(2))

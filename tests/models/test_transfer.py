@@ -75,10 +75,58 @@ def test_weights_that_are_poured_are_those_that_were_taken(name):
 @pytest.mark.usefixtures("cpu_is_gpu")
 def test_the_quick_way_is_taken_for_models_whose_state_is_their_own(monkeypatch):
     taken = []
-    monkeypatch.setattr(nn.Module, "load_state_dict", lambda self, state: taken.append(type(self).__name__))
+
+    def noted(self, *given):
+        taken.append(type(self).__name__)
+
+    noted.__module__ = "torch.nn.modules.module"  # as the method has in whose place it stands
+    monkeypatch.setattr(nn.Module, "_load_from_state_dict", noted)
     for name in ("resnet20", "mixed", "an empty tensor"):
         pour_weights(model := MODELS[name](), weights_of(copy.deepcopy(model)))
     assert taken == ["Empty"]
+
+
+class Derived(nn.Module):
+    """Keeps a number that it makes of its weight, anew whenever the weight is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3))
+        self.register_buffer("total", self.weight.detach().sum(), persistent=False)
+
+
+def refresh(module, keys):
+    module.total.copy_(module.weight.detach().sum())
+
+
+class ByHook(Derived):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_load_state_dict_post_hook(refresh)
+
+
+class ByMethod(Derived):
+    def load_state_dict(self, *given, **named):
+        found = super().load_state_dict(*given, **named)
+        self.total.copy_(self.weight.detach().sum())
+        return found
+
+
+class ByPart(Derived):
+    def _load_from_state_dict(self, *given):
+        super()._load_from_state_dict(*given)
+        self.total.copy_(self.weight.detach().sum())
+
+
+@pytest.mark.usefixtures("cpu_is_gpu")
+@pytest.mark.parametrize("kind", [ByHook, ByMethod, ByPart])
+def test_what_a_model_does_besides_when_it_is_loaded_is_done(kind):
+    original, other = kind(), nn.Sequential(kind()) if kind is not ByMethod else kind()
+    whole = nn.Sequential(original) if kind is not ByMethod else original
+    pour_weights(other, weights_of(whole))
+    inner = other if kind is ByMethod else other[0]
+    assert torch.equal(inner.weight, original.weight)
+    assert torch.equal(inner.total, original.weight.detach().sum())
 
 
 @pytest.mark.usefixtures("cpu_is_gpu")

@@ -42,7 +42,7 @@ def test_where_a_gpu_has_room_two_workers_share_it_and_stacks_are_as_wide_as_for
     assert hired.n_gpus == 2
 
 
-@pytest.mark.parametrize(("gib", "n"), [(140, 2), (80, 2), (48, 1), (8, 1)])
+@pytest.mark.parametrize(("gib", "n"), [(140, 2), (80, 1), (48, 1), (8, 1)])
 def test_how_many_workers_share_a_gpu_hangs_on_its_memory(gib, n, monkeypatch):
     each = {"cuda:0": 140, "cuda:1": gib}
     seen = lambda name: types.SimpleNamespace(total_memory=each[name] * 2**30)  # noqa: E731

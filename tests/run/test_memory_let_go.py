@@ -122,7 +122,7 @@ def test_short_memory_is_not_taken_for_a_model_that_vmap_cannot_take(monkeypatch
         engines.check_vmap(Small(), points(2).x, points(2).y, nn.functional.cross_entropy)
 
 
-@pytest.mark.parametrize(("free", "said"), [(60, ""), (40, "; other programs hold 30 GiB of it")])
+@pytest.mark.parametrize(("free", "said"), [(60, ""), (40, "; other processes hold 30 GiB of it")])
 def test_that_other_programs_hold_a_gpus_memory_is_said(monkeypatch, free, said):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free * 2**30, 80 * 2**30))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 10 * 2**30)

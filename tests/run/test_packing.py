@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forgetgauge.plan.game import Method
+from forgetgauge.plan.game import Method, PlannedAdversary
 from forgetgauge.plan.graph import build_graph
 from forgetgauge.plan.jobs import HEAVY, Job, Named
 from forgetgauge.run.assignments import Sources
@@ -131,17 +131,27 @@ def test_models_on_different_data_are_never_one_stack():
         assert len({both[key].params["data"] for key in stack}) == 1
 
 
-def test_models_that_one_method_unlearns_at_several_strengths_are_one_stack():
+def test_shadow_models_that_one_method_unlearns_at_several_strengths_are_one_stack_and_targets_are_not():
     """Where all else is alike; a method whose members must be alike has a stack for each strength."""
     salun = Method(Named("salun", {"lr": 1e-3, "fraction": 0.5}), stacked=True)
     others = {"lr": {"lr": 1e-2, "fraction": 0.5}, "fraction": {"lr": 1e-2, "fraction": 0.1}}
     own = {f"own {n}": Method(Named("mine:Mine", {"lr": n}, "c0de"), stacked=True) for n in (1, 2)}
     methods = {"salun": salun, **{k: replace(salun, unlearner=Named("salun", p)) for k, p in others.items()}, **own}
-    graph = build_graph(replace(GAME, methods=methods))
-    method_of = {jobs.unlearn: cell.method for cell, jobs in graph.cells.items()}
-    stacks = form_stacks(graph.jobs, list(graph.jobs), LedgerState(), 64)
-    together = sorted(sorted({method_of[key] for key in stack}) for stack in stacks if stack[0] in method_of)
-    assert together == [["fraction"], ["lr", "salun"], ["own 1"], ["own 2"]]
+    taught = {"aware": PlannedAdversary(Named("all-signals-aware"), ("unlearned",))}
+    jobs = build_graph(replace(GAME, methods=methods, adversaries=taught)).jobs
+    stacks = [stack for stack in form_stacks(jobs, list(jobs), LedgerState(), 64) if jobs[stack[0]].kind == "unlearn"]
+
+    def together(role):
+        found = [
+            {str(jobs[key].unlearner.params) for key in stack if jobs[key].subject.role == role} for stack in stacks
+        ]
+        return sorted(map(len, filter(None, found)))
+
+    assert together("target") == [1, 1, 1, 1, 1]
+    assert together("shadow") == [1, 1, 1, 2]
+    assert all(
+        len({jobs[key].subject.role for key in stack}) == 1 for stack in stacks if "salun" in str(jobs[stack[0]])
+    )
 
 
 def test_the_tasks_do_each_job_exactly_once():

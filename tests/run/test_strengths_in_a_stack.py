@@ -212,3 +212,18 @@ def test_a_stack_of_which_something_was_made_stays_whole_in_the_ledger(tmp_path)
     scheduler = _Scheduler(jobs, folder, StandIn(folder), True, 16, Limits(None, None), lambda _: None)
     assert scheduler._apart(stack, frozenset({stack[0].key})) == []
     assert folder.open_ledger().state.stack_of == before
+
+
+def test_no_model_of_a_search_is_made_again_for_an_attack_that_is_taught_by_them(tmp_path, monkeypatch):
+    unlearn, made = model_jobs.unlearn, Counter()
+    monkeypatch.setattr(
+        model_jobs, "unlearn", lambda jobs, *rest: made.update(job.key for job in jobs) or unlearn(jobs, *rest)
+    )
+    campaign, folder = planned(adversaries=["u-lira"], shadows={"count": 3}), RunFolder(tmp_path / "run")
+    ending, _ = play(campaign, folder, INLINE)
+    assert not ending.failed
+    assert set(made.values()) == {1}
+    taught = [job for job in Campaign.read(folder).jobs.values() if job.kind == "fit" and "neg-grad" in job.label]
+    assert taught
+    assert not campaign.keep_weights
+    assert not [key for key in made if folder.objects.path(key).exists()]  # nothing is held for longer

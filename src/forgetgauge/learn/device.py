@@ -79,7 +79,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def others_hold(device: torch.device) -> str:
-    """To stand behind a job that ran out of a GPU's memory: that other programs have much of it, where they do."""
+    """To stand behind a job that ran out of a GPU's memory: that other processes have much of it, where they do."""
     try:
         free, total = torch.cuda.mem_get_info(device)
     except RuntimeError:  # so little is left that not even that can be asked
@@ -87,11 +87,11 @@ def others_hold(device: torch.device) -> str:
     others = total - free - torch.cuda.memory_reserved(device)
     if others <= total // 8:
         return ""
-    return f"; other programs hold {others / 2**30:.0f} GiB of it, so the same command tries again what failed"
+    return f"; other processes hold {others / 2**30:.0f} GiB of it, so the same command tries again what failed"
 
 
-SHARED_FROM = 60 * 2**30
-"""Bytes of a GPU's memory from which two processes have room on it."""
+SHARED_FROM = 120 * 2**30
+"""Bytes of a GPU's memory from which two processes have room on it: two stacks of 32 adapters took 109 GiB."""
 WORTH_KEEPING = 8
 """A process keeps at most this part of a GPU's memory for what it may need again."""
 

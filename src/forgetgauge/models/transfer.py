@@ -75,11 +75,18 @@ def _by_kind(tensors: Mapping[Any, Tensor]) -> list[dict[Any, Tensor]]:
     return list(found.values())
 
 
+def _loads_plainly(module: nn.Module) -> bool:
+    """Whether it loads as torch's own modules do, without hooks."""
+    hooked = module._load_state_dict_pre_hooks or module._load_state_dict_post_hooks
+    ways = (module.load_state_dict, module._load_from_state_dict)
+    return not hooked and all(getattr(way, "__module__", "").startswith("torch.") for way in ways)
+
+
 def _is_plain(model: nn.Module, state: Mapping[str, Any]) -> bool:
-    """Whether its state is its parameters and buffers themselves, on a GPU: what a model makes up for its state, or
-    keeps elsewhere, is its own to load."""
+    """Whether its state is its parameters and buffers themselves, on a GPU, and to load it is to fill them: what a
+    model makes up for its state, keeps elsewhere, or does besides when it is loaded, is its own to do."""
     own = {tensor.data_ptr() for tensor in _tensors_of(model)}
-    return all(
+    return all(map(_loads_plainly, model.modules())) and all(
         isinstance(tensor, Tensor) and tensor.device.type == GPU and tensor.data_ptr() in own and tensor.numel() > 0
         for tensor in state.values()
     )

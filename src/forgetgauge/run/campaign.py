@@ -16,7 +16,8 @@ from forgetgauge.errors import UserError, require_torch
 from forgetgauge.files import free_name
 from forgetgauge.plan.game import Game, PlannedAdversary, game_to_json
 from forgetgauge.plan.graph import Graph, build_graph
-from forgetgauge.plan.jobs import HEAVY, RECORDS, USES_TORCH, Job, Named
+from forgetgauge.plan.jobs import HEAVY, RECORDS, USES_TORCH, Job, Named, UnlearnJob
+from forgetgauge.plan.subjects import Shadow
 from forgetgauge.progress import Progress
 from forgetgauge.provenance import PROVENANCE
 from forgetgauge.results.assembly import assemble
@@ -61,6 +62,15 @@ class Campaign:
         """Most models in one stack on this device."""
         of_records = any(game.task == RECORDS for game in self.resolved.games)
         return stack_width(device, deterministic=deterministic, of_records=of_records)
+
+    def holds(self, job: Job) -> bool:
+        """Whether a further plan may need the weights that a job makes, though nothing in this one does any more: all
+        trained models and, where an adversary is taught by them, shadow models at strengths that are tried."""
+        games = self.resolved.games
+        if not any(map(is_open, games)):
+            return False
+        teaches = any("unlearned" in one.needs for game in games for one in game.adversaries.values())
+        return job.kind == "train" or (teaches and isinstance(job, UnlearnJob) and isinstance(job.subject, Shadow))
 
     def to_json(self) -> dict[str, Any]:
         """What `run.json` keeps: enough to score, assemble and report again."""
@@ -131,7 +141,7 @@ def play(
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,
                     given_up=given_up,
-                    hold_trained=any(is_open(graph.game) for graph in campaign.graphs),
+                    holds=campaign.holds,
                     progress=options.progress,
                 )
                 n_run += ending.n_run

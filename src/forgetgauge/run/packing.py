@@ -18,7 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, Named, TrainJob, UnlearnJob
+from forgetgauge.plan.jobs import HEAVY, USES_TORCH, Job, Kind, TrainJob, UnlearnJob
+from forgetgauge.plan.subjects import Shadow
 from forgetgauge.run.algorithms import strength_in_stack
 from forgetgauge.run.assignments import Assignment
 from forgetgauge.store.ledger import LedgerState
@@ -138,22 +139,19 @@ def stack_kind(job: Job) -> str:
     """Jobs of one kind in this sense may stand in one stack.
 
     Originals, shadows and references of one learner on one data set are made alike, whatever they are for and on
-    however many points (a learner that cannot stack sets of different sizes splits them itself). So are models that
-    one method unlearns at several strengths, where it can; and models that were taught labels of their own, each its
-    own, but those keep to themselves, so that asking for them leaves the stacks of the game, and with them its bits, as
-    they were.
+    however many points (a learner that cannot stack sets of different sizes splits them itself). So are shadow models
+    that one method unlearns at several strengths, where it can: not targets, whose seconds are shown. And models that
+    were taught labels of their own, each its own; but those keep to themselves, so that asking for them leaves the
+    stacks of the game, and with them its bits, as they were.
     """
     if not isinstance(job, TrainJob | UnlearnJob):
         return job.group
-    alike = {what: _but_for_strength(what, named).identity for what, named in job.choices}
+    alike = {what: named.identity for what, named in job.choices}
+    if isinstance(job, UnlearnJob) and isinstance(job.subject, Shadow) and (apart := strength_in_stack(job.unlearner)):
+        params = {key: value for key, value in job.unlearner.params.items() if key != apart}
+        alike["unlearner"] = {**replace(job.unlearner, params=params).identity, "at any": apart}
     own_labels = job.subject.exchanged is not None
     return identity_key({"kind": job.kind, **alike, "data": job.halves.data, "own labels": own_labels})
-
-
-def _but_for_strength(what: str, named: Named) -> Named:
-    """A choice without the parameter in which members of a stack may differ."""
-    apart = strength_in_stack(named) if what == "unlearner" else ""
-    return replace(named, params={key: value for key, value in named.params.items() if key != apart})
 
 
 def pack(

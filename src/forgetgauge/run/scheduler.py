@@ -49,17 +49,17 @@ def execute(
     deadline: float | None = None,
     job_seconds: float | None = None,
     given_up: Mapping[str, Failure] | None = None,
-    hold_trained: bool = False,
+    holds: Callable[[Job], bool] = lambda _: False,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ending:
     """Do every job that is not done; the caller holds the folder's lock. `deadline` is a `time.monotonic()`: what is
     being done then is ended. So is, as failed, what takes longer than `job_seconds` for each of its jobs. What was
-    `given_up` before is not tried again. With `hold_trained`, trained models stay for plans to come."""
+    `given_up` before is not tried again. What a job makes that it `holds` stays for plans to come."""
     limits = Limits(deadline, job_seconds)
     scheduler = _Scheduler(jobs, folder, executor, keep_weights, stack_width, limits, progress)
     scheduler.n_gpus = n_gpus
     scheduler.hopeless.update(given_up or {})
-    scheduler.hold_trained = hold_trained
+    scheduler.holds = holds
     return scheduler.run()
 
 
@@ -96,7 +96,7 @@ class _Scheduler:
         for key, job in jobs.items():
             for read in job.inputs.values():
                 self.readers.setdefault(read, []).append(key)
-        self.hold_trained = False
+        self.holds: Callable[[Job], bool] = lambda _: False
         self.n_gpus = 1
         self.tries: dict[str, int] = {}
         self.hopeless: dict[str, Failure] = {}
@@ -346,7 +346,7 @@ class _Scheduler:
             key
             for key in sorted(candidates)
             if self.jobs[key].kind in HEAVY
-            and not (self.hold_trained and self.jobs[key].kind == "train")
+            and not self.holds(self.jobs[key])
             and state.is_available(key)
             and all(reader in state.done for reader in self.readers[key])
         ]

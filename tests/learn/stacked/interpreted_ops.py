@@ -201,10 +201,10 @@ def test_what_a_stack_says_of_many_points_is_by_kernels_what_it_says_of_few_by_p
     called = []
     monkeypatch.setattr(kernels, "convolve", lambda *given, own=kernels.convolve: called.append(1) or own(*given))
     seen = []
-    for n_looks in (convolution.MANY_LOOKS, convolution.MANY_LOOKS - 1):
-        stack = TracedStack(models, n_looks=n_looks)
+    for looks_at in (convolution.MANY, convolution.MANY - 1):
+        stack = TracedStack(models, looks_at=looks_at)
         stack.ops = kernels
         seen.append(stack.forward(x)[0])
-        assert bool(called) == (n_looks == convolution.MANY_LOOKS)
+        assert bool(called) == (looks_at == convolution.MANY)
         called.clear()
     torch.testing.assert_close(*seen, rtol=1e-4, atol=1e-5)

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from forgetgauge.learn.stacked.traced import TracedStack
 
 
-MANY_LOOKS, WIDE = 2**15, 64
-"""Looking at ten ResNet-20s' answers to 10,240 images each took 0.35 s of an H200 by kernels, which had taken 4.5 s to
-compile, and 0.71 s by products with patches; of wider layers the products are faster."""
+MANY, WIDE = 2**13, 64
+"""Ten ResNet-20s, whose widest layers have 64 channels, answered for 10,240 images each in 0.35 s of an H200 by
+kernels, which had taken 4.5 s to compile, and in 0.71 s by products with patches (benchmarks/looks.py). A table asks
+hundreds of models; where the two meet was not measured, nor were wider layers, for which a library's products are fast.
+"""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,10 @@ class ConvNorm(Step):
             d_values[self.reads] = ops.convolve_back(down, weight, self.window, x.shape, plus, stack.tf32)
 
     def _ops(self, stack: TracedStack, tape: Tape) -> Any:
-        """The kernels, where they are faster: before a batch norm, in a descent, which is long, or where many points
-        are looked at, in layers that are not wide."""
-        looks = not tape.keep and stack.n_looks >= MANY_LOOKS and max(self.weight.shape[-2:]) <= WIDE
+        """The kernels, where they are faster: before a batch norm, in a descent, which is long, or where points of a
+        large data set are looked at, in layers that are not wide. Which models are looked at together decides nothing:
+        that hangs on when a run was interrupted."""
+        looks = not tape.keep and stack.looks_at >= MANY and max(self.weight.shape[-2:]) <= WIDE
         return stack.ops if self.norm is not None and (tape.descends or looks) else plain_ops
 
     def _scales(self, stack: TracedStack) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:

@@ -31,9 +31,9 @@ Precision = Literal["float32", "tf32", "bfloat16"]
 class TracedStack:
     """The stack; `weights` (K, P) are its parameters, `gradient` (K, P) what `backward` writes."""
 
-    def __init__(self, models: Sequence[nn.Module], precision: Precision = "float32", n_looks: int = 0) -> None:
-        """`n_looks` is how many points all members together will only be asked about, where it is known."""
-        self.models, self.n_looks = list(models), n_looks
+    def __init__(self, models: Sequence[nn.Module], precision: Precision = "float32", looks_at: int = 0) -> None:
+        """`looks_at` is how many points the data set has of which members will only be asked about some."""
+        self.models, self.looks_at = list(models), looks_at
         frozen = [name for name, parameter in models[0].named_parameters() if not parameter.requires_grad]
         if frozen or not any(True for _ in models[0].parameters()):
             raise NotStackable(f"its parameter {frozen[0]} is frozen" if frozen else "it has no parameters")

@@ -323,7 +323,7 @@ def stacked_outputs(
     models: Sequence[nn.Module], points: Sequence[Points], *, batch_size: int = 512
 ) -> list[npt.NDArray[np.float32]]:
     """What each model says about its own points, in eval mode and float32: (n, n_outputs) each."""
-    stack = TracedStack(models, "float32", n_looks=sum(map(len, points)))
+    stack = TracedStack(models, "float32", looks_at=len(points[0].whole_inputs))
     index, _ = rectangle([p.index for p in points], stack.device)
     if index.numel() == 0:
         return [np.zeros((0, points[0].n_outputs), dtype=np.float32) for _ in models]

@@ -195,7 +195,10 @@ def test_many_requests_at_once_are_answered_like_each_alone_and_nothing_else_is_
         np.testing.assert_allclose(found, wanted, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "neg-grad", "neg-grad-plus", "fine-tune"])
+WITH_STRENGTHS = [*NAMES, "neg-grad", "neg-grad-plus", "fine-tune"]
+
+
+@pytest.mark.parametrize("name", WITH_STRENGTHS)
 def test_members_of_one_stack_may_have_strengths_of_their_own(name):
     method = dataclasses.replace(plugins.unlearners.load(name)(), optimiser="adamw", lr=1e-3, epochs=2, batch_size=5)
     parameter = type(method).strength.parameter

@@ -190,6 +190,15 @@ def test_members_of_one_stack_may_have_strengths_of_their_own(method, model, mon
     assert farthest(found[:1], found[n - 1 : n]) > 10 * TOLERANCE, "the strength does nothing here"
 
 
+def test_every_shipped_method_that_may_differ_in_a_stack_is_tested_there():
+    """One that did not heed the strengths of its requests would unlearn all models at the first one's."""
+    from tests.language.test_methods import WITH_STRENGTHS
+
+    tested = {type(unlearner) for unlearner in METHODS.values()} | set(map(plugins.unlearners.load, WITH_STRENGTHS))
+    entries = plugins.unlearners.entries
+    assert {plugins.unlearners.load(name) for name, entry in entries.items() if entry.differs_in} <= tested
+
+
 def test_methods_without_a_stack_heed_the_strengths_of_their_requests_too():
     requests = [dataclasses.replace(r, strength=0.01 * k) for k, r in enumerate(requests_on("dropout"))]
     found = FineTune(epochs=1).unlearn_many(requests)
@@ -211,6 +220,25 @@ def test_importances_are_computed_once_for_a_model_at_many_strengths(monkeypatch
         requests = [dataclasses.replace(r, strength=s) for r in requests_on("resnet") for s in (1e-6, 1e-5, 2.0)]
         unlearner.unlearn_many(requests)
     assert widths == [3, 3, 3]  # of SSD on F, and on R and F
+
+
+@pytest.mark.parametrize(("precision", "rounds"), [("bfloat16", True), ("tf32", True), ("float32", False)])
+@pytest.mark.parametrize("name", ["fine-tune", "neg-grad-plus", "fisher", "ft-final"])
+def test_what_is_unlearned_alone_is_computed_in_what_the_learner_trained_in(name, precision, rounds, monkeypatch):
+    """As far as TF32 goes; a last layer is float32 always."""
+    monkeypatch.setattr(stacked, "_precision_of", lambda request: precision)
+    unlearner, seen = few_epochs(name), []
+
+    def noted(model, *given):
+        seen.append((torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32))
+        return model
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(unlearner), "unlearn", lambda self, *given: noted(*given))
+        before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+        unlearner.unlearn_many(requests_on("dropout"))
+    assert set(seen) == {(rounds and name != "ft-final",) * 2}
+    assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
 
 
 def taught_otherwise(request, k):

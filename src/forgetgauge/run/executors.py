@@ -1,7 +1,7 @@
 """Who does the assignments: this process, or a few worker processes that talk over pipes (no socket is opened).
 
-With GPUs, each has a worker that owns it; these do all that needs torch, while the others fit and decide: a GPU waits
-for no adversary. Without one, every worker does everything.
+With GPUs, each has a worker of its own, or two where it has room; these do all that needs torch, while the others fit
+and decide: a GPU waits for no adversary. Without one, every worker does everything.
 """
 
 from __future__ import annotations

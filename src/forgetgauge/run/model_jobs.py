@@ -35,6 +35,7 @@ from forgetgauge.run.point_sets import SubjectPoints, WorkerData
 from forgetgauge.run.surroundings import settings_kept
 from forgetgauge.store.objects import Artefact
 from forgetgauge.streams import Streams, identity_key
+from forgetgauge.unlearn.stacked import products_of
 from forgetgauge.unlearn.unlearner import Context, Request, StackedUnlearner, one_by_one
 
 
@@ -160,7 +161,8 @@ def unlearn(jobs: Sequence[UnlearnJob], given: Sequence[Mapping[str, Artefact]],
                 models = unlearner.unlearn_many(requests)
                 ran = _how_it_ran(data, len(jobs), requests[0].context.engine)
             else:
-                with settings_kept("unlearn"):  # or a default dtype of its own would hold while its model is looked at
+                # or a default dtype of its own would hold while its model is looked at
+                with settings_kept("unlearn"), nullcontext() if is_own(jobs[0]) else products_of(requests):
                     models = one_by_one(unlearner, requests)
                 ran = _how_it_ran(data, 1)
         except BaseException:  # for want of memory, perhaps: then it is tried again with less

@@ -32,7 +32,7 @@ from forgetgauge.learn.stacked.records import RecordStack
 from forgetgauge.models.causal_lm import RecordModel
 from forgetgauge.plan.strength import Strength
 from forgetgauge.unlearn.paired import PairedPasses, Step, mean
-from forgetgauge.unlearn.stacked import moved_records
+from forgetgauge.unlearn.stacked import moved_records, products_of
 from forgetgauge.unlearn.unlearner import Context, Request, one_by_one
 
 
@@ -91,7 +91,8 @@ class NegGradPlus:
         if len(requests) > 1 and isinstance(requests[0].model, RecordModel):
             with suppress(NotStackable):
                 return moved_records(requests, self._stacked)
-        return one_by_one(self, requests)
+        with products_of(requests):
+            return one_by_one(self, requests)
 
     def _stacked(self, stack: RecordStack, requests: Sequence[Request]) -> list[nn.Module]:
         def objective(step: Step) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -47,9 +47,8 @@ def unlearn_stacked(
     of_records: bool = False,
     of_originals: bool = False,
 ) -> list[nn.Module]:
-    """By `stacked` where the models can be one stack, else one after another, on a GPU with TF32's products where the
-    learner's precision is less than float32; `of_records` where it moves stacks of language models too, `of_originals`
-    where it wants each model that is asked about once."""
+    """By `stacked` where the models can be one stack, else one after another; `of_records` where it moves stacks of
+    language models too, `of_originals` where it wants each model that is asked about once."""
     with suppress(NotStackable):
         if of_records and len(requests) > 1 and isinstance(requests[0].model, RecordModel):
             return moved_records(requests, stacked)
@@ -58,8 +57,14 @@ def unlearn_stacked(
         for request in requests:
             request.context.engine = "traced"
         return done
-    with products_in(tf32=bool(requests) and (precision or _precision_of(requests[0])) != "float32"):
+    with products_of(requests, precision):
         return one_by_one(unlearner, requests)
+
+
+def products_of(requests: Sequence[Request], precision: Precision | None = None) -> AbstractContextManager[None]:
+    """What shipped methods compute in where they take one model after another: on a GPU in TF32's products where the
+    learner trained in less than float32, as a stack would compute in the learner's precision; else in float32."""
+    return products_in(tf32=bool(requests) and (precision or _precision_of(requests[0])) != "float32")
 
 
 def originals_of(requests: Sequence[Request]) -> tuple[list[Request], list[int]]:

@@ -103,7 +103,7 @@ def test_a_record_of_curves_survives_the_disk(curves, tmp_path):
 
 def test_the_tables_value_is_marked_and_a_ruined_one_has_a_dash(curves):
     marked = [row[:2] for row in frontier_rows(curves) if row[-1] == "chosen"]
-    assert [row[0] for row in marked] == ["NegGrad", "Fisher", "SalUn", "SSD"]
+    assert [row[0] for row in marked] == ["Fisher", "NegGrad", "SalUn", "SSD"]
     assert ["NegGrad", "lr = 0.006", "–", "–", "only 0 of 6 pairs"] in frontier_rows(curves)
     assert "ssd" not in frontier_text(curves)  # the paper's names
 
@@ -271,7 +271,7 @@ def test_the_page_shows_curves_and_search(curves, tuned):
 def test_by_which_rule_the_marked_strengths_were_chosen_and_what_they_cost_is_said_under_the_map(curves):
     said = marked_words(curves)
     assert "by an earlier rule" in said
-    assert said.endswith("None: NegGrad −10.0, Fisher −10.0, SalUn −10.0, SSD −10.0.")  # Retrain has 0.6, they 0.7
+    assert said.endswith("None: Fisher −10.0, NegGrad −10.0, SalUn −10.0, SSD −10.0.")  # Retrain has 0.6, they 0.7
     assert "by the rule of today" in marked_words(replace(curves, rule=PRICE_RULE))
     assert marked_words(replace(curves, tuned=False)) == ""
     ssd = curves.curves["ssd"]

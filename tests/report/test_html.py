@@ -629,10 +629,10 @@ def test_the_verdict_knows_retrain_behind_another_id() -> None:
 def test_better_is_said_only_where_a_comparison_says_so() -> None:
     close = game({"a": method(0.9), "b": method(0.895), "c": method(0.7)})
     assert verdict(close).headline.startswith("a has the highest Q of the 3 methods tested")
-    assert "It is better than c. This run is too small to say whether it is better than b." in said(close)
+    assert "a is better than c. This run is too small to say whether a is better than b." in said(close)
     far = {"a": method(0.9), "b": method(0.5)}  # intervals far apart, yet nobody compared them
     assert "better than" not in said(dataclasses.replace(game(far), comparisons=[]))
-    assert "It is not compared with b" in said(dataclasses.replace(game(far), comparisons=[]))
+    assert "a is not compared with b" in said(dataclasses.replace(game(far), comparisons=[]))
     near = {"a": method(0.9, width=0.05), "b": method(0.87, width=0.05)}  # intervals overlap, yet the pairs tell
     assert verdict(game(near)).headline.startswith("a leaves less to see than the other method tested")
     turned = [ComparisonResult("a", "b", -0.03, (-0.05, -0.01), "b")]

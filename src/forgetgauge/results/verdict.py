@@ -342,13 +342,15 @@ def _on_rivals(game: GameResult, tested: Sequence[Known]) -> list[str]:
     if best.holds_one():
         remarks.append(f"The interval of {best.name} contains 1: these adversaries found nothing they could rely on.")
     if found["better"] and len(found["better"]) < len(others):
-        remarks.append(f"It is better than {listed(found['better'])}.")
+        remarks.append(f"{best.name} is better than {listed(found['better'])}.")
     if found["open"]:
-        remarks.append(f"This run is too small to say whether it is better than {listed(found['open'])}.")
+        remarks.append(f"This run is too small to say whether {best.name} is better than {listed(found['open'])}.")
     if found["worse"]:
         remarks.append(f"Yet compared pair by pair, {_are(found['worse'])} better than {best.name}.")
     if found["unknown"]:
-        remarks.append(f"It is not compared with {listed(found['unknown'])}, which did not complete the same pairs.")
+        remarks.append(
+            f"{best.name} is not compared with {listed(found['unknown'])}: they did not complete the same pairs."
+        )
     return remarks
 
 

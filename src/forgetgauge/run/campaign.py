@@ -63,14 +63,15 @@ class Campaign:
         of_records = any(game.task == RECORDS for game in self.resolved.games)
         return stack_width(device, deterministic=deterministic, of_records=of_records)
 
-    def holds(self, job: Job) -> bool:
+    def held(self) -> Callable[[Job], bool]:
         """Whether a further plan may need the weights that a job makes, though nothing in this one does any more: all
         trained models and, where an adversary is taught by them, shadow models at strengths that are tried."""
         games = self.resolved.games
         if not any(map(is_open, games)):
-            return False
-        teaches = any("unlearned" in one.needs for game in games for one in game.adversaries.values())
-        return job.kind == "train" or (teaches and isinstance(job, UnlearnJob) and isinstance(job.subject, Shadow))
+            return lambda _: False
+        if not any("unlearned" in one.needs for game in games for one in game.adversaries.values()):
+            return lambda job: job.kind == "train"
+        return lambda job: job.kind == "train" or (isinstance(job, UnlearnJob) and isinstance(job.subject, Shadow))
 
     def to_json(self) -> dict[str, Any]:
         """What `run.json` keeps: enough to score, assemble and report again."""
@@ -141,7 +142,7 @@ def play(
                     deadline=deadline,
                     job_seconds=campaign.resolved.job_seconds,
                     given_up=given_up,
-                    holds=campaign.holds,
+                    holds=campaign.held(),
                     progress=options.progress,
                 )
                 n_run += ending.n_run
